@@ -1,0 +1,1 @@
+"""Recurrent language models that can be compared honestly."""

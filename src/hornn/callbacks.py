@@ -1,0 +1,131 @@
+"""What happens around the training loop: checkpoints, the record of each epoch, what a person sees."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Checkpoint, ProgressBar
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hornn.checkpoint import read_checkpoint
+from hornn.module import Record, TruncatedBptt
+from hornn.result import write_atomically
+
+BEST, LAST = "best.ckpt", "last.ckpt"
+
+
+class RunKeeper(Checkpoint):
+    """Keeps a run on disk: `last.ckpt` to resume from, `best.ckpt` by validation, `metrics.csv`.
+
+    `last.ckpt` is written every `every_n_steps` updates (0: only when an epoch ends) and at each epoch's end,
+    after validation and after the schedule has had its say. Raises ValueError for every_n_steps < 0.
+    """
+
+    def __init__(self, run_dir: Path, console: Console, every_n_steps: int) -> None:
+        if every_n_steps < 0:
+            raise ValueError(f"checkpoint_every must be >= 0 updates, got {every_n_steps}")
+        self.run_dir = run_dir
+        self.console = console
+        self.every_n_steps = every_n_steps
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        due = self.every_n_steps and trainer.global_step % self.every_n_steps == 0
+        if due and not trainer.fit_loop.epoch_loop._num_ready_batches_reached():
+            trainer.save_checkpoint(self.run_dir / LAST)
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        assert isinstance(module, TruncatedBptt)
+        if not module.tokens["valid"]:  # trainer.max_steps ended the epoch before Lightning's validation
+            validate(trainer, module)
+        decision = module.close_epoch()
+        record = module.records[-1]
+        if is_best := record is module.best:
+            trainer.save_checkpoint(self.run_dir / BEST, weights_only=True)
+        elif decision.restore:
+            module.load_state_dict(read_checkpoint(self.run_dir / BEST)["state_dict"])
+            module.optimizer.state.clear()
+        for group in module.optimizer.param_groups:
+            group["lr"] *= decision.factor
+        trainer.should_stop = trainer.should_stop or decision.stop
+        module.clear("valid")
+        trainer.save_checkpoint(self.run_dir / LAST)
+        if trainer.is_global_zero:
+            write_metrics(self.run_dir / "metrics.csv", module.records)
+            self.console.print(describe_epoch(record, is_best, decision.factor), highlight=False, soft_wrap=True)
+
+
+@torch.no_grad()
+def validate(trainer: lightning.Trainer, module: TruncatedBptt) -> None:
+    """Score the validation split outside Lightning's schedule."""
+    module.pause_clock()
+    module.eval()
+    for batch in trainer.datamodule.val_dataloader():  # type: ignore[attr-defined]
+        module.score(module.transfer_batch_to_device(batch, module.device, 0), "valid")
+    module.train()
+
+
+def write_metrics(path: Path, records: list[Record]) -> None:
+    """One row for each epoch, every number in full precision."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    write_atomically(path, buffer.getvalue())
+
+
+def describe_epoch(record: Record, is_best: bool, factor: float) -> str:
+    return (
+        f"epoch {record['epoch']:>4}  lr {record['lr']:<7.4g} train {record['train_ppl']:8.2f}"
+        f"  valid {record['valid_ppl']:8.2f}{' *' if is_best else '  '}"
+        f"  {record['tokens_per_second']:>7,.0f} tokens/s  {record['seconds']:6.1f} s"
+        + (f"  next lr x {factor:g}" if factor != 1 else "")
+    )
+
+
+class LiveProgress(ProgressBar):
+    """One line that moves: epoch, rate, perplexities, speed and the time left in the epoch."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self.live = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            console=console,
+            refresh_per_second=2,
+            transient=True,
+        )
+
+    def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.bar = self.live.add_task("epoch 1", total=None, numbers="")
+        self.live.start()
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        done = args[-1] + 1
+        if done % 10 and done != trainer.num_training_batches:
+            return
+        rate = module.optimizer.param_groups[0]["lr"]
+        valid = f"  valid {module.records[-1]['valid_ppl']:.1f}" if module.records else ""
+        self.live.update(
+            self.bar,
+            description=f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}",
+            total=trainer.num_training_batches,
+            completed=done,
+            numbers=f"lr {rate:g}  train {module.running_ppl():.1f}{valid}  {module.speed():,.0f} tok/s",
+        )
+
+    def on_validation_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        if trainer.training:
+            self.live.update(self.bar, description="validation")
+
+    def on_exception(self, trainer: lightning.Trainer, module: Any, exception: BaseException) -> None:
+        self.live.stop()
+
+    def on_train_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.live.stop()

@@ -1,0 +1,1 @@
+"""Recurrent cells: one step of a recurrence each; `hornn.scan` owns time."""

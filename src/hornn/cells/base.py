@@ -1,0 +1,96 @@
+"""The contract of a recurrent cell: one step of a recurrence, all else is the scan's."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+INIT_STD = 0.1  # of every weight, HORNN paper section 4
+
+State = Any  # a NamedTuple of tensors of shape (..., B, width), one type per cell
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+}
+
+
+def find_activation(name: str) -> Callable[[Tensor], Tensor]:
+    """Return the pointwise function called `name`; ValueError names the choices."""
+    require_choice("activation", name, ACTIVATIONS)
+    return ACTIVATIONS[name]
+
+
+def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise ValueError if `value` is none of `choices`."""
+    if value not in (choices := tuple(choices)):
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def require_positive(**sizes: int) -> None:
+    """Raise ValueError for the first of `sizes` that is not an integer >= 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
+
+
+class Cell(nn.Module, ABC):
+    """One step of a recurrence.
+
+    A cell has an `input_size`, a `hidden_size`, an `output_size` (the width of y_t) and an `activation`, the
+    name of the function that bounds y_t. Its state is a
+    NamedTuple of tensors of shape (..., B, width): the batch is the second last dimension of each.
+    Nothing is remembered on `self`.
+
+    Weights are (out, in) matrices, drawn from N(0, 0.1^2) as the HORNN paper does; biases start at 0.
+    """
+
+    activation: str
+
+    def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
+        super().__init__()
+        require_positive(input_size=input_size, hidden_size=hidden_size)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.output_size = hidden_size if output_size is None else output_size
+
+    @staticmethod
+    def weight(*shape: int) -> nn.Parameter:
+        """A weight of the given (..., out, in) shape."""
+        return nn.Parameter(torch.randn(shape) * INIT_STD)
+
+    def bias(self, wanted: bool, *shape: int) -> nn.Parameter | None:
+        """A zero bias where one is wanted, else None. ValueError unless `wanted` is a truth value."""
+        if not isinstance(wanted, bool):
+            raise ValueError(f"bias must be true or false, got {wanted!r}")
+        return nn.Parameter(torch.zeros(shape)) if wanted else None
+
+    def zeros(self, *shape: int) -> Tensor:
+        """Zeros in the dtype and on the device of the parameters."""
+        return next(self.parameters()).new_zeros(shape)
+
+    @abstractmethod
+    def initial_state(self, batch_size: int) -> State:
+        """The state before the first step: zeros unless the cell says otherwise."""
+
+    @abstractmethod
+    def project_input(self, x: Tensor) -> Tensor:
+        """(T, B, I) -> (T, B, G): all that does not depend on the state, for all time at once."""
+
+    @abstractmethod
+    def step(self, u_t: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step: (B, G) and the state before it -> (B, output_size) and the state after it."""
+
+
+def saturation(y: Tensor, activation: str) -> float:
+    """The share of outputs whose gradient is nearly lost: within 0.02 of a bound, or 0 for relu."""
+    if activation == "relu":
+        flat = y <= 0
+    elif activation == "sigmoid":
+        flat = (y < 0.02) | (y > 0.98)
+    else:
+        flat = y.abs() > 0.98
+    return float(flat.float().mean())

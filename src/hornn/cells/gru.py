@@ -1,0 +1,56 @@
+"""Gated recurrent unit."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hornn.cells.base import Cell
+
+
+class GruState(NamedTuple):
+    h: Tensor  # (B, H)
+
+
+class Gru(Cell):
+    """Gated recurrent unit whose reset gate follows the recurrent product.
+
+        r_t = sigmoid(W_in^r x_t + W_h^r h_{t-1} [+ b^r])
+        z_t = sigmoid(W_in^z x_t + W_h^z h_{t-1} [+ b^z])
+        n_t = tanh(W_in^n x_t [+ b^n] + r_t * (W_h^n h_{t-1} [+ b_n]))
+        h_t = (1 - z_t) * n_t + z_t * h_{t-1},   y_t = h_t
+
+    The three blocks are stacked as r, z, n: W_in (3H, I), W_h (3H, H), b (3H), b_n (H).
+
+    Source: Cho et al. 2014.
+    Departures: there the reset gate multiplies h_{t-1} before the product W_h^n; here it multiplies the
+    product, as torch.nn.GRU does, so that a step has one matrix product. The roles of z_t and 1 - z_t
+    are torch's. Raises ValueError for a size < 1.
+    """
+
+    activation = "tanh"
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = False) -> None:
+        super().__init__(input_size, hidden_size)
+        self.W_in = self.weight(3 * hidden_size, input_size)
+        self.W_h = self.weight(3 * hidden_size, hidden_size)
+        self.b = self.bias(bias, 3 * hidden_size)
+        self.b_n = self.bias(bias, hidden_size)
+
+    def initial_state(self, batch_size: int) -> GruState:
+        return GruState(self.zeros(batch_size, self.hidden_size))
+
+    def project_input(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.W_in, self.b)
+
+    def step(self, u_t: Tensor, state: GruState) -> tuple[Tensor, GruState]:
+        u_r, u_z, u_n = u_t.chunk(3, dim=-1)
+        v_r, v_z, v_n = F.linear(state.h, self.W_h).chunk(3, dim=-1)
+        if self.b_n is not None:
+            v_n = v_n + self.b_n
+        r_t = torch.sigmoid(u_r + v_r)
+        z_t = torch.sigmoid(u_z + v_z)
+        n_t = torch.tanh(u_n + r_t * v_n)
+        h_t = torch.lerp(n_t, state.h, z_t)
+        return h_t, GruState(h_t)

@@ -1,0 +1,63 @@
+"""Checkpoints: written whole or not at all, read without running code from them, told apart in words."""
+
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch.plugins.io import CheckpointIO
+
+FORMAT = 1
+CARD = "hornn"  # the key of the part that says what the checkpoint holds
+
+
+class AtomicCheckpointIO(CheckpointIO):
+    """Writes each checkpoint to a temporary file beside its place, then moves it there."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        path = Path(path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with temporary.open("wb") as file:
+                torch.save(checkpoint, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except RuntimeError as error:  # torch reports a full disk so
+            raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def load_checkpoint(
+        self, path: Any, map_location: Any = None, weights_only: Any = None
+    ) -> dict[str, Any]:
+        return read_checkpoint(Path(path))
+
+    def remove_checkpoint(self, path: Any) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Load a checkpoint of this project onto the CPU.
+
+    Raises FileNotFoundError where there is none, ValueError where it is corrupt, was not written by this
+    program, or is of another format version.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no checkpoint {path}: give the path of a best.ckpt or last.ckpt")
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        raise ValueError(f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)})") from error
+    card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
+    if not isinstance(card, dict) or "format" not in card:
+        raise ValueError(f"checkpoint {path} was not written by this program: it has no '{CARD}' part")
+    if card["format"] != FORMAT:
+        raise ValueError(f"checkpoint {path} has format {card['format']}, this program reads format {FORMAT}")
+    return checkpoint
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,69 @@
+"""The user's own text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hornn.data.corpus import Corpus
+from hornn.data.download import checksum
+from hornn.data.lines import read_lines
+from hornn.data.text import TextDataModule
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import VocabularyRule
+
+
+class TextFiles(Corpus):
+    """One UTF-8 file per split. The vocabulary comes from `train` alone; other words are `<unk>`."""
+
+    name = "files"
+
+    def __init__(self, files: dict[str, Path], tokenizer: Tokenizer, rule: VocabularyRule) -> None:
+        self.files = files
+        self.tokenizer = tokenizer
+        self.rule = rule
+
+    @property
+    def path(self) -> Path:
+        return self.files["train"].absolute()
+
+    def fetch(self) -> None:
+        for split, path in self.files.items():
+            if not path.is_file():
+                raise FileNotFoundError(
+                    f"there is no text file data.{split}={path}: give the path of an existing one"
+                )
+
+    def identity(self) -> dict[str, Any]:
+        return {"checksum": " ".join(checksum(self.files[split], "sha256") for split in self.splits)}
+
+    def tokens(self, split: str) -> Iterator[list[str]]:
+        for line in read_lines(self.files[split]):
+            yield self.tokenizer.tokens(line)
+
+
+def build_data(
+    *,
+    root: str,
+    cache_dir: str,
+    train: str,
+    valid: str,
+    test: str,
+    batch_size: int = 20,
+    seq_len: int = 30,
+    eval_batch_size: int = 20,
+    unit: str = "word",
+    eos: bool = True,
+    lowercase: bool = False,
+    min_count: int = 1,
+    max_size: int | None = None,
+) -> TextDataModule:
+    """Own text; the keys are explained in conf/data/files.yaml. `root` is not used: the paths say it all."""
+    if unit not in ("word", "char"):
+        raise ValueError(f"data.unit is {unit!r}; allowed: word, char")
+    files = {}
+    for split, name in {"train": train, "valid": valid, "test": test}.items():
+        if not name:
+            raise ValueError(f"data.{split} is {name!r}; give the path of a text file")
+        files[split] = Path(name).expanduser()
+    corpus = TextFiles(files, Tokenizer(unit, eos, lowercase), VocabularyRule(min_count, max_size))
+    return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -1,0 +1,135 @@
+"""The English in the documentation of the running Python: a corpus that is always at hand."""
+
+import ast
+import hashlib
+import os
+import platform
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hornn.data.corpus import Corpus
+from hornn.data.text import TextDataModule
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import VocabularyRule
+
+SKIPPED = {
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "lib2to3",
+    "turtledemo",
+    "__pycache__",
+}
+HELD_OUT = 20  # one paragraph in so many is validation text, and as many are test text
+
+_BREAK = re.compile(r"\n\s*\n|\n(?=\s*[*-] )")
+_BULLET = re.compile(r"^(?:[*-]|\d+\.|\(\w\))\s+")
+_MARKUP = re.compile(r":\w+:`~?([^`]*)`|``([^`]*)``|`([^`']*)['`]|\*\*?([^*]+)\*\*?")
+_CODE = re.compile(r">>>|::=|==|^\s*\.\. |[-=~^+|]{3,}|[{}<>|\\]|\w=\w|\w\(\w", re.MULTILINE)
+_PLAIN = re.compile(r"^[(\"']?[A-Za-z]+(?:['-][A-Za-z]+)*[\"')]?[.,;:!?]*$")
+
+
+class PythonDocs(Corpus):
+    """The prose in `pydoc_data.topics` and in the standard library's docstrings, parsed but never imported.
+
+    A paragraph is kept if it reads as English: see `is_prose`. None occurs twice, so no split holds text of
+    another. A hash of its text decides which split it is in, whatever stands around it. Other Python versions
+    have other texts, hence the version in `identity`.
+    """
+
+    name = "pydoc"
+
+    def __init__(self, rule: VocabularyRule) -> None:
+        self.tokenizer = Tokenizer("english", eos=True)
+        self.rule = rule
+
+    @property
+    def path(self) -> Path:
+        return Path(sysconfig.get_path("stdlib"))
+
+    def fetch(self) -> None:
+        """Nothing to do: the text comes with Python."""
+
+    def identity(self) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        for name, path in self._files():
+            digest.update(name.encode() + b"\0" + path.read_bytes())
+        return {"checksum": f"sha256:{digest.hexdigest()}", "python_version": platform.python_version()}
+
+    def tokens(self, split: str) -> Iterator[list[str]]:
+        yield from self._paragraphs[split]
+
+    @cached_property
+    def _paragraphs(self) -> dict[str, list[list[str]]]:
+        splits: dict[str, list[list[str]]] = {split: [] for split in self.splits}
+        seen = set()
+        for _, path in self._files():
+            for text in documentation(path):
+                for paragraph in prose(text):
+                    tokens = self.tokenizer.tokens(paragraph)
+                    digest = hashlib.sha256("\n".join(tokens).encode()).digest()
+                    if digest not in seen:
+                        seen.add(digest)
+                        place = int.from_bytes(digest[:8]) % HELD_OUT
+                        splits[{0: "valid", 1: "test"}.get(place, "train")].append(tokens)
+        return splits
+
+    def _files(self) -> list[tuple[str, Path]]:
+        """The library's source files by relative name, in an order that no file system decides."""
+        found = []
+        for folder, folders, names in os.walk(self.path):
+            folders[:] = [name for name in folders if name not in SKIPPED]
+            found += [Path(folder, name) for name in names if name.endswith(".py")]
+        return sorted((path.relative_to(self.path).as_posix(), path) for path in found)
+
+
+def documentation(path: Path) -> Iterator[str]:
+    """The docstrings of a source file and the topics of `pydoc_data/topics.py`; none if unparsable."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+        elif isinstance(node, ast.Dict) and path.match("pydoc_data/topics.py"):
+            yield from ast.literal_eval(node).values()
+
+
+def prose(text: str) -> Iterator[str]:
+    """The paragraphs of a documentation text that read as English, each on one line and without markup."""
+    for paragraph in _BREAK.split(text):
+        line = _BULLET.sub("", " ".join(paragraph.split()))
+        line = _MARKUP.sub(lambda match: next(filter(None, match.groups()), ""), line)
+        if not _CODE.search(paragraph) and is_prose(line):
+            yield line
+
+
+def is_prose(line: str) -> bool:
+    """At least five words, three in four of them plain; a capital first or a full stop (.:!?) last."""
+    words = line.split()
+    plain = sum(_PLAIN.match(word) is not None for word in words)
+    return len(words) >= 5 and plain >= 0.75 * len(words) and (line[0].isupper() or line[-1] in ".:!?")
+
+
+def build_data(
+    *,
+    root: str,
+    cache_dir: str,
+    batch_size: int = 20,
+    seq_len: int = 30,
+    eval_batch_size: int = 20,
+    min_count: int = 2,
+    max_size: int | None = None,
+) -> TextDataModule:
+    """Python's documentation; the keys are explained in conf/data/pydoc.yaml. `root` is not used."""
+    corpus = PythonDocs(VocabularyRule(min_count, max_size))
+    return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -1,0 +1,114 @@
+"""A text as B parallel columns, cut into chunks for truncated back-propagation through time."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+IGNORE = -1  # the target of a position where a column has already ended
+
+
+class Chunk(NamedTuple):
+    """T successive tokens of B columns.
+
+    `count` and `width` speak of the whole stream, so that the loss of a process that holds only some of the
+    columns can be divided by what all processes see together.
+    """
+
+    inputs: Tensor  # (T, B) int64
+    targets: Tensor  # (T, B) int64, IGNORE where the column has ended
+    count: int  # type: ignore[assignment]  # targets of this chunk over the columns of all ranks
+    width: int  # columns of all ranks
+    first: bool  # the carried state must be reset before this chunk
+
+
+class ChunkStream:
+    """Every token of a text as a target exactly once, in `batch_size` columns and chunks of `seq_len` tokens.
+
+    The inputs are the text delayed by one token, `start_id` before the first. The N targets form B =
+    `batch_size` contiguous columns, the first N mod B of them one token longer than the others; the first
+    input of a column is the token before it in the text. Chunk k holds positions k*seq_len to (k+1)*seq_len
+    - 1 of every column, so a state carried from chunk to chunk has read its column's whole past. The last
+    chunk may be shorter; in its last row the columns that have ended read `start_id` and have the target
+    IGNORE.
+
+    Rank r of R = `world_size` gets the columns r*B/R ... (r+1)*B/R - 1; all ranks get equally many chunks.
+
+    A loader with a position: `state_dict` names the next chunk, and the iteration that follows
+    `load_state_dict` starts there; any other iteration starts at the first chunk.
+    ValueError: a size below 1, columns that the ranks cannot share equally, or fewer tokens than columns.
+    """
+
+    def __init__(
+        self,
+        tokens: np.ndarray,
+        start_id: int,
+        batch_size: int,
+        seq_len: int,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        if batch_size < 1 or seq_len < 1:
+            raise ValueError(f"batch size is {batch_size} and chunk length {seq_len}; both must be 1 or more")
+        if batch_size % world_size:
+            raise ValueError(
+                f"{world_size} processes cannot share a batch of {batch_size} columns equally: "
+                f"choose a multiple of {world_size}"
+            )
+        if len(tokens) < batch_size:
+            raise ValueError(
+                f"{len(tokens):,} tokens cannot fill {batch_size} columns: "
+                "choose a smaller batch or give more text"
+            )
+        self.tokens = np.asarray(tokens)
+        self.start_id = start_id
+        self.seq_len = seq_len
+        self.width = batch_size
+        self.rows = -(-len(tokens) // batch_size)
+        self.ragged = len(tokens) % batch_size  # how many columns reach the last row; 0: all do
+        share = batch_size // world_size
+        columns = np.arange(rank * share, (rank + 1) * share)
+        self.starts = columns * (len(tokens) // batch_size) + np.minimum(columns, self.ragged)
+        self.ended = columns >= self.ragged if self.ragged else np.zeros(share, dtype=bool)
+        self.position = 0
+        self.resumed = False
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.seq_len)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if not self.resumed:
+            self.position = 0
+        self.resumed = False
+        while self.position < len(self):
+            self.position += (
+                1  # before the yield: a state taken while this chunk is in use names the next one
+            )
+            yield self._chunk(self.position - 1)
+
+    def _chunk(self, index: int) -> Chunk:
+        top = index * self.seq_len
+        bottom = min(top + self.seq_len, self.rows)
+        # One row more than the chunk: row t holds the input of t, row t + 1 its target.
+        places = self.starts + np.arange(top - 1, bottom)[:, None]
+        window = self.tokens[np.clip(places, 0, len(self.tokens) - 1)].astype(np.int64)
+        if top == 0 and self.starts[0] == 0:
+            window[0, 0] = self.start_id
+        inputs, targets = window[:-1], window[1:]
+        count = (bottom - top) * self.width
+        if self.ragged and bottom == self.rows:
+            inputs = inputs.copy()  # shares its rows with the targets, which must keep theirs
+            inputs[-1, self.ended] = self.start_id
+            targets[-1, self.ended] = IGNORE
+            count -= self.width - self.ragged
+        return Chunk(torch.from_numpy(inputs), torch.from_numpy(targets), count, self.width, index == 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        # Taken after the last chunk: the epoch is over, and the next iteration is a whole one.
+        self.position = state["position"] % len(self)
+        self.resumed = True

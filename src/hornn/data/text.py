@@ -1,0 +1,148 @@
+"""The data module of all text corpora, and text that comes from outside of one."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lightning import LightningDataModule
+
+from hornn.data.cache import CachedTokens, TokenCache
+from hornn.data.corpus import Corpus
+from hornn.data.lines import read_lines
+from hornn.data.streams import ChunkStream
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import Vocabulary
+
+SPLITS = ("train", "valid", "test")
+
+
+class TextDataModule(LightningDataModule):
+    """Streams over the splits of a corpus.
+
+    corpus: where the tokens come from. batch_size: columns of the training stream, over all processes.
+    seq_len: tokens per chunk. eval_batch_size: columns for validation and test. cache_dir: where the ids are
+    kept.
+
+    `prepare_data` downloads, checks and tokenises; `setup` maps the ids. Both may be called again, and
+    without a trainer. ValueError: a size below 1, a training split shorter than one chunk, or fewer tokens
+    than columns.
+    """
+
+    def __init__(
+        self, corpus: Corpus, batch_size: int, seq_len: int, eval_batch_size: int, cache_dir: str | Path
+    ) -> None:
+        super().__init__()
+        sizes = {"batch_size": batch_size, "seq_len": seq_len, "eval_batch_size": eval_batch_size}
+        for key, size in sizes.items():
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"data.{key} is {size!r}; it must be a whole number, 1 or more")
+        self.corpus = corpus
+        self.name = corpus.name
+        self.tokenizer = corpus.tokenizer
+        self.batch_size = batch_size
+        self.seq_len = seq_len
+        self.eval_batch_size = eval_batch_size
+        self.cache_dir = Path(cache_dir).expanduser()
+        self._cached: CachedTokens | None = None
+
+    def prepare_data(self) -> None:
+        self.corpus.fetch()
+        cache = TokenCache(self.cache_dir, self.corpus)
+        if cache.read() is None:
+            cache.write()
+
+    def setup(self, stage: str | None = None) -> None:
+        if self._cached is None:
+            self._cached = TokenCache(self.cache_dir, self.corpus).read()
+        rows = -(-len(self.tokens("train")) // self.batch_size)
+        if rows < self.seq_len:
+            raise ValueError(
+                f"the train split of {self.name} gives columns of {rows:,} tokens, shorter than one chunk of "
+                f"data.seq_len={self.seq_len}: lower data.batch_size={self.batch_size} or data.seq_len"
+            )
+        for split in SPLITS:
+            self._stream(split)
+
+    def _tokens(self) -> CachedTokens:
+        if self._cached is None:
+            raise RuntimeError("the tokens are not there yet: call prepare_data() and then setup()")
+        return self._cached
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._tokens().vocabulary
+
+    def has_split(self, split: str) -> bool:
+        """Whether the split is a text of its own; `valid` otherwise stands for the test text."""
+        return split in self.corpus.splits
+
+    def tokens(self, split: str) -> np.ndarray:
+        """The memory-mapped ids of `train`, `valid` or `test`."""
+        if split not in SPLITS:
+            raise ValueError(f"split is {split!r}; allowed: {', '.join(SPLITS)}")
+        return self._tokens().splits[split if self.has_split(split) else "test"]
+
+    def _stream(self, split: str) -> ChunkStream:
+        batch_size = self.batch_size if split == "train" else self.eval_batch_size
+        rank, world_size = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+        try:
+            return ChunkStream(
+                self.tokens(split), self.vocabulary.eos_id, batch_size, self.seq_len, rank, world_size
+            )
+        except ValueError as error:
+            key = "data.batch_size" if split == "train" else "data.eval_batch_size"
+            raise ValueError(f"the {split} split of {self.name} with {key}={batch_size}: {error}") from None
+
+    def train_dataloader(self) -> ChunkStream:
+        return self._stream("train")
+
+    def val_dataloader(self) -> ChunkStream:
+        return self._stream("valid")
+
+    def test_dataloader(self) -> ChunkStream:
+        return self._stream("test")
+
+    def describe(self) -> dict[str, Any]:
+        """What a result has to say about its data, in plain values."""
+        cached = self._tokens()
+        return {
+            "name": self.name,
+            **self.corpus.identity(),
+            "text_checksum": cached.text_checksum,
+            "path": str(self.corpus.path),
+            **self.tokenizer.state(),
+            "vocab_size": len(cached.vocabulary),
+            "vocabulary_rule": asdict(self.corpus.rule),
+            "tokens": {split: len(ids) for split, ids in cached.splits.items()},
+            "valid_is_test": not self.has_split("valid"),
+        }
+
+    def unigram_ppl(self, split: str) -> float:
+        """Perplexity under the training counts, one added to each: exp(mean(-ln((c_w + 1) / (N + V))))."""
+        counts = np.array(self.vocabulary.counts, dtype=np.float64) + 1
+        seen = np.bincount(self.tokens(split), minlength=len(counts))
+        return float(np.exp(-(seen @ np.log(counts / counts.sum())) / seen.sum()))
+
+
+def encode_text(
+    path: Path, tokenizer: Tokenizer, vocabulary: Vocabulary
+) -> tuple[np.ndarray, int, np.ndarray]:
+    """Ids of a UTF-8 file, how many of its tokens the vocabulary lacks, and each line's number of tokens.
+
+    A line's `<eos>` is one of its tokens if the tokenizer sets one. Errors: those of `read_lines`;
+    ValueError for a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
+    """
+    ids: list[np.ndarray] = []
+    unknown = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        tokens = tokenizer.tokens(line)
+        try:
+            ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        unknown += sum(token not in vocabulary.index for token in tokens)
+    lengths = np.array([len(line_ids) for line_ids in ids])
+    if not lengths.sum():
+        raise ValueError(f"{path} holds no tokens: give a file that holds text")
+    return np.concatenate(ids), unknown, lengths

@@ -1,0 +1,371 @@
+"""Builds a run from its config, trains it, tests it once, writes what came out."""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import logging
+import math
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from hydra.utils import get_class, instantiate
+from lightning.pytorch.loggers import CSVLogger, Logger, WandbLogger
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from hornn.callbacks import BEST, LAST, LiveProgress, RunKeeper
+from hornn.cells.base import Cell
+from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
+from hornn.data.text import TextDataModule
+from hornn.module import TruncatedBptt
+from hornn.network import LanguageModel
+from hornn.optim import DivergenceError
+from hornn.result import read_result, write_atomically, write_result
+
+# Keys that cannot change what a run computes; the seed names the run beside the hash.
+WITHOUT_EFFECT = (
+    "seed",
+    "run_dir",
+    "overwrite",
+    "checkpoint_every",
+    "logger",
+    "data.root",
+    "data.cache_dir",
+    "data.url",
+    "trainer.enable_progress_bar",
+    "trainer.log_every_n_steps",
+)
+CONFIG = "config.yaml"
+
+console = Console()
+
+
+def train(cfg: DictConfig) -> None:
+    """Train, test the best weights by validation once, write result.json; continue where a run was cut off.
+
+    Raises ValueError or OSError, before any training, for a config that cannot run.
+    """
+    started = time.time()
+    quiet_libraries()
+    config = plain(cfg)
+    choices = HydraConfig.get().runtime.choices
+    check_trainer(cfg.trainer)
+    lightning.seed_everything(cfg.seed, verbose=False)
+    datamodule: TextDataModule = instantiate(cfg.data)
+    digest = config_hash(config)
+    run_dir = Path(cfg.run_dir or f"outputs/{choices['model']}/{datamodule.name}/{digest}/seed={cfg.seed}")
+    main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
+    lock = lock_run(run_dir) if main else None
+    resume = find_unfinished(run_dir, digest, cfg.seed, cfg.overwrite)
+    datamodule.prepare_data()
+    datamodule.setup()
+    network = build_network(config["model"], config["network"], len(datamodule.vocabulary))
+    module = TruncatedBptt(network, instantiate(cfg.optimizer), instantiate(cfg.schedule), cfg.loss_reduction)
+    module.card = {
+        "format": FORMAT,
+        "model": config["model"],
+        "network": config["network"],
+        "vocabulary": datamodule.vocabulary.state(),
+        "tokenizer": datamodule.tokenizer.state(),
+        "data": datamodule.describe(),
+        "config_hash": digest,
+        "seed": cfg.seed,
+    }
+    keeper = RunKeeper(run_dir, console, cfg.checkpoint_every)
+    logger: Logger = instantiate(cfg.logger)(
+        run_dir=run_dir, name=f"{choices['model']}-{datamodule.name}-{digest}-{cfg.seed}", resume=bool(resume)
+    )
+    trainer: lightning.Trainer = instantiate(
+        cfg.trainer,
+        callbacks=[keeper, *([LiveProgress(console)] if cfg.trainer.enable_progress_bar else [])],
+        logger=logger,
+        plugins=[AtomicCheckpointIO()],
+        default_root_dir=str(run_dir),
+        _convert_="all",
+    )
+    if main:
+        if not resume:
+            remove_run(run_dir)
+        write_atomically(run_dir / CONFIG, OmegaConf.to_yaml(OmegaConf.create(config)))
+        logger.log_hyperparams({**config, "config_hash": digest, "num_parameters": network.num_parameters})
+        announce(run_dir, choices["model"], datamodule, network, resume)
+    HydraConfig.instance().cfg = (
+        None  # Lightning restarts this very command for further ranks, not Hydra's copy
+    )
+
+    result: dict[str, Any] = {
+        "status": "completed",
+        "model": choices["model"],
+        "data": datamodule.name,
+        "seed": cfg.seed,
+        "num_parameters": network.num_parameters,
+        "config_hash": digest,
+    }
+    try:
+        trainer.fit(module, datamodule=datamodule, ckpt_path=resume)
+        module.load_state_dict(read_checkpoint(run_dir / BEST)["state_dict"])
+        trainer.test(module, datamodule=datamodule, verbose=False)
+    except DivergenceError as error:
+        result["status"] = "diverged"
+        result["error"] = message = diverged(error, module)
+        if main:
+            write_result(run_dir, {**result, **summarise(module, datamodule, trainer, config, started)})
+        raise ValueError(message) from error
+    result.update(summarise(module, datamodule, trainer, config, started))
+    if main:
+        write_result(run_dir, result)
+        conclude(run_dir, result)
+    logger.finalize("success")
+    if lock is not None:
+        lock.close()
+
+
+# -- before training -----------------------------------------------------------------------------------------
+
+
+def quiet_libraries() -> None:
+    """Leave out what the libraries print about themselves; their warnings about the run stay."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for about in (".*does not have many workers.*", ".*isinstance.*LeafSpec.*", ".*`training_step`.*"):
+        warnings.filterwarnings("ignore", about)
+
+
+def plain(cfg: DictConfig) -> dict[str, Any]:
+    """The config as resolved dicts, lists and numbers."""
+    config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    assert isinstance(config, dict)
+    return config  # type: ignore[return-value]
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Ten hexadecimal digits that name all of a config that can change the result, the seed aside."""
+    kept = json.loads(json.dumps(config))
+    for dotted in WITHOUT_EFFECT:
+        *parents, key = dotted.split(".")
+        node = kept
+        for parent in parents:
+            node = node.get(parent) or {}
+        node.pop(key, None)
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def check_trainer(trainer: DictConfig) -> None:
+    """Refuse devices that are not there and options under which an epoch would go unmeasured."""
+    if trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise ValueError(
+            f"trainer.accelerator={trainer.accelerator} needs a CUDA device, this machine has none: "
+            "use trainer=cpu"
+        )
+    if HydraConfig.get().mode == RunMode.MULTIRUN and trainer.devices not in (1, "1"):
+        raise ValueError(
+            f"trainer.devices={trainer.devices} inside a multirun would train on a part of the data: "
+            "start each run of several devices by itself"
+        )
+    for key, needed in {"check_val_every_n_epoch": 1, "val_check_interval": None}.items():
+        if trainer.get(key, needed) not in (needed, 1.0):
+            raise ValueError(
+                f"trainer.{key}={trainer[key]} would leave epochs without validation: leave it out"
+            )
+
+
+def lock_run(run_dir: Path) -> Any:
+    """Make the run's folder and hold its lock until the process ends, however it ends."""
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        lock = (run_dir / ".lock").open("w")
+    except OSError as error:
+        raise OSError(f"run_dir {run_dir} is not writable ({error.strerror}): give run_dir=FOLDER") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise ValueError(
+            f"another process is working on {run_dir}: wait for it, or give another run_dir"
+        ) from error
+    return lock
+
+
+def find_unfinished(run_dir: Path, digest: str, seed: int, overwrite: bool) -> Path | None:
+    """The checkpoint to continue from, None for a fresh start.
+
+    Raises ValueError where the folder holds a finished run, or a run of another config or seed.
+    """
+    if overwrite:
+        return None
+    if result := read_result(run_dir):
+        raise ValueError(
+            f"{run_dir} holds a run that {result['status']} (test perplexity {result.get('test_ppl')}): "
+            "overwrite=true replaces it"
+        )
+    if not (run_dir / LAST).exists():
+        return None
+    card = read_checkpoint(run_dir / LAST)[CARD]
+    if (card["config_hash"], card["seed"]) != (digest, seed):
+        raise ValueError(
+            f"{run_dir} holds an unfinished run of another config ({card['config_hash']}, seed {card['seed']};"
+            f" this is {digest}, seed {seed}): give another run_dir, or overwrite=true to replace it"
+        )
+    return run_dir / LAST
+
+
+def remove_run(run_dir: Path) -> None:
+    """Remove what an earlier run left; files that are not a run's stay."""
+    for name in ("result.json", "metrics.csv", BEST, LAST, CONFIG):
+        (run_dir / name).unlink(missing_ok=True)
+
+
+def build_network(model: Mapping[str, Any], network: Mapping[str, Any], vocab_size: int) -> LanguageModel:
+    """The language model of two plain config nodes. ValueError if `model` does not name a cell."""
+    if not issubclass(get_class(model["_target_"]), Cell):
+        raise ValueError(f"model._target_ must be a hornn.cells.base.Cell, got {model['_target_']}")
+    built: LanguageModel = instantiate(dict(network))(vocab_size=vocab_size, cell=instantiate(dict(model)))
+    return built
+
+
+def wandb_logger(
+    run_dir: Path, name: str, resume: bool, project: str = "hornn", offline: bool = True
+) -> WandbLogger:
+    """A Weights & Biases run below `run_dir`; its id is its name, so that a resumed run continues its own."""
+    return WandbLogger(
+        name=name,
+        id=name,
+        project=project,
+        offline=offline,
+        save_dir=str(run_dir),
+        resume="allow" if resume and not offline else None,
+    )
+
+
+def csv_logger(run_dir: Path, name: str, resume: bool) -> CSVLogger:
+    """What is logged between epochs, as `csv/metrics.csv` below `run_dir`."""
+    return CSVLogger(save_dir=str(run_dir), name="csv", version="")
+
+
+# -- what a person sees --------------------------------------------------------------------------------------
+
+
+def announce(
+    run_dir: Path, model: str, data: TextDataModule, network: LanguageModel, resume: Path | None
+) -> None:
+    tokens = ", ".join(f"{split} {count:,}" for split, count in data.describe()["tokens"].items())
+    console.print(
+        f"[bold]{model}[/] on [bold]{data.name}[/]: {network.num_parameters:,} parameters", highlight=False
+    )
+    console.print(f"  tokens: {tokens}; vocabulary {len(data.vocabulary):,}", highlight=False)
+    console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
+
+
+def conclude(run_dir: Path, result: Mapping[str, Any]) -> None:
+    unigram = result["unigram"]
+    console.print(
+        f"best epoch {result['best_epoch']}; the test split was scored once, with its weights",
+        highlight=False,
+    )
+    console.print(f"{'perplexity':>12}  {'valid':>9}  {'test':>9}", style="bold", highlight=False)
+    for row, valid, test in (
+        (result["model"], result["valid_ppl"], result["test_ppl"]),
+        ("unigram", unigram["valid_ppl"], unigram["test_ppl"]),
+    ):
+        console.print(f"{row:>12}  {valid:9.2f}  {test:9.2f}", highlight=False)
+    console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
+
+
+def diverged(error: DivergenceError, module: TruncatedBptt) -> str:
+    norms = [*module.grad_norms, *(record["max_grad_norm"] for record in module.records)]
+    return (
+        f"training diverged at step {module.global_step}: {error}; the largest gradient norm before was "
+        f"{max(norms, default=math.nan):.4g}. Try a lower optimizer.lr, optimizer.clip_mode=norm with "
+        "optimizer.clip=1, optimizer.max_norm=1, or model.activation=sigmoid"
+    )
+
+
+# -- the result ----------------------------------------------------------------------------------------------
+
+
+def summarise(
+    module: TruncatedBptt,
+    data: TextDataModule,
+    trainer: lightning.Trainer,
+    config: dict[str, Any],
+    started: float,
+) -> dict[str, Any]:
+    """All of result.json that comes out of the run rather than out of its config."""
+    records, best = module.records, module.best
+    tested = module.tokens["test"] > 0
+    seconds = sum(record["seconds"] for record in records)
+    epochs = records[-1]["epoch"] if records else 0
+    device = trainer.strategy.root_device
+    return {
+        "valid_ppl": best["valid_ppl"] if best else None,
+        "test_ppl": module.mean_ppl("test") if tested else None,
+        "epochs": epochs,
+        "best_epoch": best["epoch"] if best else None,
+        "seconds_per_epoch": seconds / epochs if epochs else None,
+        "tokens_per_second": epochs * data.describe()["tokens"]["train"] / seconds if seconds else None,
+        "peak_memory_mb": peak_memory_mb(device),
+        "unigram": {f"{split}_ppl": data.unigram_ppl(split) for split in ("valid", "test")},
+        "metrics": records,
+        "evaluation": {
+            "batch_size": data.eval_batch_size,
+            "seq_len": data.seq_len,
+            "state": "carried",
+            "test_tokens": module.tokens["test"],
+        },
+        "device": device_name(device),
+        "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
+        "backend": module.network.backend,
+        "world_size": trainer.world_size,
+        "wall_seconds": time.time() - started,
+        "corpus": data.describe(),
+        "versions": versions(),
+        **commit(),
+        "command": sys.argv,
+        "config": config,
+    }
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type} ({platform.machine()}, {torch.get_num_threads()} threads)"
+
+
+def versions() -> dict[str, str]:
+    names = ("hornn", "torch", "lightning", "hydra-core", "omegaconf", "wandb", "torchmetrics", "numpy")
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+
+
+def commit() -> dict[str, Any]:
+    """The commit of the checkout that this program lies in and whether it had changes; null outside one."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    status = git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

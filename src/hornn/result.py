@@ -1,0 +1,62 @@
+"""The result of a run, `result.json`: what was run, on what, and what came out. No torch here."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+SCHEMA_VERSION = 1
+NAME = "result.json"
+STATUSES = ("completed", "diverged")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write `text` to a temporary file beside `path`, then move it there: a reader sees all or nothing."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_result(run_dir: Path, result: dict[str, Any]) -> None:
+    """Write result.json. Its top level holds `schema_version`, `status` and what guide and README name.
+
+    Numbers that are not finite become null: JSON has none.
+    """
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **finite(result)}, indent=2, allow_nan=False)
+    write_atomically(run_dir / NAME, text + "\n")
+
+
+def read_result(run_dir: Path) -> dict[str, Any] | None:
+    """The result of a run, or None where there is none yet.
+
+    Raises ValueError naming the file where it is damaged or of another schema version.
+    """
+    path = run_dir / NAME
+    if not path.exists():
+        return None
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        version = result["schema_version"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is damaged ({error}): remove it, or give another run_dir") from error
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}")
+    assert isinstance(result, dict)
+    return result
+
+
+def finite(value: Any) -> Any:
+    """The same nested value with None in place of each number that is not finite."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value

@@ -1,0 +1,262 @@
+"""What every cell promises (hornn.cells.base), checked for every file in conf/model.
+
+A new yaml is covered without touching this file. Only the contract is relied on: the state may be any
+NamedTuple of floating-point tensors of shape (..., B, width), and the outputs may have any width.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from hornn.scan import detach, scan
+from reference.cases import MODEL_NAMES, build_cell, draw, draw_state, fill, seeded
+
+T, B, INPUT, H = 7, 3, 4, 8
+
+every_model = pytest.mark.parametrize("name", MODEL_NAMES)
+
+
+def random_cell(name: str) -> Any:
+    return fill(build_cell(name, INPUT, hidden_size=H), seeded(0))
+
+
+def random_case(name: str) -> tuple[Any, Tensor, Any]:
+    """A cell with random weights, an input (T, B, I) and a state, all in float64."""
+    cell, generator = random_cell(name), seeded(1)
+    return cell, draw(generator, T, B, INPUT), draw_state(cell, B, generator)
+
+
+def clone(state: Any) -> Any:
+    return type(state)(*(tensor.clone() for tensor in state))
+
+
+class Scan(nn.Module):
+    """The scan as a module, so that its parameters can be handed in as arguments."""
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return scan(self.cell, x, state)
+
+
+def test_the_seven_cells_are_configured() -> None:
+    assert {"rnn", "lstm", "gru", "hornn", "hornn_max", "hornn_fofe", "hornn_gated"} <= set(MODEL_NAMES)
+
+
+@every_model
+def test_shapes(name: str) -> None:
+    cell, x, _ = random_case(name)
+    assert (cell.input_size, cell.hidden_size) == (INPUT, H)
+    state = cell.initial_state(B)
+    u = cell.project_input(x)
+    assert u.ndim == 3
+    assert u.shape[:2] == (T, B)
+    y_t, next_state = cell.step(u[0], state)
+    assert y_t.shape == (B, cell.output_size)
+    y, last = scan(cell, x, state)
+    assert y.shape == (T, B, cell.output_size)
+    for other in (next_state, last):
+        assert type(other) is type(state)
+        assert [tensor.shape for tensor in other] == [tensor.shape for tensor in state]
+    assert {tensor.dtype for tensor in (u, y_t, y, *next_state, *last)} == {torch.float64}
+
+
+@every_model
+def test_initial_state_is_a_named_tuple_of_zeros(name: str) -> None:
+    cell = random_cell(name)
+    for batch_size in (1, 5):
+        state = cell.initial_state(batch_size)
+        assert isinstance(state, tuple)
+        assert hasattr(state, "_fields")
+        for tensor in state:
+            assert tensor.shape[-2] == batch_size
+            assert not tensor.any()
+            assert not tensor.requires_grad
+
+
+@every_model
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_initial_state_follows_the_dtype_of_the_parameters(name: str, dtype: torch.dtype) -> None:
+    cell = build_cell(name, INPUT, hidden_size=H).to(dtype)
+    assert {tensor.dtype for tensor in cell.initial_state(B)} == {dtype}
+    y, last = scan(cell, torch.zeros(T, B, INPUT, dtype=dtype), cell.initial_state(B))
+    assert {tensor.dtype for tensor in (y, *last)} == {dtype}
+
+
+@every_model
+def test_initial_state_follows_the_device_of_the_parameters(name: str) -> None:
+    cell = build_cell(name, INPUT, hidden_size=H)
+    assert {tensor.device.type for tensor in cell.initial_state(B)} == {"cpu"}
+    cell = cell.to("meta")
+    assert {tensor.device.type for tensor in cell.initial_state(B)} == {"meta"}
+
+
+@every_model
+def test_every_call_makes_a_new_initial_state(name: str) -> None:
+    cell = random_cell(name)
+    for tensor in cell.initial_state(B):
+        tensor.fill_(1.0)
+    assert not any(tensor.any() for tensor in cell.initial_state(B))
+
+
+@every_model
+def test_scan_is_the_loop_over_step(name: str) -> None:
+    cell, x, state = random_case(name)
+    y, last = scan(cell, x, state)
+    u = cell.project_input(x)
+    for t in range(T):
+        y_t, state = cell.step(u[t], state)
+        assert_close(y[t], y_t, rtol=1e-12, atol=1e-12)
+    assert_close(tuple(last), tuple(state), rtol=1e-12, atol=1e-12)
+
+
+@every_model
+def test_the_projection_of_the_input_treats_every_step_alike(name: str) -> None:
+    cell, x, _ = random_case(name)
+    u = cell.project_input(x)
+    for t in range(T):
+        assert_close(u[t], cell.project_input(x[t : t + 1])[0], rtol=1e-12, atol=1e-12)
+
+
+@every_model
+def test_a_chunk_of_one_step(name: str) -> None:
+    cell, x, state = random_case(name)
+    y, last = scan(cell, x[:1], state)
+    y_t, next_state = cell.step(cell.project_input(x[:1])[0], state)
+    assert y.shape == (1, B, cell.output_size)
+    assert_close(y[0], y_t, rtol=1e-12, atol=1e-12)
+    assert_close(tuple(last), tuple(next_state), rtol=1e-12, atol=1e-12)
+
+
+@every_model
+@pytest.mark.parametrize("lengths", [(3, 4), (1, 6), (6, 1), (2, 2, 3), (1,) * T], ids=str)
+def test_chunks_with_carried_state_are_one_pass(name: str, lengths: tuple[int, ...]) -> None:
+    cell, x, state = random_case(name)
+    y, last = scan(cell, x, state)
+    chunks = []
+    for chunk in x.split(lengths):
+        y_chunk, state = scan(cell, chunk, detach(state))
+        chunks.append(y_chunk)
+    assert_close(torch.cat(chunks), y, rtol=1e-12, atol=1e-12)
+    assert_close(tuple(state), tuple(last), rtol=1e-12, atol=1e-12)
+
+
+@every_model
+def test_no_gradient_passes_a_detached_state(name: str) -> None:
+    cell, x, state = random_case(name)
+    x.requires_grad_()
+    _, carried = scan(cell, x[:3], state)
+    assert any(tensor.requires_grad for tensor in carried)
+    kept = detach(carried)
+    assert type(kept) is type(state)
+    assert not any(tensor.requires_grad for tensor in kept)
+    assert_close(tuple(kept), tuple(tensor.detach() for tensor in carried), rtol=0, atol=0)
+    y, _ = scan(cell, x[3:], kept)
+    y.sum().backward()
+    assert x.grad is not None
+    assert not x.grad[:3].any()
+    assert x.grad[3:].any()
+
+
+@every_model
+def test_batch_columns_are_independent(name: str) -> None:
+    cell, x, state = random_case(name)
+    y, last = scan(cell, x, state)
+    other_x, other_state = x.clone(), clone(state)
+    other_x[:, 0] += 1.0
+    for tensor in other_state:
+        tensor[..., 0, :] += 1.0
+    other_y, other_last = scan(cell, other_x, other_state)
+    assert (other_y[:, 0] != y[:, 0]).any()
+    assert_close(other_y[:, 1:], y[:, 1:], rtol=1e-12, atol=1e-12)
+    for ours, theirs in zip(other_last, last, strict=True):
+        assert_close(ours[..., 1:, :], theirs[..., 1:, :], rtol=1e-12, atol=1e-12)
+
+
+@every_model
+def test_a_column_alone_is_the_column_in_a_batch(name: str) -> None:
+    cell, x, state = random_case(name)
+    y, _ = scan(cell, x, state)
+    for column in range(B):
+        alone = type(state)(*(tensor[..., column : column + 1, :] for tensor in state))
+        y_alone, _ = scan(cell, x[:, column : column + 1], alone)
+        assert_close(y_alone, y[:, column : column + 1], rtol=1e-12, atol=1e-12)
+
+
+@every_model
+def test_outputs_do_not_depend_on_the_future(name: str) -> None:
+    cell, x, state = random_case(name)
+    y, _ = scan(cell, x, state)
+    changed = x.clone()
+    changed[4:] += 1.0
+    y_changed, _ = scan(cell, changed, state)
+    assert_close(y_changed[:4], y[:4], rtol=1e-12, atol=1e-12)
+    assert (y_changed[4:] != y[4:]).any()
+
+
+@every_model
+def test_every_parameter_gets_a_gradient(name: str) -> None:
+    cell, x, state = random_case(name)
+    x.requires_grad_()
+    state = type(state)(*(tensor.requires_grad_() for tensor in state))
+    y, _ = scan(cell, x, state)
+    (y * draw(seeded(2), *y.shape)).sum().backward()
+    leaves = {"x": x, **state._asdict(), **dict(cell.named_parameters())}
+    for key, leaf in leaves.items():
+        assert leaf.grad is not None, key
+        assert leaf.grad.isfinite().all(), key
+        assert leaf.grad.abs().max() > 0, key
+
+
+@every_model
+def test_gradients_are_the_derivatives(name: str) -> None:
+    """Of outputs and final state, with respect to input, initial state and every parameter."""
+    cell, x, state = random_case(name)
+    module, state_class, width = Scan(cell), type(state), len(state)
+    keys = [key for key, _ in module.named_parameters()]
+
+    def outputs(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        state, parameters = state_class(*tensors[:width]), dict(zip(keys, tensors[width:], strict=True))
+        y, last = torch.func.functional_call(module, parameters, (x, state))
+        return y, *last
+
+    parameters = [parameter.detach() for parameter in module.parameters()]
+    arguments = [x[:4, :2], *(tensor[..., :2, :] for tensor in state), *parameters]
+    arguments = [tensor.clone().requires_grad_() for tensor in arguments]
+    assert all(tensor.requires_grad for tensor in outputs(*arguments)), (
+        "gradcheck skips what carries no gradient"
+    )
+    assert torch.autograd.gradcheck(outputs, arguments)
+
+
+@every_model
+def test_state_dict_round_trip(name: str) -> None:
+    cell, x, state = random_case(name)
+    other = build_cell(name, INPUT, hidden_size=H).double()
+    other.load_state_dict(cell.state_dict())
+    assert_close(scan(other, x, state), scan(cell, x, state), rtol=0, atol=0)
+
+
+@every_model
+def test_step_remembers_nothing_and_changes_nothing(name: str) -> None:
+    cell, x, state = random_case(name)
+    attributes = {key: dict(vars(module)) for key, module in cell.named_modules()}
+    tensors = {**dict(cell.named_parameters()), **dict(cell.named_buffers()), **state._asdict(), "x": x}
+    before = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+
+    u = cell.project_input(x)
+    u_before = u.detach().clone()
+    first = cell.step(u[0], state)
+    second = cell.step(u[0], state)
+    scan(cell, x, state)
+
+    assert {key: dict(vars(module)) for key, module in cell.named_modules()} == attributes
+    for key, tensor in tensors.items():
+        assert_close(tensor.detach(), before[key], rtol=0, atol=0, msg=f"{key} was changed")
+    assert_close(u.detach(), u_before, rtol=0, atol=0)
+    assert_close(second, first, rtol=0, atol=0)

@@ -1,0 +1,53 @@
+"""The simple recurrent network against its transcription and against torch.nn.RNN."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from hornn.cells.elman import Rnn
+from hornn.scan import scan
+from reference.activations import ACTIVATIONS
+from reference.cases import as_arrays, draw, draw_state, fill, seeded, weights_of
+from reference.elman import rnn
+
+T, B, INPUT, H = 7, 3, 4, 6
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_equals_the_transcription(activation: str, bias: bool) -> None:
+    generator = seeded(1)
+    cell = fill(Rnn(input_size=INPUT, hidden_size=H, bias=bias, activation=activation), generator)
+    x, state = draw(generator, T, B, INPUT), draw_state(cell, B, generator)
+    y, (h,) = scan(cell, x, state)
+    expected_y, (expected_h,) = rnn(x.numpy(), as_arrays(state), ACTIVATIONS[activation], **weights_of(cell))
+    assert_close(y, torch.from_numpy(expected_y), rtol=1e-12, atol=1e-12)
+    assert_close(h, torch.from_numpy(expected_h), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_equals_torch_with_copied_weights(activation: str, bias: bool) -> None:
+    generator = seeded(2)
+    cell = fill(Rnn(input_size=INPUT, hidden_size=H, bias=bias, activation=activation), generator)
+    theirs = torch.nn.RNN(INPUT, H, bias=bias, nonlinearity=activation, dtype=torch.float64)
+    copies = {"W_in": theirs.weight_ih_l0, "W_h": theirs.weight_hh_l0}
+    if bias:
+        copies["b"] = theirs.bias_ih_l0
+        torch.nn.init.zeros_(theirs.bias_hh_l0)
+    with torch.no_grad():
+        for name, parameter in copies.items():
+            parameter.copy_(cell.get_parameter(name))
+
+    x, h0 = draw(generator, T, B, INPUT).requires_grad_(), draw(generator, B, H).requires_grad_()
+    y, last = scan(cell, x, type(cell.initial_state(B))(h0))
+    their_y, their_h = theirs(x, h0[None])
+    assert_close(y, their_y, rtol=1e-12, atol=1e-12)
+    assert_close(last.h, their_h[0], rtol=1e-12, atol=1e-12)
+
+    dy, dh = draw(generator, T, B, H), draw(generator, B, H)
+    ours = torch.autograd.grad(
+        (y * dy).sum() + (last.h * dh).sum(), [x, h0, *(cell.get_parameter(name) for name in copies)]
+    )
+    expected = torch.autograd.grad((their_y * dy).sum() + (their_h[0] * dh).sum(), [x, h0, *copies.values()])
+    assert_close(ours, expected, rtol=1e-11, atol=1e-12)

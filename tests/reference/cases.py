@@ -1,0 +1,54 @@
+"""What the cells are tested on: cells built from conf/model, and weights, inputs and states from a seed."""
+
+from pathlib import Path
+from typing import Any
+
+import hydra
+import numpy as np
+import torch
+from omegaconf import OmegaConf
+from torch import Tensor
+
+MODEL_FOLDER = Path(__file__).parents[2] / "conf" / "model"
+MODEL_NAMES = sorted(path.stem for path in MODEL_FOLDER.glob("*.yaml"))
+
+
+def build_cell(name: str, input_size: int, **arguments: Any) -> Any:
+    """The cell that `conf/model/<name>.yaml` constructs, with these of its arguments replaced."""
+    conf = OmegaConf.merge(OmegaConf.load(MODEL_FOLDER / f"{name}.yaml"), arguments)
+    return hydra.utils.instantiate(conf)(input_size=input_size)
+
+
+def seeded(seed: int) -> torch.Generator:
+    """A source of random numbers of its own, so that no test depends on another."""
+    return torch.Generator().manual_seed(seed)
+
+
+def draw(generator: torch.Generator, *shape: int) -> Tensor:
+    """Standard normal numbers in float64."""
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def fill(cell: Any, generator: torch.Generator, scale: float = 0.4) -> Any:
+    """The cell in float64 with every parameter, biases too, drawn from N(0, scale^2)."""
+    cell.double()
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.copy_(scale * draw(generator, *parameter.shape))
+    return cell
+
+
+def draw_state(cell: Any, batch_size: int, generator: torch.Generator) -> Any:
+    """A random state of the cell's own kind and shapes."""
+    state = cell.initial_state(batch_size)
+    return type(state)(*(draw(generator, *tensor.shape) for tensor in state))
+
+
+def as_arrays(tensors: Any) -> tuple[np.ndarray, ...]:
+    """Tensors as the NumPy arrays that the transcriptions read."""
+    return tuple(tensor.detach().numpy() for tensor in tensors)
+
+
+def weights_of(cell: Any) -> dict[str, np.ndarray]:
+    """The cell's parameters by name as NumPy arrays."""
+    return {name: parameter.detach().numpy() for name, parameter in cell.named_parameters()}
