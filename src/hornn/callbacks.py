@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import Checkpoint, ProgressBar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,25 +21,34 @@ class RunKeeper(Checkpoint):
     """Keeps a run on disk: `last.ckpt` to resume from, `best.ckpt` by validation, `metrics.csv`.
 
     `last.ckpt` is written every `every_n_steps` updates (0: only when an epoch ends) and at each epoch's end,
-    after validation and after the schedule has had its say. Raises ValueError for every_n_steps < 0.
+    after validation and after the schedule has had its say. `max_steps` (-1: no bound) ends training after
+    that many updates. Lightning is not given it: where Lightning counts steps, a run resumed from an epoch's
+    end begins with an epoch of no length. Raises ValueError for every_n_steps < 0 or max_steps < -1 or 0.
     """
 
-    def __init__(self, run_dir: Path, console: Console, every_n_steps: int) -> None:
+    def __init__(self, run_dir: Path, console: Console, every_n_steps: int, max_steps: int = -1) -> None:
         if every_n_steps < 0:
             raise ValueError(f"checkpoint_every must be >= 0 updates, got {every_n_steps}")
+        if max_steps < -1 or max_steps == 0:
+            raise ValueError(f"trainer.max_steps must be >= 1 update, or -1 for no bound, got {max_steps}")
         self.run_dir = run_dir
         self.console = console
         self.every_n_steps = every_n_steps
+        self.max_steps = max_steps
+
+    def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        trainer.should_stop = module.stopped
 
     def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        if trainer.global_step == self.max_steps:
+            trainer.should_stop = module.stopped = True
+            return
         due = self.every_n_steps and trainer.global_step % self.every_n_steps == 0
         if due and not trainer.fit_loop.epoch_loop._num_ready_batches_reached():
             trainer.save_checkpoint(self.run_dir / LAST)
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         assert isinstance(module, TruncatedBptt)
-        if not module.tokens["valid"]:  # trainer.max_steps ended the epoch before Lightning's validation
-            validate(trainer, module)
         decision = module.close_epoch()
         record = module.records[-1]
         if is_best := record is module.best:
@@ -50,22 +58,14 @@ class RunKeeper(Checkpoint):
             module.optimizer.state.clear()
         for group in module.optimizer.param_groups:
             group["lr"] *= decision.factor
-        trainer.should_stop = trainer.should_stop or decision.stop
+        trainer.should_stop = module.stopped = module.stopped or decision.stop
         module.clear("valid")
         trainer.save_checkpoint(self.run_dir / LAST)
         if trainer.is_global_zero:
             write_metrics(self.run_dir / "metrics.csv", module.records)
-            self.console.print(describe_epoch(record, is_best, decision.factor), highlight=False, soft_wrap=True)
-
-
-@torch.no_grad()
-def validate(trainer: lightning.Trainer, module: TruncatedBptt) -> None:
-    """Score the validation split outside Lightning's schedule."""
-    module.pause_clock()
-    module.eval()
-    for batch in trainer.datamodule.val_dataloader():  # type: ignore[attr-defined]
-        module.score(module.transfer_batch_to_device(batch, module.device, 0), "valid")
-    module.train()
+            self.console.print(
+                describe_epoch(record, is_best, decision.factor), highlight=False, soft_wrap=True
+            )
 
 
 def write_metrics(path: Path, records: list[Record]) -> None:
@@ -101,6 +101,10 @@ class LiveProgress(ProgressBar):
             refresh_per_second=2,
             transient=True,
         )
+
+    def disable(self) -> None:
+        """Show nothing: what Lightning asks of every rank but the first."""
+        self.live.disable = True
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
         self.bar = self.live.add_task("epoch 1", total=None, numbers="")

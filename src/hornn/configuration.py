@@ -38,17 +38,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import GrammarParseError, MissingMandatoryValue, OmegaConfBaseException
 
-INSTRUCTIONS = {
-    "_target_",
-    "_partial_",
-    "_recursive_",
-    "_convert_",
-    "_args_",
-}  # to Hydra, beside a target's arguments
+# What Hydra itself reads in a node with a target, beside the target's arguments.
+INSTRUCTIONS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 REMEDIES = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions or choose another folder",
-    errno.ENOSPC: "free some space on that disk or write elsewhere, for example with hydra.run.dir=FOLDER",
+    errno.ENOSPC: "free some space on that disk or write elsewhere with run_dir=FOLDER",
 }
 
 
@@ -152,16 +147,17 @@ def _describe_key(
 ) -> str:
     """The message for an unknown key: the same name elsewhere, or else the nearest one in its node."""
     parent, _, name = key.rpartition(".")
-    nearest = next((path for path in _paths(reference) if path.rpartition(".")[2] == name), "")
-    if not nearest and accepted:
-        nearest = _join(parent, _nearest(name, accepted - INSTRUCTIONS))
+    namesakes = (path for path in _paths(reference) if path.rpartition(".")[2] == name and path != key)
+    nearest = next(namesakes, "")
+    if not nearest and (match := _nearest(name, accepted - INSTRUCTIONS)):
+        nearest = _join(parent, match)
     owner = f"{parent}={choices[parent]}" if choices.get(parent) else parent or "the top level"
     takes = f"takes: {_list(accepted)}" if accepted else "takes one value, not keys"
     return f"unknown key {key!r}{where}; {_hint(nearest)}{owner} {takes}"
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
-    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.0)), "")
+    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.01)), "")
 
 
 def _hint(nearest: str) -> str:
@@ -190,7 +186,7 @@ class StrictLoader(ConfigLoaderImpl):
         except MissingConfigException as error:
             if error.missing_cfg_file is None:
                 raise
-            raise ValueError(self._describe_missing(error, overrides)) from error
+            raise ValueError(self._describe_missing(error.missing_cfg_file, overrides)) from error
         except ConfigCompositionException as error:
             found = re.match(r"Could not (?:override|delete from config\.) '([^'@]+)'", str(error))
             if found is None or self.repository.group_exists(found[1]):
@@ -198,27 +194,41 @@ class StrictLoader(ConfigLoaderImpl):
             key = found[1]
         except ValueError as error:
             for override in OverridesParser.create().parse_overrides(overrides):
-                group, value = override.key_or_group, override.value()
+                group = override.key_or_group
                 if not group:
                     raise OverrideParseException(str(override.input_line), "it has no key") from error
-                if self.repository.group_exists(group) and not isinstance(value, str | list | dict):
-                    raise ValueError(self._describe_choice(group, str(value))) from error
+                if self.repository.group_exists(group) and isinstance(override.value(), int | float | None):
+                    choice = override.get_value_element_as_str()
+                    raise ValueError(self._describe_choice(group, choice)) from error
             raise
+        return self._load_argument(key, config_name, overrides, run_mode, *args, **kwargs)
+
+    def _load_argument(
+        self,
+        key: str,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        *args: Any,
+        **kwargs: Any,
+    ) -> DictConfig:
+        """The config with a key that no file names: an argument of a target, or else ValueError."""
         setting = next(line for line in overrides if line.lstrip("~").partition("=")[0] == key)
         removal = setting.startswith("~")
         others = [line for line in overrides if line != setting]
-        reference = self.load_configuration(config_name, others, run_mode, *args, **kwargs)
-        if (
-            run_mode is RunMode.MULTIRUN
-        ):  # every job is composed, with its own choices, before the first one runs
-            reference.hydra.overrides.task.append(setting)
-            return reference
+        if run_mode is RunMode.MULTIRUN:
+            # The jobs may choose otherwise; Hydra composes each of them before the first one runs.
+            cfg = self.load_configuration(config_name, others, run_mode, *args, **kwargs)
+            cfg.hydra.overrides.task.append(setting)
+            return cfg
         forced = f"++{key}=null" if removal else f"++{setting}"
         changed = [forced if line == setting else line for line in overrides]
         cfg = self.load_configuration(config_name, changed, run_mode, *args, **kwargs)
+        chosen = [line for line in others if "." not in line.partition("=")[0] or line.startswith("hydra.")]
+        reference = self.load_configuration(config_name, chosen, run_mode, *args, **kwargs)
         for unknown, accepted in _unknown_keys(cfg, reference, {}):
             raise ValueError(self._describe_setting(unknown, accepted, reference))
-        return reference if removal else cfg
+        return self.load_configuration(config_name, others, run_mode, *args, **kwargs) if removal else cfg
 
     def _describe_setting(self, key: str, accepted: set[str], reference: DictConfig) -> str:
         parent, _, name = key.rpartition(".")
@@ -230,13 +240,11 @@ class StrictLoader(ConfigLoaderImpl):
             return f"unknown key {key!r}; {_hint(f'{parent}={name}')}{self._list_choices(parent)}"
         return _describe_key(key, accepted, reference, reference.hydra.runtime.choices)
 
-    def _describe_missing(self, error: MissingConfigException, overrides: list[str]) -> str:
-        missing = str(error.missing_cfg_file)
+    def _describe_missing(self, missing: str, overrides: list[str]) -> str:
         keys = (re.split("[@=]", line.lstrip("+"))[0] for line in overrides)
         given = max((key for key in keys if missing.startswith(f"{key}/")), key=len, default="")
         group = given or (missing.partition("/")[0] if "/" in missing else "")
-        parent = re.match(r"In '(.+?)'", str(error))
-        where = f" in {parent[1]}.yaml" if parent and not given else ""
+        where = "" if given or not group else " (from the defaults list of a config file)"
         return self._describe_choice(group, missing.removeprefix(f"{group}/"), where)
 
     def _describe_choice(self, group: str, choice: str, where: str = "") -> str:
@@ -250,7 +258,8 @@ class StrictLoader(ConfigLoaderImpl):
         """The files of a group; those in a subfolder are written folder/name."""
         folders = self.list_groups(group) if group else []
         inner = [f"{folder}/{name}" for folder in folders for name in self._choices(f"{group}/{folder}")]
-        return sorted([*self.get_group_options(group, ObjectType.CONFIG), *inner])
+        files = self.get_group_options(group, ObjectType.CONFIG)
+        return sorted([*inner, *(name for name in files if not name.startswith("_"))])
 
 
 def launch(main: Callable[[], None]) -> None:
@@ -271,10 +280,8 @@ def launch(main: Callable[[], None]) -> None:
             main()
         except (KeyboardInterrupt, SystemExit) as stop:
             # Lightning answers Ctrl-C during training with sys.exit(1).
-            interrupted = isinstance(stop, KeyboardInterrupt) or isinstance(
-                stop.__context__, KeyboardInterrupt
-            )
-            if full_error or not interrupted:
+            causes = (type(stop), type(stop.__context__))
+            if full_error or KeyboardInterrupt not in causes:
                 raise
             _exit("interrupted", 130)
         except Exception as error:
@@ -310,8 +317,8 @@ def _job_result(job: JobReturn) -> Any:
     error, settings = job._return_value, job.hydra_cfg
     if settings is not None and settings.hydra.mode is RunMode.MULTIRUN:
         error.add_note(f"in the job {' '.join(job.overrides or [])}")
-    if settings is not None and isinstance(error, OSError) and error.errno and error.filename is None:
-        error.add_note(f"this run writes to {settings.hydra.runtime.output_dir}")
+    if isinstance(error, OSError) and error.errno and error.filename is None and job.cfg is not None:
+        error.add_note(f"the results of this run go below {job.cfg.get('run_dir') or job.working_dir}")
     raise error
 
 
@@ -320,7 +327,7 @@ def _explain(error: BaseException) -> str | None:
     text, cause = str(error) or repr(error), error.__cause__
     match error:
         case OverrideParseException():
-            reason = error.message.partition("\nSee http")[0]
+            reason = error.message.partition("\nSee http")[0].rstrip(" ^\n").rpartition("\n")[2]
             return f"cannot read {error.override!r}: {reason}; write key=value, and quote a value with blanks"
         case InstantiationException() if cause is not None:
             node = re.search(r"full_key: (\S+)", text)
@@ -333,8 +340,8 @@ def _explain(error: BaseException) -> str | None:
         case OmegaConfBaseException(full_key=key) if isinstance(error, ValueError | GrammarParseError):
             return f"{key}: {text.partition('    full_key:')[0]}" if key else text
         case OSError(errno=int(number), strerror=str(reason), filename=path):
-            remedy = REMEDIES.get(number, "check the path and the disk")
-            return f"{path}: {reason}; {remedy}" if path is not None else f"{reason}; {remedy}"
+            place = f"{path}: " if path is not None else ""
+            return f"{place}{reason}; {REMEDIES[number]}" if number in REMEDIES else f"{place}{reason}"
         case ValueError() | OSError():
             return text
     names = {known.__name__ for known in type(error).__mro__}

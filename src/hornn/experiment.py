@@ -81,15 +81,17 @@ def train(cfg: DictConfig) -> None:
         "vocabulary": datamodule.vocabulary.state(),
         "tokenizer": datamodule.tokenizer.state(),
         "data": datamodule.describe(),
+        "data_config": config["data"],
         "config_hash": digest,
         "seed": cfg.seed,
     }
-    keeper = RunKeeper(run_dir, console, cfg.checkpoint_every)
+    keeper = RunKeeper(run_dir, console, cfg.checkpoint_every, cfg.trainer.max_steps)
     logger: Logger = instantiate(cfg.logger)(
         run_dir=run_dir, name=f"{choices['model']}-{datamodule.name}-{digest}-{cfg.seed}", resume=bool(resume)
     )
     trainer: lightning.Trainer = instantiate(
         cfg.trainer,
+        max_steps=-1,
         callbacks=[keeper, *([LiveProgress(console)] if cfg.trainer.enable_progress_bar else [])],
         logger=logger,
         plugins=[AtomicCheckpointIO()],
@@ -140,7 +142,7 @@ def quiet_libraries() -> None:
     """Leave out what the libraries print about themselves; their warnings about the run stay."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for about in (".*does not have many workers.*", ".*isinstance.*LeafSpec.*", ".*`training_step`.*"):
+    for about in (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*"):
         warnings.filterwarnings("ignore", about)
 
 
@@ -215,8 +217,8 @@ def find_unfinished(run_dir: Path, digest: str, seed: int, overwrite: bool) -> P
     card = read_checkpoint(run_dir / LAST)[CARD]
     if (card["config_hash"], card["seed"]) != (digest, seed):
         raise ValueError(
-            f"{run_dir} holds an unfinished run of another config ({card['config_hash']}, seed {card['seed']};"
-            f" this is {digest}, seed {seed}): give another run_dir, or overwrite=true to replace it"
+            f"{run_dir} holds an unfinished run of config ({card['config_hash']}, seed {card['seed']}); "
+            f"this is {digest}, seed {seed}: give another run_dir, or overwrite=true to replace it"
         )
     return run_dir / LAST
 
@@ -250,8 +252,8 @@ def wandb_logger(
 
 
 def csv_logger(run_dir: Path, name: str, resume: bool) -> CSVLogger:
-    """What is logged between epochs, as `csv/metrics.csv` below `run_dir`."""
-    return CSVLogger(save_dir=str(run_dir), name="csv", version="")
+    """What is logged between epochs, as `csv/version_<n>/metrics.csv` below `run_dir`, n for each start."""
+    return CSVLogger(save_dir=str(run_dir), name="csv")
 
 
 # -- what a person sees --------------------------------------------------------------------------------------

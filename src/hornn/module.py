@@ -62,6 +62,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.states: dict[str, NetworkState] = {}  # carried along each split
         self.records: list[Record] = []
         self.best: Record | None = None
+        self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.grad_norms: list[float] = []
         self.seconds = 0.0  # of training in the running epoch, up to `tick`
         self.tick: float | None = None  # since when the clock runs
@@ -116,12 +117,15 @@ class TruncatedBptt(lightning.LightningModule):
         # DistributedDataParallel averages the gradients of the ranks: world_size makes that their sum
         return nll * (self.trainer.world_size / divisor)
 
-    def on_train_batch_end(self, outputs: Any, batch: Chunk, batch_idx: int) -> None:
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        super().optimizer_step(*args, **kwargs)
         if (norm := getattr(self.optimizer, "grad_norm", None)) is not None:
             self.grad_norms.append(norm)
+
+    def on_train_batch_end(self, outputs: Any, batch: Chunk, batch_idx: int) -> None:
         if self.is_due(batch_idx):
-            if norm is not None:
-                self.log("train/grad_norm", norm)
+            if self.grad_norms:
+                self.log("train/grad_norm", self.grad_norms[-1])
             self.log("train/ppl", self.running_ppl())
             self.log("lr", self.optimizer.param_groups[0]["lr"])
 
@@ -216,6 +220,7 @@ class TruncatedBptt(lightning.LightningModule):
             "tokens": self.tokens["train"],
             "records": self.records,
             "best": self.best,
+            "stopped": self.stopped,
             "grad_norms": self.grad_norms,
             "seconds": self.seconds,
             "schedule": self.schedule.state_dict(),
@@ -226,8 +231,8 @@ class TruncatedBptt(lightning.LightningModule):
         saved = checkpoint["training"]
         rank, world_size = self.trainer.global_rank, self.trainer.world_size
         self.states["train"] = tuple(
-            type(cell.initial_state(1))(*(t.chunk(world_size, dim=-2)[rank].to(self.device) for t in state))
-            for cell, state in zip(self.network.cells, saved["states"], strict=True)
+            type(empty)(*(t.chunk(world_size, dim=-2)[rank].to(self.device) for t in state))
+            for empty, state in zip(self.network.initial_state(1), saved["states"], strict=True)
         )
         self.clear("train")
         if rank == 0:
@@ -235,6 +240,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.tokens["train"] = saved["tokens"]
         self.records = saved["records"]
         self.best = saved["best"]
+        self.stopped = saved["stopped"]
         self.grad_norms = saved["grad_norms"]
         self.seconds = saved["seconds"]
         self.schedule.load_state_dict(saved["schedule"])

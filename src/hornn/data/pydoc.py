@@ -87,7 +87,7 @@ class PythonDocs(Corpus):
         for folder, folders, names in os.walk(self.path):
             folders[:] = [name for name in folders if name not in SKIPPED]
             found += [Path(folder, name) for name in names if name.endswith(".py")]
-        return sorted((path.relative_to(self.path).as_posix(), path) for path in found)
+        return sorted((path.relative_to(self.path).as_posix(), path) for path in found if path.is_file())
 
 
 def documentation(path: Path) -> Iterator[str]:

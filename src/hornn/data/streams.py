@@ -27,12 +27,11 @@ class Chunk(NamedTuple):
 class ChunkStream:
     """Every token of a text as a target exactly once, in `batch_size` columns and chunks of `seq_len` tokens.
 
-    The inputs are the text delayed by one token, `start_id` before the first. The N targets form B =
-    `batch_size` contiguous columns, the first N mod B of them one token longer than the others; the first
-    input of a column is the token before it in the text. Chunk k holds positions k*seq_len to (k+1)*seq_len
-    - 1 of every column, so a state carried from chunk to chunk has read its column's whole past. The last
-    chunk may be shorter; in its last row the columns that have ended read `start_id` and have the target
-    IGNORE.
+    The inputs are the text delayed by one token, `start_id` before the first. The N targets form
+    B = `batch_size` contiguous columns, the first N mod B of them one token longer than the others; the first
+    input of a column is the token before it in the text. Chunk k holds the positions from k*seq_len on of
+    every column, so a state carried from chunk to chunk has read its column's whole past. The last chunk may
+    be shorter; in its last row the columns that have ended read `start_id` and have the target IGNORE.
 
     Rank r of R = `world_size` gets the columns r*B/R ... (r+1)*B/R - 1; all ranks get equally many chunks.
 
@@ -83,9 +82,8 @@ class ChunkStream:
             self.position = 0
         self.resumed = False
         while self.position < len(self):
-            self.position += (
-                1  # before the yield: a state taken while this chunk is in use names the next one
-            )
+            # Counted before the yield: a state taken while this chunk is in use names the next one.
+            self.position += 1
             yield self._chunk(self.position - 1)
 
     def _chunk(self, index: int) -> Chunk:
@@ -96,10 +94,9 @@ class ChunkStream:
         window = self.tokens[np.clip(places, 0, len(self.tokens) - 1)].astype(np.int64)
         if top == 0 and self.starts[0] == 0:
             window[0, 0] = self.start_id
-        inputs, targets = window[:-1], window[1:]
+        inputs, targets = window[:-1].copy(), window[1:]
         count = (bottom - top) * self.width
         if self.ragged and bottom == self.rows:
-            inputs = inputs.copy()  # shares its rows with the targets, which must keep theirs
             inputs[-1, self.ended] = self.start_id
             targets[-1, self.ended] = IGNORE
             count -= self.width - self.ragged

@@ -1,0 +1,88 @@
+"""What a trained language model is used for: scoring text and writing it."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hornn.data.streams import IGNORE, ChunkStream
+from hornn.network import LanguageModel
+
+SENTENCES = 64  # scored side by side
+
+
+@torch.inference_mode()
+def score_stream(
+    network: LanguageModel, ids: np.ndarray, start_id: int, batch_size: int, seq_len: int
+) -> np.ndarray:
+    """Negative log-likelihood in nats of every token of a text, in the text's order, float64 (N,).
+
+    The text is read as `batch_size` contiguous columns with carried state; 1 reads it exactly from left to
+    right. Errors: those of `ChunkStream`.
+    """
+    device = network.embedding.weight.device
+    state = network.initial_state(batch_size)
+    rows = []
+    kept = []
+    for chunk in ChunkStream(ids, start_id, batch_size, seq_len):
+        features, state = network(chunk.inputs.to(device), state)
+        rows.append(network.head.nll(features, chunk.targets.to(device)).double().cpu())
+        kept.append(chunk.targets != IGNORE)
+    return torch.cat(rows).T[torch.cat(kept).T].numpy()
+
+
+@torch.inference_mode()
+def score_sentences(network: LanguageModel, sentences: Sequence[np.ndarray], start_id: int) -> np.ndarray:
+    """Log-probability in nats of each sentence (its `<eos>` included if it has one), float64 (S,).
+
+    Every sentence is read from the initial state, so its score does not depend on the others: what rescoring
+    an n-best list needs. Sentences of similar length are scored side by side. An empty one scores 0.
+    """
+    device = network.embedding.weight.device
+    scores = np.zeros(len(sentences))
+    order = sorted((i for i in range(len(sentences)) if len(sentences[i])), key=lambda i: len(sentences[i]))
+    for first in range(0, len(order), SENTENCES):
+        group = order[first : first + SENTENCES]
+        length = len(sentences[group[-1]])
+        targets = torch.full((length, len(group)), IGNORE)
+        for column, i in enumerate(group):
+            targets[: len(sentences[i]), column] = torch.from_numpy(sentences[i].astype(np.int64))
+        inputs = torch.cat([torch.full((1, len(group)), start_id), targets[:-1].clamp(min=0)])
+        features, _ = network(inputs.to(device), network.initial_state(len(group)))
+        nll = network.head.nll(features, targets.to(device)).double()
+        scores[group] = -nll.sum(0).cpu().numpy()
+    return scores
+
+
+@torch.inference_mode()
+def sample(
+    network: LanguageModel,
+    prompt: Sequence[int],
+    length: int,
+    temperature: float,
+    generator: torch.Generator,
+    banned: Sequence[int] = (),
+) -> Iterator[int]:
+    """Yield `length` token ids that continue `prompt` (at least one id, read from the initial state).
+
+    Each is drawn from P(w)^(1/temperature), renormalised, without the `banned` ids; temperature 0 takes the
+    most likely one. Raises ValueError for a length < 1 or a temperature < 0.
+    """
+    if length < 1:
+        raise ValueError(f"length must be >= 1 token, got {length}")
+    if not temperature >= 0:
+        raise ValueError(f"temperature must be >= 0, got {temperature}")
+    device = network.embedding.weight.device
+    inputs = torch.tensor(prompt, device=device).unsqueeze(-1)
+    state = network.initial_state(1)
+    for _ in range(length):
+        features, state = network(inputs, state)
+        log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
+        log_p[list(banned)] = -torch.inf
+        if temperature == 0:
+            token = int(log_p.argmax())
+        else:
+            token = int(torch.multinomial((log_p / temperature).softmax(-1), 1, generator=generator))
+        yield token
+        inputs = torch.tensor([[token]], device=device)

@@ -1,0 +1,160 @@
+"""The data module of text corpora, over the user's own files."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from hornn.data import files
+from hornn.data.text import TextDataModule, encode_text
+
+OwnText = Callable[..., TextDataModule]
+
+
+def test_streams_and_description(own_text: OwnText) -> None:
+    data = own_text()
+    assert data.name == "files"
+    assert data.vocabulary.words == ["a", "<eos>", "b", "c", "<unk>"]
+    assert data.tokens("train").shape == (100,)
+    assert data.vocabulary.decode(data.tokens("test")) == ["b", "<unk>", "<eos>"]
+    assert sum(chunk.count for chunk in data.train_dataloader()) == 100
+    assert sum(chunk.count for chunk in data.val_dataloader()) == 3
+    assert sum(chunk.count for chunk in data.test_dataloader()) == 3
+    first = next(iter(data.train_dataloader()))
+    assert first.inputs[0, 0] == data.vocabulary.eos_id
+    assert first.inputs.shape == (3, 2)
+    about = data.describe()
+    assert about["tokens"] == {"train": 100, "valid": 3, "test": 3}
+    assert about["vocab_size"] == 5
+    assert about["unit"] == "word"
+    assert not about["valid_is_test"]
+    assert data.has_split("valid")
+
+
+def test_unigram_perplexity(own_text: OwnText) -> None:
+    data = own_text(train="a b\n" * 10, valid="a\n", test="c\n")
+    probability = {"a": 11 / 34, "<eos>": 11 / 34, "<unk>": 1 / 34}
+    assert data.unigram_ppl("valid") == pytest.approx(1 / probability["a"])
+    assert data.unigram_ppl("test") == pytest.approx(
+        1 / math.sqrt(probability["<unk>"] * probability["<eos>"])
+    )
+
+
+def test_prepare_and_setup_may_be_repeated(own_text: OwnText, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = own_text()
+    tokens = data.tokens("train")
+    monkeypatch.setattr(files.TextFiles, "tokens", lambda *_: pytest.fail("tokenised again"))
+    data.prepare_data()
+    data.setup("fit")
+    assert data.tokens("train").tolist() == tokens.tolist()
+
+
+def test_changed_text_is_tokenised_again(own_text: OwnText) -> None:
+    assert own_text(valid="a b\n").tokens("valid").shape == (3,)
+    assert own_text(valid="a b a\n").tokens("valid").shape == (4,)
+
+
+def test_columns_are_shared_by_the_trainers_rank(own_text: OwnText) -> None:
+    data = own_text(batch_size=4, eval_batch_size=2)
+    whole = next(iter(data.train_dataloader()))
+    data.trainer = SimpleNamespace(global_rank=1, world_size=2)
+    data.setup("fit")
+    part = next(iter(data.train_dataloader()))
+    assert torch.equal(part.targets, whole.targets[:, 2:])
+    assert (part.count, part.width) == (whole.count, 4)
+    data.trainer = SimpleNamespace(global_rank=0, world_size=3)
+    with pytest.raises(
+        ValueError, match=r"train split of files with data\.batch_size=4: 3 processes cannot share"
+    ):
+        data.setup("fit")
+
+
+def test_tokens_before_setup(tmp_path: Path, own_text: OwnText) -> None:
+    data = own_text()
+    fresh = TextDataModule(data.corpus, 2, 3, 1, tmp_path / "other cache")
+    with pytest.raises(RuntimeError, match="prepare_data"):
+        fresh.setup()
+
+
+def test_units_and_vocabulary_keys(own_text: OwnText) -> None:
+    data = own_text(train="Ab\n" * 20, valid="ab\n", test="A <b\n", unit="char", lowercase=True, eos=False)
+    assert data.vocabulary.words == ["a", "b", "<eos>", "<unk>"]
+    assert data.vocabulary.decode(data.tokens("test")) == ["a", "<unk>", "<unk>", "b"]
+    assert own_text(min_count=21, seq_len=2).vocabulary.words == ["<unk>", "a", "<eos>"]
+    assert len(own_text(max_size=4).vocabulary) == 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"batch_size": 0}, "data.batch_size is 0"),
+        ({"seq_len": -1}, "data.seq_len is -1"),
+        ({"eval_batch_size": 0}, "data.eval_batch_size is 0"),
+        ({"batch_size": 2.5}, "data.batch_size is 2.5"),
+        ({"unit": "english"}, "data.unit is 'english'; allowed: word, char"),
+        ({"train": "a b\n"}, r"columns of 2 tokens, shorter than one chunk of data\.seq_len=3"),
+        (
+            {"eval_batch_size": 4},
+            r"valid split of files with data\.eval_batch_size=4: 3 tokens cannot fill 4",
+        ),
+        ({"train": ""}, r"train\.txt is empty"),
+        ({"valid": "\n \n", "eos": False}, "the valid split of files .* holds no tokens"),
+        ({"min_count": 1000}, "lower it"),
+    ],
+)
+def test_bad_input(own_text: OwnText, keys: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        own_text(**keys)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_split(own_text: OwnText) -> None:
+    with pytest.raises(ValueError, match="split is 'dev'; allowed: train, valid, test"):
+        own_text().tokens("dev")
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_absent_file(tmp_path: Path, split: str) -> None:
+    paths = {name: str(tmp_path / f"{name}.txt") for name in ("train", "valid", "test")}
+    for name, path in paths.items():
+        if name != split:
+            Path(path).write_text("a")
+    with pytest.raises(FileNotFoundError, match=f"there is no text file data.{split}="):
+        files.build_data(root="", cache_dir=str(tmp_path / "cache"), **paths).prepare_data()
+    with pytest.raises(ValueError, match=f"data.{split} is None"):
+        files.build_data(root="", cache_dir=str(tmp_path / "cache"), **(paths | {split: None}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("prefix", [b"", b"\xef\xbb\xbf"])
+def test_bytes_that_are_not_utf8(tmp_path: Path, own_text: OwnText, prefix: bytes) -> None:
+    data = own_text()
+    text = tmp_path / "latin.txt"
+    text.write_bytes(prefix + b"fine\nna\xefve\n")
+    with pytest.raises(ValueError, match=f"latin.txt is not UTF-8: byte 0xef at offset {len(prefix) + 7}"):
+        encode_text(text, data.tokenizer, data.vocabulary)
+
+
+def test_foreign_text(tmp_path: Path, own_text: OwnText) -> None:
+    data = own_text()
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"\xef\xbb\xbfa b\r\n\r\nc <unk> zebra")
+    ids, unknown, lengths = encode_text(text, data.tokenizer, data.vocabulary)
+    assert data.vocabulary.decode(ids) == ["a", "b", "<eos>", "<eos>", "c", "<unk>", "<unk>", "<eos>"]
+    assert unknown == 1
+    assert lengths.tolist() == [3, 1, 4]
+    assert np.issubdtype(ids.dtype, np.integer)
+
+
+@pytest.mark.parametrize(("content", "message"), [("", "is empty"), ("\n", "holds no tokens")])
+def test_foreign_text_without_tokens(tmp_path: Path, own_text: OwnText, content: str, message: str) -> None:
+    data = own_text(eos=False)
+    text = tmp_path / "text.txt"
+    text.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        encode_text(text, data.tokenizer, data.vocabulary)
+    with pytest.raises(FileNotFoundError, match="there is no text file"):
+        encode_text(tmp_path / "absent.txt", data.tokenizer, data.vocabulary)

@@ -1,0 +1,140 @@
+"""A run that was cut off anywhere and continued is the run that was not."""
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf, open_dict
+
+from hornn.callbacks import RunKeeper
+from hornn.experiment import train
+from hornn.module import TruncatedBptt
+
+ROOT = Path(__file__).parents[1]
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to the program: nothing gets to run after it."""
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> list[str]:
+    """Overrides for a small corpus: 15 chunks of 5 x 4 tokens an epoch, the last one ragged."""
+    draw = random.Random(0)
+    for split, lines in {"train": 31, "valid": 9, "test": 9}.items():
+        words = [" ".join(draw.choice("abcdefg") for _ in range(8)) for _ in range(lines)]
+        (tmp_path / f"{split}.txt").write_text("\n".join(words) + "\n")
+    paths = [f"data.{split}={tmp_path / split}.txt" for split in ("train", "valid", "test")]
+    return [
+        "data=files",
+        *paths,
+        f"data.cache_dir={tmp_path / 'cache'}",
+        "data.batch_size=4",
+        "data.seq_len=5",
+    ]
+
+
+def run(overrides: list[str]) -> None:
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        cfg = compose("config", overrides, return_hydra_config=True)
+    HydraConfig.instance().set_config(cfg)
+    with open_dict(cfg):
+        del cfg["hydra"]
+    train(OmegaConf.create(OmegaConf.to_container(cfg)))
+
+
+def outcome(run_dir: Path) -> tuple[list[dict[str, str]], dict[str, Any], Any]:
+    """What a run leaves that does not depend on the clock."""
+    timed = ("seconds", "tokens_per_second")
+    with (run_dir / "metrics.csv").open() as file:
+        records = [{k: v for k, v in row.items() if k not in timed} for row in csv.DictReader(file)]
+    weights = torch.load(run_dir / "last.ckpt", weights_only=True)["state_dict"]
+    return records, weights, json.loads((run_dir / "result.json").read_text())["test_ppl"]
+
+
+def assert_same(one: Path, other: Path) -> None:
+    (records, weights, test), (records_2, weights_2, test_2) = outcome(one), outcome(other)
+    assert records == records_2
+    assert test == test_2
+    assert weights.keys() == weights_2.keys()
+    assert all(torch.equal(weights[key], weights_2[key]) for key in weights)
+
+
+COMMON = [
+    "model.hidden_size=6",
+    "logger=csv",
+    "trainer.enable_progress_bar=false",
+    "trainer.max_epochs=4",
+    "schedule.threshold=10",
+    "schedule.restore_best=true",
+]
+
+
+@pytest.mark.parametrize("limit", ["trainer.max_steps=-1", "trainer.max_steps=52"])
+@pytest.mark.parametrize("place", ["batch 4", "batch 18", "batch 30", "validation 2", "epoch 1", "epoch 3"])
+def test_resume_after_a_cut_anywhere(
+    place: str, limit: str, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = [*text, *COMMON, limit, "checkpoint_every=4"]
+    run([*overrides, f"run_dir={tmp_path / 'whole'}"])
+
+    where, number = place.split()
+
+    def cut(owner: type, hook: str, after: bool, count: Any) -> None:
+        original = getattr(owner, hook)
+
+        def patched(self: Any, *args: Any) -> None:
+            if after:
+                original(self, *args)
+            if count(self, *args) == int(number):
+                raise Killed
+            if not after:
+                original(self, *args)
+
+        monkeypatch.setattr(owner, hook, patched)
+
+    if where == "batch":
+        cut(RunKeeper, "on_train_batch_end", True, lambda self, trainer, *_: trainer.global_step)
+    elif where == "validation":
+        cut(TruncatedBptt, "on_validation_epoch_end", False, lambda self: self.trainer.current_epoch)
+    else:
+        cut(RunKeeper, "on_train_epoch_end", True, lambda self, trainer, *_: trainer.current_epoch + 1)
+    with pytest.raises(Killed):
+        run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    monkeypatch.undo()
+    run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.slow
+def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path) -> None:
+    overrides = [*text, *COMMON, "trainer.max_epochs=60", "checkpoint_every=5"]
+    run([*overrides, f"run_dir={tmp_path / 'whole'}"])
+
+    cut = tmp_path / "cut"
+    command = [sys.executable, "src/train.py", *overrides, f"run_dir={cut}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, env=dict(os.environ))
+    while not (cut / "metrics.csv").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    reached = torch.load(cut / "last.ckpt", weights_only=True)["global_step"]
+    assert 0 < reached < 60 * 14
+    assert not (cut / "result.json").exists()
+
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    assert_same(tmp_path / "whole", cut)
