@@ -114,6 +114,8 @@ class LiveProgress(ProgressBar):
         done = args[-1] + 1
         if done % 10 and done != trainer.num_training_batches:
             return
+        if done <= 10:
+            self.live.reset(self.bar)
         rate = module.optimizer.param_groups[0]["lr"]
         valid = f"  valid {module.records[-1]['valid_ppl']:.1f}" if module.records else ""
         self.live.update(

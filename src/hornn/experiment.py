@@ -18,6 +18,7 @@ from typing import Any
 
 import lightning
 import torch
+import wandb
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from hydra.utils import get_class, instantiate
@@ -153,16 +154,21 @@ def plain(cfg: DictConfig) -> dict[str, Any]:
     return config  # type: ignore[return-value]
 
 
-def config_hash(config: Mapping[str, Any]) -> str:
-    """Ten hexadecimal digits that name all of a config that can change the result, the seed aside."""
-    kept = json.loads(json.dumps(config))
+def effective(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a config that can change the result."""
+    kept: dict[str, Any] = json.loads(json.dumps(config))
     for dotted in WITHOUT_EFFECT:
         *parents, key = dotted.split(".")
         node = kept
         for parent in parents:
             node = node.get(parent) or {}
         node.pop(key, None)
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:10]
+    return kept
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Ten hexadecimal digits that name the effective part of a config."""
+    return hashlib.sha256(json.dumps(effective(config), sort_keys=True).encode()).hexdigest()[:10]
 
 
 def check_trainer(trainer: DictConfig) -> None:
@@ -241,14 +247,18 @@ def wandb_logger(
     run_dir: Path, name: str, resume: bool, project: str = "hornn", offline: bool = True
 ) -> WandbLogger:
     """A Weights & Biases run below `run_dir`; its id is its name, so that a resumed run continues its own."""
-    return WandbLogger(
+    if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
+        return WandbLogger(project=project)  # stays idle: only the first rank logs
+    run = wandb.init(
+        project=project,
         name=name,
         id=name,
-        project=project,
-        offline=offline,
-        save_dir=str(run_dir),
+        dir=run_dir,
+        mode="offline" if offline else "online",
         resume="allow" if resume and not offline else None,
+        settings=wandb.Settings(silent=offline),  # online it prints the run's address
     )
+    return WandbLogger(experiment=run)
 
 
 def csv_logger(run_dir: Path, name: str, resume: bool) -> CSVLogger:
@@ -283,6 +293,8 @@ def conclude(run_dir: Path, result: Mapping[str, Any]) -> None:
     ):
         console.print(f"{row:>12}  {valid:9.2f}  {test:9.2f}", highlight=False)
     console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
+    if (run_dir / "wandb").is_dir():
+        console.print(f"browse: wandb leet {run_dir / 'wandb'}", highlight=False, soft_wrap=True)
 
 
 def diverged(error: DivergenceError, module: TruncatedBptt) -> str:
@@ -331,11 +343,10 @@ def summarise(
         "backend": module.network.backend,
         "world_size": trainer.world_size,
         "wall_seconds": time.time() - started,
-        "corpus": data.describe(),
+        "corpus": {key: value for key, value in data.describe().items() if key != "path"},
         "versions": versions(),
         **commit(),
-        "command": sys.argv,
-        "config": config,
+        "config": effective(config),
     }
 
 
@@ -350,7 +361,11 @@ def peak_memory_mb(device: torch.device) -> float:
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type} ({platform.machine()}, {torch.get_num_threads()} threads)"
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
 
 
 def versions() -> dict[str, str]:

@@ -23,7 +23,7 @@ def scan(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     for u_t in cell.project_input(x).unbind(0):
         y_t, state = cell.step(u_t, state)
         outputs.append(y_t)
-    return torch.stack(outputs), state
+    return cell.project_output(torch.stack(outputs)), state
 
 
 def detach(state: State) -> State:

@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,19 +5,6 @@ import pytest
 
 from hornn.data.files import build_data
 from hornn.data.text import TextDataModule
-
-
-@pytest.fixture
-def corpus_root() -> Callable[[str], str]:
-    """The folder of real corpora, if it holds the given file; else the test is skipped."""
-
-    def find(name: str) -> str:
-        root = os.environ.get("HORNN_DATA")
-        if not root or not Path(root, name).is_file():
-            pytest.skip(f"needs {name} in the folder that HORNN_DATA names")
-        return root
-
-    return find
 
 
 @pytest.fixture

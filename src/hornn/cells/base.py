@@ -82,7 +82,11 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def step(self, u_t: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step: (B, G) and the state before it -> (B, output_size) and the state after it."""
+        """One step: (B, G) and the state before it -> y_t (B, W) and the state after it."""
+
+    def project_output(self, y: Tensor) -> Tensor:
+        """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""
+        return y
 
 
 def saturation(y: Tensor, activation: str) -> float:

@@ -1,0 +1,27 @@
+# `make train` and `make test` need python3 (3.11 or later), pip and make; each makes .venv on its first call.
+PYTHON ?= python3
+ARGS ?= experiment=demo
+BIN := .venv/bin
+
+.PHONY: train test lint clean
+
+train: .venv/stamp
+	$(BIN)/python src/train.py $(ARGS)
+
+test: .venv/stamp
+	$(BIN)/pytest $(TESTS)
+
+lint: .venv/stamp
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache src/*.egg-info
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/stamp: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hornn needs Python 3.11 or later, this is " + sys.version)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
