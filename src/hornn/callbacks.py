@@ -52,20 +52,18 @@ class RunKeeper(Checkpoint):
         decision = module.close_epoch()
         record = module.records[-1]
         if is_best := record is module.best:
+            module.swap_averages()
             trainer.save_checkpoint(self.run_dir / BEST, weights_only=True)
+            module.swap_averages()
         elif decision.restore:
             module.load_state_dict(read_checkpoint(self.run_dir / BEST)["state_dict"])
             module.optimizer.state.clear()
-        for group in module.optimizer.param_groups:
-            group["lr"] *= decision.factor
         trainer.should_stop = module.stopped = module.stopped or decision.stop
         module.clear("valid")
         trainer.save_checkpoint(self.run_dir / LAST)
         if trainer.is_global_zero:
             write_metrics(self.run_dir / "metrics.csv", module.records)
-            self.console.print(
-                describe_epoch(record, is_best, decision.factor), highlight=False, soft_wrap=True
-            )
+            self.console.print(describe_epoch(record, is_best), highlight=False, soft_wrap=True)
 
 
 def write_metrics(path: Path, records: list[Record]) -> None:
@@ -77,12 +75,11 @@ def write_metrics(path: Path, records: list[Record]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def describe_epoch(record: Record, is_best: bool, factor: float) -> str:
+def describe_epoch(record: Record, is_best: bool) -> str:
     return (
         f"epoch {record['epoch']:>4}  lr {record['lr']:<7.4g} train {record['train_ppl']:8.2f}"
         f"  valid {record['valid_ppl']:8.2f}{' *' if is_best else '  '}"
         f"  {record['tokens_per_second']:>7,.0f} tokens/s  {record['seconds']:6.1f} s"
-        + (f"  next lr x {factor:g}" if factor != 1 else "")
     )
 
 
@@ -116,14 +113,14 @@ class LiveProgress(ProgressBar):
             return
         if done <= 10:
             self.live.reset(self.bar)
-        rate = module.optimizer.param_groups[0]["lr"]
         valid = f"  valid {module.records[-1]['valid_ppl']:.1f}" if module.records else ""
+        train, speed = module.running_ppl(), module.speed()
         self.live.update(
             self.bar,
             description=f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}",
             total=trainer.num_training_batches,
             completed=done,
-            numbers=f"lr {rate:g}  train {module.running_ppl():.1f}{valid}  {module.speed():,.0f} tok/s",
+            numbers=f"lr {module.learning_rate:g}  train {train:.1f}{valid}  {speed:,.0f} tok/s",
         )
 
     def on_validation_start(self, trainer: lightning.Trainer, module: Any) -> None:

@@ -15,7 +15,8 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from types import NoneType, UnionType
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 from unittest.mock import patch
 
 import hydra._internal.hydra
@@ -40,6 +41,7 @@ from omegaconf.errors import GrammarParseError, MissingMandatoryValue, OmegaConf
 
 # What Hydra itself reads in a node with a target, beside the target's arguments.
 INSTRUCTIONS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
+TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
 REMEDIES = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions or choose another folder",
@@ -62,7 +64,7 @@ def compose_reference() -> DictConfig:
 def check_keys(
     cfg: DictConfig, reference: DictConfig, supplied: Mapping[str, Collection[str]] | None = None
 ) -> None:
-    """Raise ValueError for a key of `cfg` that nothing takes, or for a target that does not exist.
+    """Raise ValueError for a key of `cfg` that nothing takes, a value of the wrong type or an absent target.
 
     A node with `_target_` takes the parameters of that callable, any other node the keys that `reference` has
     at the same path. A mapping given as an argument, or one that is empty in `reference`, may hold any keys.
@@ -73,6 +75,7 @@ def check_keys(
     for key, accepted in _unknown_keys(cfg, reference, supplied or {}):
         where = " (from a config file or the command line)"
         raise ValueError(_describe_key(key, accepted, reference, choices, where))
+    _check_values(cfg, reference)
 
 
 def _unknown_keys(
@@ -126,6 +129,35 @@ def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[
         and parameter.name not in supplied
         and (parameter.default is not parameter.empty or not completed or parameter.name in expected)
     }
+
+
+def _check_values(node: DictConfig, reference: DictConfig) -> None:
+    """Raise ValueError for a value that is not of the type that its target names.
+
+    The keys at the top have no target: where `reference` holds a number or a truth value, that type counts.
+    """
+    types = {key: type(value) for key, value in _children(reference) if isinstance(value, int | float)}
+    for key, value in _children(node):
+        _check_value(str(key), value, types.get(key, Any))
+        if isinstance(value, DictConfig) and "_target_" in value:
+            target = pkgutil.resolve_name(str(value["_target_"]))
+            try:
+                hints = get_type_hints(
+                    vars(target).get("__init__", target) if isinstance(target, type) else target
+                )
+            except (NameError, TypeError):  # names that only a type checker sees, or a builtin
+                continue
+            for argument, given in _children(value):
+                _check_value(_join(key, argument), given, hints.get(str(argument), Any))
+
+
+def _check_value(key: str, value: Any, hint: Any) -> None:
+    """Raise ValueError unless `value` is what `hint` says; a hint beyond plain values allows everything."""
+    types = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    accepted = type(value) in types or (type(value) is int and float in types)
+    if not accepted and set(types) <= TYPES.keys():
+        given = "null" if value is None else repr(value)
+        raise ValueError(f"{key} must be {' or '.join(TYPES[known] for known in types)}, got {given}")
 
 
 def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:

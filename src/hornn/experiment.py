@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,11 @@ from hornn.callbacks import BEST, LAST, LiveProgress, RunKeeper
 from hornn.cells.base import Cell
 from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
 from hornn.data.text import TextDataModule
+from hornn.data.vocabulary import Vocabulary
+from hornn.heads import resolve_precision
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
-from hornn.optim import DivergenceError
+from hornn.optim import DivergenceError, require_range
 from hornn.result import read_result, write_atomically, write_result
 
 # Keys that cannot change what a run computes; the seed names the run beside the hash.
@@ -49,6 +51,17 @@ WITHOUT_EFFECT = (
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",
 )
+# Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
+WHOLE = {
+    "limit_train_batches": None,
+    "limit_val_batches": None,
+    "limit_test_batches": None,
+    "overfit_batches": 0,
+    "fast_dev_run": False,
+    "accumulate_grad_batches": 1,
+    "check_val_every_n_epoch": 1,
+    "val_check_interval": None,
+}
 CONFIG = "config.yaml"
 
 console = Console()
@@ -64,17 +77,30 @@ def train(cfg: DictConfig) -> None:
     config = plain(cfg)
     choices = HydraConfig.get().runtime.choices
     check_trainer(cfg.trainer)
+    require_range("seed", cfg.seed, "from 0 to 4294967295", 0 <= cfg.seed < 2**32)
     lightning.seed_everything(cfg.seed, verbose=False)
     datamodule: TextDataModule = instantiate(cfg.data)
     digest = config_hash(config)
-    run_dir = Path(cfg.run_dir or f"outputs/{choices['model']}/{datamodule.name}/{digest}/seed={cfg.seed}")
+    default_dir = f"outputs/{choices['model']}/{datamodule.name}/{digest}/seed={cfg.seed}"
+    run_dir = Path(str(cfg.run_dir or default_dir))
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
     lock = lock_run(run_dir) if main else None
     resume = find_unfinished(run_dir, digest, cfg.seed, cfg.overwrite)
     datamodule.prepare_data()
     datamodule.setup()
-    network = build_network(config["model"], config["network"], len(datamodule.vocabulary))
-    module = TruncatedBptt(network, instantiate(cfg.optimizer), instantiate(cfg.schedule), cfg.loss_reduction)
+    network = build_network(config["model"], config["network"], datamodule.vocabulary.counts)
+    pretrained = start_from(network, cfg.init_from, datamodule.vocabulary) if cfg.init_from else set()
+    module = TruncatedBptt(
+        network,
+        instantiate(cfg.optimizer),
+        instantiate(cfg.schedule),
+        cfg.loss_reduction,
+        cfg.bptt_window,
+        datamodule.seq_len,
+        cfg.weight_noise,
+        pretrained,
+        cfg.init_from_lr,
+    )
     module.card = {
         "format": FORMAT,
         "model": config["model"],
@@ -99,6 +125,11 @@ def train(cfg: DictConfig) -> None:
         default_root_dir=str(run_dir),
         _convert_="all",
     )
+    # What only the fit would refuse is refused here, before anything of an earlier run goes.
+    module.configure_optimizers()
+    resolve_precision(network.precision, trainer.strategy.root_device)
+    datamodule.trainer = trainer
+    datamodule.setup()
     if main:
         if not resume:
             remove_run(run_dir)
@@ -183,11 +214,14 @@ def check_trainer(trainer: DictConfig) -> None:
             f"trainer.devices={trainer.devices} inside a multirun would train on a part of the data: "
             "start each run of several devices by itself"
         )
-    for key, needed in {"check_val_every_n_epoch": 1, "val_check_interval": None}.items():
-        if trainer.get(key, needed) not in (needed, 1.0):
+    for key, allowed in WHOLE.items():
+        if trainer.get(key) not in (None, allowed):
             raise ValueError(
-                f"trainer.{key}={trainer[key]} would leave epochs without validation: leave it out"
+                f"trainer.{key}={trainer[key]} would leave data unread or updates uncounted: leave it out; "
+                "trainer.max_steps makes a run short"
             )
+    if trainer.max_epochs is not None and trainer.max_epochs != -1 and trainer.max_epochs < 1:
+        raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {trainer.max_epochs}")
 
 
 def lock_run(run_dir: Path) -> Any:
@@ -235,12 +269,43 @@ def remove_run(run_dir: Path) -> None:
         (run_dir / name).unlink(missing_ok=True)
 
 
-def build_network(model: Mapping[str, Any], network: Mapping[str, Any], vocab_size: int) -> LanguageModel:
-    """The language model of two plain config nodes. ValueError if `model` does not name a cell."""
+def build_network(
+    model: Mapping[str, Any], network: Mapping[str, Any], counts: Sequence[int]
+) -> LanguageModel:
+    """The language model of two plain config nodes and the counts of its words.
+
+    Raises ValueError if `model` does not name a cell.
+    """
     if not issubclass(get_class(model["_target_"]), Cell):
         raise ValueError(f"model._target_ must be a hornn.cells.base.Cell, got {model['_target_']}")
-    built: LanguageModel = instantiate(dict(network))(vocab_size=vocab_size, cell=instantiate(dict(model)))
+    built: LanguageModel = instantiate(dict(network))(counts=counts, cell=instantiate(dict(model)))
     return built
+
+
+def start_from(network: LanguageModel, path: str, vocabulary: Vocabulary) -> set[str]:
+    """Copy the weights of another run's checkpoint that have a parameter's name and shape; their names.
+
+    The output layer starts afresh: in a deeper model it reads other features. Raises what `read_checkpoint`
+    raises, and ValueError where vocabularies differ or no parameter matches.
+    """
+    checkpoint = read_checkpoint(Path(path))
+    if checkpoint[CARD]["vocabulary"]["words"] != vocabulary.words:
+        raise ValueError(
+            f"init_from={path} has another vocabulary: give a checkpoint trained on the same data"
+        )
+    weights = {key.removeprefix("network."): value for key, value in checkpoint["state_dict"].items()}
+    copied = set()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name in weights and weights[name].shape == parameter.shape and not name.startswith("head."):
+                parameter.copy_(weights[name])
+                copied.add(name)
+    if not copied - {"embedding.weight"}:
+        raise ValueError(
+            f"init_from={path} has no recurrent parameter of this model's names and shapes "
+            f"({', '.join(name for name, _ in network.named_parameters())}): give a checkpoint of a related model"
+        )
+    return copied
 
 
 def wandb_logger(
@@ -249,15 +314,22 @@ def wandb_logger(
     """A Weights & Biases run below `run_dir`; its id is its name, so that a resumed run continues its own."""
     if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
         return WandbLogger(project=project)  # stays idle: only the first rank logs
-    run = wandb.init(
-        project=project,
-        name=name,
-        id=name,
-        dir=run_dir,
-        mode="offline" if offline else "online",
-        resume="allow" if resume and not offline else None,
-        settings=wandb.Settings(silent=offline),  # online it prints the run's address
-    )
+    try:
+        run = wandb.init(
+            project=project,
+            name=name,
+            id=name,
+            dir=run_dir,
+            mode="offline" if offline else "online",
+            resume="allow" if resume and not offline else None,
+            reinit="finish_previous",  # that of the job before, in a multirun
+            settings=wandb.Settings(silent=offline),  # online it prints the run's address
+        )
+    except wandb.Error as error:
+        raise ValueError(
+            f"Weights & Biases cannot start a run ({str(error).splitlines()[0]}): log in once with "
+            "`wandb login`, or use logger=wandb_offline"
+        ) from error
     return WandbLogger(experiment=run)
 
 

@@ -1,5 +1,9 @@
 """Output layers: from the features of a chunk to the likelihood of its targets."""
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -27,34 +31,56 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     return ("bf16" if fast else "fp32") if precision == "auto" else precision
 
 
-class SoftmaxHead(nn.Module):
+class Head(nn.Module, ABC):
+    """P(w | h_t) for every word w of a vocabulary.
+
+    A head is built with `input_size=` (H), `counts=` (how often each word occurs in the training text, in the
+    order of the ids; its length is V) and `bias=`; its other arguments are bound. `precision`, one of
+    `precisions`, is set before training and concerns `loss` alone.
+    """
+
+    precisions: tuple[str, ...] = PRECISIONS
+    precision: str
+
+    @abstractmethod
+    def log_probs(self, features: Tensor) -> Tensor:
+        """(..., H) -> log P over the vocabulary (..., V) in nats."""
+
+    @abstractmethod
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Negative log-likelihood in nats of each target (T, B); 0 where a target is negative (padding)."""
+
+    @abstractmethod
+    def loss(self, features: Tensor, targets: Tensor) -> Tensor:
+        """The sum of `nll` over the chunk, differentiable."""
+
+
+class SoftmaxHead(Head):
     """Full softmax: P(w | h_t) = softmax(W_out h_t [+ b_out])_w.
 
-    W_out (V, H), b_out (V). Source: HORNN paper, equation (2).
+    W_out (V, H), b_out (V). Source: HORNN paper, equation (2). Of `counts` only the length is used.
 
     `precision` concerns the training loss alone: with `bf16` its three matrix products take bf16 operands,
     and the softmax is computed in fp32. Scores (`nll`, `log_probs`) always use the weights' own dtype.
     """
 
-    def __init__(self, input_size: int, vocab_size: int, bias: bool = False) -> None:
+    def __init__(self, input_size: int, counts: Sequence[int], bias: bool = False) -> None:
         super().__init__()
-        self.W_out = Cell.weight(vocab_size, input_size)
-        self.b_out = nn.Parameter(torch.zeros(vocab_size)) if bias else None
+        self.W_out = Cell.weight(len(counts), input_size)
+        self.b_out = nn.Parameter(torch.zeros(len(counts))) if bias else None
         self.precision = "fp32"
 
     def log_probs(self, features: Tensor) -> Tensor:
-        """(..., H) -> log P over the vocabulary (..., V) in nats."""
         return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Negative log-likelihood in nats of each target (T, B); 0 where a target is negative (padding)."""
         blocks = zip(features.flatten(0, 1).split(1024), targets.flatten().split(1024), strict=True)
         logits = ((F.linear(h, self.W_out, self.b_out), t) for h, t in blocks)
         nll = [F.cross_entropy(x, t.clamp(min=0), reduction="none") * (t >= 0) for x, t in logits]
         return torch.cat(nll).view(targets.shape)
 
     def loss(self, features: Tensor, targets: Tensor) -> Tensor:
-        """The sum of `nll` over the chunk, differentiable, without a second (T B, V) block."""
+        """The sum of `nll`, without a second (T B, V) block."""
         dtype = torch.bfloat16 if self.precision == "bf16" else features.dtype
         loss: Tensor = LinearCrossEntropy.apply(
             features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), dtype
@@ -106,3 +132,101 @@ class LinearCrossEntropy(torch.autograd.Function):
             None if grad is None else grad * grad_output.to(grad.dtype) for grad in ctx.saved_tensors
         )
         return grad_h, grad_weight, grad_bias, None, None
+
+
+class TwoLevelSoftmaxHead(Head):
+    """Two-level softmax: first the cluster of the word, then the word within its cluster.
+
+        P(w | h_t) = softmax(W_class h_t [+ b_class])_c(w) * softmax(W_word^c(w) h_t [+ b_word^c(w)])_w
+
+    c(w) is the cluster of w and W_word^c the rows of W_word (V, H) that belong to cluster c; W_class (C, H),
+    b_class (C), b_word (V). The words, most frequent first, fill a cluster until it holds at least
+    1/`num_clusters` of the training tokens, then the next one. These are exact probabilities that add up
+    to 1, so a perplexity is comparable with that of the full softmax; a target costs about
+    C + V / C rows of weights instead of V. A word that alone fills its cluster needs no second level.
+
+    `num_clusters` is K, by default floor(sqrt(V)); 100 on Penn Treebank for the paper's table 2. Frequent
+    words hold more than 1/K, so there are C <= K clusters.
+
+    Source: Mikolov et al., "Learning longer memory in recurrent neural networks" (2015), section 2.1, and its
+    released code for the rule that fills the clusters. Departures: weights start at random and biases, if
+    any, are trained, where the code starts both at 0 and keeps the biases there.
+
+    `precision` is always fp32: the products are too small for bf16 to pay.
+    Raises ValueError for a number of clusters outside 1..V, or for counts that rise with the id.
+    """
+
+    precisions = ("auto", "fp32")
+    cluster_of: Tensor  # (V), which cluster each word is in
+    first_of: Tensor  # (C), the first word of each cluster
+
+    def __init__(
+        self, input_size: int, counts: Sequence[int], num_clusters: int | None = None, bias: bool = False
+    ) -> None:
+        super().__init__()
+        sizes = fill_clusters(counts, math.isqrt(len(counts)) if num_clusters is None else num_clusters)
+        self.sizes = sizes
+        self.W_class = Cell.weight(len(sizes), input_size)
+        self.W_word = Cell.weight(len(counts), input_size)
+        self.b_class = nn.Parameter(torch.zeros(len(sizes))) if bias else None
+        self.b_word = nn.Parameter(torch.zeros(len(counts))) if bias else None
+        cluster_of = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        first_of = torch.tensor([0, *accumulate(sizes[:-1])])
+        self.register_buffer("cluster_of", cluster_of, persistent=False)
+        self.register_buffer("first_of", first_of, persistent=False)
+
+    @property
+    def precision(self) -> str:
+        return "fp32"
+
+    @precision.setter
+    def precision(self, precision: str) -> None:
+        """What the device could do makes no difference here."""
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        log_class = F.linear(features, self.W_class, self.b_class).log_softmax(-1)
+        logits = F.linear(features, self.W_word, self.b_word).split(self.sizes, -1)
+        log_word = torch.cat([cluster.log_softmax(-1) for cluster in logits], -1)
+        return log_class.index_select(-1, self.cluster_of) + log_word
+
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        words, order = targets.flatten().sort()  # brings the targets of a cluster together, as its ids are
+        ignored = int((words < 0).sum())
+        words, order = words[ignored:], order[ignored:]
+        clusters = self.cluster_of[words]
+        h = features.flatten(0, 1).index_select(0, order)
+        in_class = F.cross_entropy(F.linear(h, self.W_class, self.b_class), clusters, reduction="none")
+        rows = clusters.bincount(minlength=len(self.sizes)).tolist()
+        places = (words - self.first_of[clusters]).split(rows)
+        weights = self.W_word.split(self.sizes)
+        biases = [None] * len(rows) if self.b_word is None else self.b_word.split(self.sizes)
+        in_cluster = [
+            F.cross_entropy(F.linear(h_c, W, b), place, reduction="none")
+            if len(place) and len(W) > 1
+            else h_c.new_zeros(len(place))
+            for h_c, place, W, b in zip(h.split(rows), places, weights, biases, strict=True)
+        ]
+        nll = in_class + torch.cat(in_cluster)
+        return nll.new_zeros(targets.numel()).index_copy(0, order, nll).view(targets.shape)
+
+    def loss(self, features: Tensor, targets: Tensor) -> Tensor:
+        return self.nll(features, targets).sum(dtype=torch.float64).to(features.dtype)
+
+
+def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:
+    """Sizes of the clusters of words 0, 1, ...: each is full at 1/`num_clusters` of all occurrences."""
+    if type(num_clusters) is not int or not 1 <= num_clusters <= len(counts):
+        raise ValueError(
+            f"head.num_clusters must be null or an integer from 1 to {len(counts)}, the size of the "
+            f"vocabulary, got {num_clusters!r}"
+        )
+    if any(left < right for left, right in pairwise(counts)):
+        raise ValueError("counts must not rise with the word's id: order the vocabulary by falling count")
+    total, sizes, mass = sum(counts), [0], 0
+    for count in counts:
+        if mass * num_clusters >= total and sizes[-1] and len(sizes) < num_clusters:
+            sizes.append(0)
+            mass = 0
+        sizes[-1] += 1
+        mass += count
+    return sizes

@@ -1,5 +1,6 @@
 """What a trained language model is used for: scoring text and writing it."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hornn.data.streams import IGNORE, ChunkStream
-from hornn.network import LanguageModel
+from hornn.network import LanguageModel, detach_all
 
 SENTENCES = 64  # scored side by side
 
@@ -30,6 +31,36 @@ def score_stream(
         rows.append(network.head.nll(features, chunk.targets.to(device)).double().cpu())
         kept.append(chunk.targets != IGNORE)
     return torch.cat(rows).T[torch.cat(kept).T].numpy()
+
+
+def score_dynamically(
+    network: LanguageModel, ids: np.ndarray, start_id: int, seq_len: int, lr: float
+) -> np.ndarray:
+    """Like `score_stream` with one column, but the weights learn from every chunk after it was scored.
+
+    After each `seq_len` tokens, w <- w - lr dL/dw with L the chunk's mean negative log-likelihood; the state is
+    carried, gradients stop at the chunk's start. The network keeps the weights that it ends with.
+
+    Source: dynamic evaluation, Mikolov et al. 2010; the papers' "RNN 123" and "LSTM 117" used it. Raises
+    ValueError for an lr <= 0.
+    """
+    if not lr > 0:
+        raise ValueError(f"dynamic_lr must be > 0, got {lr}")
+    device = network.embedding.weight.device
+    parameters = list(network.parameters())
+    state = network.initial_state(1)
+    scores = []
+    for chunk in ChunkStream(ids, start_id, 1, seq_len):
+        features, after = network(chunk.inputs.to(device), state)
+        nll = network.head.nll(features, chunk.targets.to(device))
+        scores.append(nll.detach().double().cpu())
+        gradients = torch.autograd.grad(nll.mean(), parameters, allow_unused=True)
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    parameter.sub_(gradient, alpha=lr)
+        state = detach_all(after)
+    return torch.cat(scores).squeeze(-1).numpy()
 
 
 @torch.inference_mode()
@@ -67,12 +98,12 @@ def sample(
     """Yield `length` token ids that continue `prompt` (at least one id, read from the initial state).
 
     Each is drawn from P(w)^(1/temperature), renormalised, without the `banned` ids; temperature 0 takes the
-    most likely one. Raises ValueError for a length < 1 or a temperature < 0.
+    most likely one. Raises ValueError for a length < 1, a temperature < 0 or an infinite one.
     """
     if length < 1:
         raise ValueError(f"length must be >= 1 token, got {length}")
-    if not temperature >= 0:
-        raise ValueError(f"temperature must be >= 0, got {temperature}")
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be >= 0 and finite, got {temperature}")
     device = network.embedding.weight.device
     inputs = torch.tensor(prompt, device=device).unsqueeze(-1)
     state = network.initial_state(1)
@@ -83,6 +114,8 @@ def sample(
         if temperature == 0:
             token = int(log_p.argmax())
         else:
-            token = int(torch.multinomial((log_p / temperature).softmax(-1), 1, generator=generator))
+            token = int(
+                torch.multinomial(((log_p - log_p.max()) / temperature).softmax(-1), 1, generator=generator)
+            )
         yield token
         inputs = torch.tensor([[token]], device=device)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import lightning
@@ -16,22 +16,37 @@ from hornn.checkpoint import CARD
 from hornn.data.streams import Chunk
 from hornn.heads import resolve_precision
 from hornn.metrics import perplexity
-from hornn.network import LanguageModel, NetworkState
-from hornn.optim import Decision, DivergenceError, Schedule
+from hornn.network import LanguageModel, NetworkState, detach_all
+from hornn.optim import AveragedSGD, Decision, DivergenceError, Schedule, WeightNoise
 
 SPLITS = ("train", "valid", "test")
-REDUCTIONS = ("mean", "sum_time")
+REDUCTIONS = ("mean", "sum_time", "sum")
 DIVERGED = 4.0  # a chunk's loss above this many times that of a uniform guess is no longer learning
 
 Record = dict[str, float]  # the measurements of one epoch
+
+
+class Nats(SumMetric):
+    """A sum in float64. Without this, SumMetric rounds each summand to fp32 once Lightning has moved it."""
+
+    dtype = torch.float64
 
 
 class TruncatedBptt(lightning.LightningModule):
     """Truncated BPTT: one chunk is one batch; the state is carried from chunk to chunk, detached.
 
     With nll the chunk's summed negative log-likelihood in nats, the loss that is differentiated is
-    nll / (number of its targets) where `loss_reduction` is `mean`, and nll / B (sum over time, mean over
-    the B columns) where it is `sum_time`; number and B count the columns of all ranks.
+    nll / (number of its targets) where `loss_reduction` is `mean`, nll / B (sum over time, mean over the
+    B columns) where it is `sum_time`, nll where it is `sum`; number and B count the columns of all ranks.
+
+    Gradients flow back through the last `bptt_window` tokens (None: through the chunk alone), of which only
+    the chunk's are scored: windows overlap. The tokens before the chunk are read again with the weights of
+    now, from the state that the weights of then had before them, so the gradient is exact for that
+    state; the output layer, most of the work, runs for the chunk alone. (The code released with Mikolov et al.
+    2015 keeps the activations of the older weights instead, and counts one step of six twice.)
+
+    `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`. Parameters named in `pretrained`
+    learn at `pretrained_lr` times the rate.
 
     All that a resumed run needs beside the weights travels in the checkpoint: the carried state, the sums of
     the running epoch, the records of the past ones, the schedule and the random state.
@@ -46,20 +61,32 @@ class TruncatedBptt(lightning.LightningModule):
         optimizer: Callable[..., torch.optim.Optimizer],
         schedule: Schedule,
         loss_reduction: str = "mean",
+        bptt_window: int | None = None,
+        seq_len: int = 1,
+        weight_noise: float = 0.0,
+        pretrained: Collection[str] = (),
+        pretrained_lr: float = 1.0,
     ) -> None:
         super().__init__()
         require_choice("loss_reduction", loss_reduction, REDUCTIONS)
+        if bptt_window is not None and (bptt_window < seq_len or bptt_window % seq_len):
+            raise ValueError(
+                f"bptt_window must be a multiple of data.seq_len={seq_len}, got {bptt_window}: give one, or null"
+            )
+        self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
+        self.noise = WeightNoise(network.named_parameters(), weight_noise)
+        self.pretrained = pretrained
+        self.pretrained_lr = pretrained_lr
         self.network = network
         self.build_optimizer = optimizer
         self.schedule = schedule
         self.loss_reduction = loss_reduction
         self.max_nll = DIVERGED * math.log(network.embedding.num_embeddings)
         self.card: dict[str, Any] = {}  # what a reader of the checkpoint needs to rebuild the model
-        self.sums = torch.nn.ModuleDict(
-            {f"{split}_nll": SumMetric().set_dtype(torch.float64) for split in SPLITS}
-        )
+        self.sums = torch.nn.ModuleDict({f"{split}_nll": Nats().set_dtype(torch.float64) for split in SPLITS})
         self.tokens = dict.fromkeys(SPLITS, 0)  # targets behind each sum, over all ranks
         self.states: dict[str, NetworkState] = {}  # carried along each split
+        self.window: list[Tensor] = []  # inputs (T, B) of past training chunks that are read again
         self.records: list[Record] = []
         self.best: Record | None = None
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
@@ -69,15 +96,30 @@ class TruncatedBptt(lightning.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         embedding = self.network.embedding.weight
-        others = [p for p in self.network.parameters() if p is not embedding]
+        groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+        for name, parameter in self.network.named_parameters():
+            groups.setdefault((parameter is embedding, name in self.pretrained), []).append(parameter)
         # a word's embedding is no unit's vector of incoming weights, so max-norm spares it
-        return self.build_optimizer([{"params": others}, {"params": [embedding], "max_norm": None}])
+        optimizer = self.build_optimizer(
+            [
+                {"params": members, **({"max_norm": None} if is_embedding else {})}
+                for (is_embedding, _), members in groups.items()
+            ]
+        )
+        for (_, is_pretrained), group in zip(groups, optimizer.param_groups, strict=True):
+            group["initial_lr"] = group["lr"] * (self.pretrained_lr if is_pretrained else 1.0)
+        return optimizer
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
         optimizer = self.optimizers(use_pl_optimizer=False)
         assert isinstance(optimizer, torch.optim.Optimizer)
         return optimizer
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the last update, of parameters that are not pretrained where there are any."""
+        return float(max(group["lr"] for group in self.optimizer.param_groups))
 
     def on_fit_start(self) -> None:
         self.network.head.precision = resolve_precision(self.network.precision, self.device)
@@ -94,17 +136,25 @@ class TruncatedBptt(lightning.LightningModule):
         assert isinstance(metric, SumMetric)
         return metric
 
-    def advance(self, batch: Chunk, split: str) -> Tensor:
-        """Features (T, B, H) of the chunk, from the state carried along `split`."""
+    def read_window(self, batch: Chunk) -> Tensor:
+        """Features (T, B, H) of a training chunk, at the end of the window that gradients flow back through."""
         if batch.first:
-            self.states[split] = self.network.initial_state(batch.inputs.size(1))
-        features, self.states[split] = self.network(batch.inputs, self.states[split])
-        return features
+            self.states["train"], self.window = self.network.initial_state(batch.inputs.size(1)), []
+        chunks = [*self.window, batch.inputs]
+        features, state = self.network(chunks[0], self.states["train"])
+        if len(chunks) == self.window_chunks:  # the next window starts one chunk later
+            self.states["train"], self.window = detach_all(state), chunks[1:]
+        else:
+            self.window = chunks
+        if len(chunks) > 1:
+            features, _ = self.network(torch.cat(chunks[1:]), state)
+        return features[-batch.inputs.size(0) :]
 
     def training_step(self, batch: Chunk, batch_idx: int) -> Tensor:
         if self.tick is None:
             self.tick = time.perf_counter()
-        features = self.advance(batch, "train")
+        self.noise.add()
+        features = self.read_window(batch)
         nll = self.network.head.loss(features, batch.targets)
         mean = float(nll.detach()) * self.trainer.world_size / batch.count
         if not mean <= self.max_nll:
@@ -113,11 +163,16 @@ class TruncatedBptt(lightning.LightningModule):
         self.tokens["train"] += batch.count
         if self.is_due(batch_idx):
             self.log("train/saturation", self.network.saturation(features.detach()))
-        divisor = batch.count if self.loss_reduction == "mean" else batch.width
+        divisor = {"mean": batch.count, "sum_time": batch.width, "sum": 1}[self.loss_reduction]
         # DistributedDataParallel averages the gradients of the ranks: world_size makes that their sum
         return nll * (self.trainer.world_size / divisor)
 
+    def on_after_backward(self) -> None:
+        self.noise.remove()
+
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * self.schedule.rate(self.trainer.global_step)
         super().optimizer_step(*args, **kwargs)
         if (norm := getattr(self.optimizer, "grad_norm", None)) is not None:
             self.grad_norms.append(norm)
@@ -127,7 +182,7 @@ class TruncatedBptt(lightning.LightningModule):
             if self.grad_norms:
                 self.log("train/grad_norm", self.grad_norms[-1])
             self.log("train/ppl", self.running_ppl())
-            self.log("lr", self.optimizer.param_groups[0]["lr"])
+            self.log("lr", self.learning_rate)
 
     def is_due(self, batch_idx: int) -> bool:
         """Whether this update is logged."""
@@ -136,6 +191,15 @@ class TruncatedBptt(lightning.LightningModule):
 
     def on_validation_start(self) -> None:
         self.pause_clock()
+        self.swap_averages()
+
+    def on_validation_end(self) -> None:
+        self.swap_averages()
+
+    def swap_averages(self) -> None:
+        """Exchange the weights with their averages, where the optimizer in use keeps any."""
+        if isinstance(self.optimizer, AveragedSGD):
+            self.optimizer.swap_averages()
 
     def validation_step(self, batch: Chunk, batch_idx: int) -> None:
         self.score(batch, "valid")
@@ -147,7 +211,10 @@ class TruncatedBptt(lightning.LightningModule):
         """Add the chunk's exact negative log-likelihood to the sum of `split`."""
         if batch.first:
             self.clear(split)
-        nll = self.network.head.nll(self.advance(batch, split), batch.targets)
+            self.states[split] = self.network.initial_state(batch.inputs.size(1))
+        features, state = self.network(batch.inputs, self.states[split])
+        self.states[split] = detach_all(state)
+        nll = self.network.head.nll(features, batch.targets)
         self.nll(split).update(nll.sum(dtype=torch.float64))
         self.tokens[split] += batch.count
 
@@ -193,7 +260,7 @@ class TruncatedBptt(lightning.LightningModule):
         record: Record = {
             "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
             "step": self.trainer.global_step,
-            "lr": self.optimizer.param_groups[0]["lr"],
+            "lr": self.learning_rate,
             "train_nll": nll["train"],
             "train_ppl": perplexity(nll["train"]),
             "valid_nll": nll["valid"],
@@ -208,7 +275,7 @@ class TruncatedBptt(lightning.LightningModule):
             self.best = record
         self.clear("train")
         self.grad_norms, self.seconds = [], 0.0
-        return self.schedule.decide(len(self.records), nll["valid"])
+        return self.schedule.decide(len(self.records), self.trainer.global_step, nll["valid"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[CARD] = self.card
@@ -216,6 +283,7 @@ class TruncatedBptt(lightning.LightningModule):
         states = self.states.get("train", ())
         checkpoint["training"] = {
             "states": [[gather_columns(tensor) for tensor in state] for state in states],
+            "window": [gather_columns(inputs.unsqueeze(-1)).squeeze(-1) for inputs in self.window],
             "nll": self.nll("train").compute().clone() if self.tokens["train"] else torch.zeros(()),
             "tokens": self.tokens["train"],
             "records": self.records,
@@ -234,6 +302,7 @@ class TruncatedBptt(lightning.LightningModule):
             type(empty)(*(t.chunk(world_size, dim=-2)[rank].to(self.device) for t in state))
             for empty, state in zip(self.network.initial_state(1), saved["states"], strict=True)
         )
+        self.window = [inputs.chunk(world_size, dim=-1)[rank].to(self.device) for inputs in saved["window"]]
         self.clear("train")
         if rank == 0:
             self.nll("train").update(saved["nll"])

@@ -1,59 +1,116 @@
 """The language model: embedding, a stack of recurrent cells, an output layer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive, saturation
-from hornn.heads import PRECISIONS, SoftmaxHead
+from hornn.heads import Head, SoftmaxHead
+from hornn.initial import make_sparse, rescale
 from hornn.scan import detach, resolve_backend, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
 
 
+def detach_all(state: NetworkState) -> NetworkState:
+    """The state of all layers, cut off from its history."""
+    return tuple(detach(layer) for layer in state)
+
+
 class LanguageModel(nn.Module):
-    """P(w_t | w_1 .. w_{t-1}) by an embedding, `num_layers` cells on top of each other and a softmax.
+    """P(w_t | w_1 .. w_{t-1}) by an embedding, `num_layers` cells on top of each other and an output layer.
 
-        x_t = E[w_{t-1}],   h_t = cells(x_t, state),   P(w_t) = softmax(W_out h_t [+ b_out])
+        x_t = E[w_{t-1}],   h_t = cells(x_t, state),   P(w_t) = head(h_t)
 
-    E (V, embedding_size), W_out (V, H). `cell` is called with `input_size=` for each layer; its other
-    arguments are bound. All weights are drawn from N(0, init_std^2); biases start at 0.
+    E (V, embedding_size). `counts` says how often each of the V words occurs in the training text. `cell` is
+    called with `input_size=` for each layer, `head` (a `hornn.heads.Head`) with `input_size=`, `counts=` and
+    `bias=output_bias`; their other arguments are bound.
+
+    Start: weights from N(0, init_std^2), those of the embedding and of the head from N(0, embedding_std^2) and
+    N(0, output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
+    (`hornn.initial.make_sparse`). Biases start at 0.
+
+    `dropout` drops that share of x_t, of what passes between layers, and of the features; with
+    `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
+    embedding (Press & Wolf 2017). `state_grad_norm` bounds the gradient of each state (`hornn.scan`).
 
     Source: HORNN paper, section 4 and equation (2); that the embedding is followed by W_in is deduced
-    from its weight counts. Raises ValueError for a size < 1, an
-    init_std <= 0, an unknown precision or backend.
+    from its weight counts. Raises ValueError for a size < 1, a std < 0, a dropout outside [0, 1), a
+    precision that the head does not have, an unknown backend, or sizes that cannot be tied.
     """
 
     def __init__(
         self,
-        vocab_size: int,
+        counts: Sequence[int],
         cell: Callable[..., Cell],
         embedding_size: int,
         num_layers: int = 1,
         init_std: float = INIT_STD,
+        embedding_std: float | None = None,
+        output_std: float | None = None,
+        recurrent_fan_in: int | None = None,
+        dropout: float = 0.0,
+        variational: bool = False,
+        tie_weights: bool = False,
+        state_grad_norm: float | None = None,
+        head: Callable[..., Head] = SoftmaxHead,
         output_bias: bool = False,
         precision: str = "auto",
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        require_positive(vocab_size=vocab_size, embedding_size=embedding_size, num_layers=num_layers)
-        require_choice("network.precision", precision, PRECISIONS)
-        if not init_std > 0:
-            raise ValueError(f"network.init_std must be > 0, got {init_std!r}")
+        require_positive(vocab_size=len(counts), embedding_size=embedding_size, num_layers=num_layers)
+        stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
+        for name, std in stds.items():
+            if std is not None and not std >= 0:
+                raise ValueError(f"network.{name} must be >= 0, got {std!r}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"network.dropout must be in [0, 1), got {dropout!r}")
+        if state_grad_norm is not None and not state_grad_norm > 0:
+            raise ValueError(f"network.state_grad_norm must be > 0 or null, got {state_grad_norm!r}")
+        self.dropout = dropout
+        self.variational = variational
+        self.state_grad_norm = state_grad_norm
         self.precision = precision
         self.backend = resolve_backend(backend)
         self.embedding = nn.Embedding(
-            vocab_size, embedding_size, _weight=Cell.weight(vocab_size, embedding_size).data
+            len(counts), embedding_size, _weight=Cell.weight(len(counts), embedding_size).data
         )
         cells = [cell(input_size=embedding_size)]
         for _ in range(num_layers - 1):
             cells.append(cell(input_size=cells[-1].output_size))
         self.cells = nn.ModuleList(cells)
-        self.head = SoftmaxHead(cells[-1].output_size, vocab_size, output_bias)
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.mul_(init_std / INIT_STD)
+        self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
+        require_choice("network.precision", precision, self.head.precisions)
+        if tie_weights:
+            self.tie()
+        rescale(self.cells.parameters(), init_std)
+        rescale(self.head.parameters(), init_std if output_std is None else output_std)
+        if not tie_weights:
+            rescale(self.embedding.parameters(), init_std if embedding_std is None else embedding_std)
+        if recurrent_fan_in is not None:
+            require_positive(recurrent_fan_in=recurrent_fan_in)
+            for cell_ in cells:
+                for weight in cell_.recurrent_weights():
+                    make_sparse(weight.data, recurrent_fan_in)
+
+    def tie(self) -> None:
+        """Let the output layer's matrix be the embedding. ValueError where their shapes differ."""
+        W_out = getattr(self.head, "W_out", None)
+        if W_out is None or W_out.shape != self.embedding.weight.shape:
+            have = "no single matrix" if W_out is None else f"{W_out.size(1)} inputs"
+            raise ValueError(
+                f"network.tie_weights needs an output layer as wide as the embedding "
+                f"({self.embedding.embedding_dim}), and it has {have}: set network.embedding_size, head=softmax"
+            )
+        self.embedding.weight = W_out
+
+    def drop(self, x: Tensor) -> Tensor:
+        """x (T, B, W) with the dropout of this network: one mask a step, or one for all steps."""
+        if not self.training or not self.dropout:
+            return x
+        mask = x.new_empty(x.shape[1:] if self.variational else x.shape)
+        return x * mask.bernoulli_(1 - self.dropout) / (1 - self.dropout)
 
     @property
     def num_parameters(self) -> int:
@@ -64,12 +121,13 @@ class LanguageModel(nn.Module):
         return tuple(cell.initial_state(batch_size) for cell in self.cells)  # type: ignore[operator]
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
-        """Token ids (T, B) and the state before them -> features (T, B, H) and the detached state after."""
-        x = self.embedding(inputs)
+        """Token ids (T, B) and the state before them -> features (T, B, H) and the state after them."""
+        x = self.drop(self.embedding(inputs))
         after = []
         for cell, cell_state in zip(self.cells, state, strict=True):
-            x, cell_state = scan(cell, x, cell_state)  # type: ignore[arg-type]
-            after.append(detach(cell_state))
+            x, cell_state = scan(cell, x, cell_state, self.state_grad_norm)  # type: ignore[arg-type]
+            x = self.drop(x)
+            after.append(cell_state)
         return x, tuple(after)
 
     def saturation(self, features: Tensor) -> float:

@@ -17,77 +17,39 @@ class DivergenceError(ArithmeticError):
     """A loss or gradient that is not finite, or a loss far above that of a uniform guess."""
 
 
-class MomentumSGD(torch.optim.Optimizer):
-    """Gradient descent with momentum, decay beside the momentum, max-norm and clipping.
+class ClippedOptimizer(torch.optim.Optimizer):
+    """An optimizer that measures the gradient, refuses one that is not finite, and clips it before its update.
 
-        g <- clip(dL/dw)
-        M <- mu M - lr g
-        w <- w + M - lr gamma w
-        w_i <- w_i min(1, c / |w_i|)        for each unit's vector w_i of incoming weights
-
-    lr > 0 the rate, mu = `momentum` in [0, 1), gamma = `weight_decay` >= 0, c = `max_norm` > 0 (None: no
-    bound). `clip` > 0 (None: none) bounds each element of the gradient where `clip_mode` is `element`, and
-    the Euclidean norm of the whole gradient where it is `norm`. A parameter group may set its own values.
-
-    Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the
-    thesis bounds |w|^2 by c, here |w|; the incoming weights of one unit from one tap or from the input are a
-    vector of their own. The constants of decay and max-norm are not published, nor is the clip's kind.
-    After `step`, `grad_norm` holds the norm of the gradient before the clip.
-    Raises ValueError for a constant outside its range, DivergenceError for a gradient that is not finite.
+    `clip` > 0 (None: none) bounds each element of the gradient where `clip_mode` is `element`, and the
+    Euclidean norm of the whole gradient where it is `norm`. After `step`, `grad_norm` holds the norm before
+    the clip. Raises ValueError for a constant outside its range, DivergenceError for a gradient that is
+    not finite.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float,
-        momentum: float = 0.9,
-        weight_decay: float = 0.0,
-        max_norm: float | None = None,
-        clip: float | None = None,
-        clip_mode: str = "element",
-    ) -> None:
-        require_range("optimizer.lr", lr, "> 0", lr > 0)
-        require_range("optimizer.momentum", momentum, "in [0, 1)", 0 <= momentum < 1)
-        require_range("optimizer.weight_decay", weight_decay, ">= 0", weight_decay >= 0)
-        require_range("optimizer.max_norm", max_norm, "> 0 or null", max_norm is None or max_norm > 0)
+    clip: float | None
+    clip_mode: str
+    grad_norm: float = math.nan
+
+    def set_clip(self, clip: float | None, clip_mode: str) -> None:
         require_range("optimizer.clip", clip, "> 0 or null", clip is None or clip > 0)
         require_choice("optimizer.clip_mode", clip_mode, CLIP_MODES)
-        super().__init__(
-            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "max_norm": max_norm}
-        )
         self.clip = clip
         self.clip_mode = clip_mode
-        self.grad_norm = math.nan
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Run `closure` (loss and backward pass) where one is given, then update; returns its result."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self.clip_gradients()
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            grads = [p.grad for p in params]
-            momenta = [self.momentum_of(p) for p in params]
-            lr = group["lr"]
-            torch._foreach_mul_(momenta, group["momentum"])
-            torch._foreach_add_(momenta, grads, alpha=-lr)
-            torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            torch._foreach_add_(params, momenta)
-            if group["max_norm"] is not None:
-                for p in params:
-                    project_rows(p, group["max_norm"])
+        with torch.no_grad():
+            self.clip_gradients()
+            self.update()
         return loss
 
-    def momentum_of(self, parameter: Tensor) -> Tensor:
-        """M of this parameter, 0 before its first update."""
-        state = self.state[parameter]
-        if "momentum" not in state:
-            state["momentum"] = torch.zeros_like(parameter)
-        momentum: Tensor = state["momentum"]
-        return momentum
+    def update(self) -> None:
+        """The update itself, on clipped gradients."""
+        super().step()
 
     def clip_gradients(self) -> None:
         """Measure the gradient's norm, stop where it is not finite, clip."""
@@ -104,12 +66,151 @@ class MomentumSGD(torch.optim.Optimizer):
             torch._foreach_mul_(grads, self.clip / self.grad_norm)
 
 
+class MomentumSGD(ClippedOptimizer):
+    """Gradient descent with momentum, decay beside the momentum, max-norm and clipping.
+
+        g <- clip(dL/dw)
+        M <- mu M - lr g
+        w <- w + M - lr gamma w
+        w_i <- w_i min(1, c / |w_i|)        for each unit's vector w_i of incoming weights
+
+    lr > 0 the rate, mu = `momentum` in [0, 1), gamma = `weight_decay` >= 0, c = `max_norm` > 0 (None: no
+    bound). A parameter group may set its own values of these.
+
+    Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the
+    thesis bounds |w|^2 by c, here |w|; the incoming weights of one unit from one tap or from the input are a
+    vector of their own. The constants of decay and max-norm are not published, nor is the clip's kind.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        max_norm: float | None = None,
+        clip: float | None = None,
+        clip_mode: str = "element",
+    ) -> None:
+        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_range("optimizer.momentum", momentum, "in [0, 1)", 0 <= momentum < 1)
+        require_range("optimizer.weight_decay", weight_decay, ">= 0", weight_decay >= 0)
+        require_range("optimizer.max_norm", max_norm, "> 0 or null", max_norm is None or max_norm > 0)
+        super().__init__(
+            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "max_norm": max_norm}
+        )
+        self.set_clip(clip, clip_mode)
+
+    def update(self) -> None:
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            grads = [p.grad for p in params]
+            momenta = [self.momentum_of(p) for p in params]
+            lr = group["lr"]
+            torch._foreach_mul_(momenta, group["momentum"])
+            torch._foreach_add_(momenta, grads, alpha=-lr)
+            torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
+            torch._foreach_add_(params, momenta)
+            if group["max_norm"] is not None:
+                for p in params:
+                    project_rows(p, group["max_norm"])
+
+    def momentum_of(self, parameter: Tensor) -> Tensor:
+        """M of this parameter, 0 before its first update."""
+        state = self.state[parameter]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        momentum: Tensor = state["momentum"]
+        return momentum
+
+
 def project_rows(weight: Tensor, max_norm: float) -> None:
     """Scale each row (last dimension) whose Euclidean norm exceeds `max_norm` back to it. Biases stay."""
     if weight.ndim < 2:
         return
     norms = torch.linalg.vector_norm(weight, dim=-1, keepdim=True)
     weight.mul_((max_norm / norms).clamp(max=1.0))
+
+
+class AdamW(ClippedOptimizer, torch.optim.AdamW):
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019), clipped. None of the papers used it."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        betas: Iterable[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        clip: float | None = None,
+        clip_mode: str = "norm",
+    ) -> None:
+        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        first, second = betas
+        super().__init__(params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay)
+        self.set_clip(clip, clip_mode)
+
+    def update(self) -> None:
+        torch.optim.AdamW.step(self)
+
+
+class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
+    """Plain gradient descent; what is evaluated and kept is the mean of its weights after updates start, start + 1, ..
+
+    Source: Polyak & Juditsky 1992; for language models Merity et al. 2018, who choose `start` by validation.
+    None of the papers used it. `swap_averages` exchanges the weights with their averages.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        start: int = 1,
+        weight_decay: float = 0.0,
+        clip: float | None = None,
+        clip_mode: str = "norm",
+    ) -> None:
+        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_range("optimizer.start", start, ">= 1 update", start >= 1)
+        # torch copies the weights in its first t0 + 2 updates and averages from there on
+        super().__init__(params, lr=lr, lambd=0.0, t0=start - 2, weight_decay=weight_decay)
+        self.set_clip(clip, clip_mode)
+
+    def update(self) -> None:
+        torch.optim.ASGD.step(self)
+
+    @torch.no_grad()
+    def swap_averages(self) -> None:
+        for parameter, state in self.state.items():
+            current = parameter.clone()
+            parameter.copy_(state["ax"])
+            state["ax"].copy_(current)
+
+
+class WeightNoise:
+    """Noise N(0, std^2) on every weight while a gradient is taken, drawn anew for each update.
+
+    Source: Pascanu et al. 2014, section 5.2 (std 0.075 in the released code, biases spared).
+    """
+
+    def __init__(self, named_parameters: Iterable[tuple[str, Tensor]], std: float) -> None:
+        require_range("weight_noise", std, ">= 0", std >= 0)
+        self.std = std
+        self.weights = [p for name, p in named_parameters if not name.rpartition(".")[2].startswith("b")]
+        self.clean: list[Tensor] = []
+
+    @torch.no_grad()
+    def add(self) -> None:
+        if self.std:
+            self.clean = [weight.clone() for weight in self.weights]
+            for weight in self.weights:
+                weight.add_(torch.randn_like(weight), alpha=self.std)
+
+    @torch.no_grad()
+    def remove(self) -> None:
+        for weight, clean in zip(self.weights, self.clean, strict=False):
+            weight.copy_(clean)
+        self.clean = []
 
 
 def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
@@ -121,17 +222,22 @@ def require_range(name: str, value: float | None, allowed: str, holds: bool) -> 
 class Decision(NamedTuple):
     """What a schedule asks for at an epoch's end."""
 
-    factor: float = 1.0  # the learning rate is multiplied by it
     restore: bool = False  # the best weights so far come back
     stop: bool = False  # training ends
 
 
 class Schedule(ABC):
-    """Decides on the learning rate at each epoch's end. Its attributes are its state."""
+    """The learning rate as a multiple of the initial one. Its attributes are its state."""
+
+    scale: float = 1.0
+
+    def rate(self, step: int) -> float:
+        """The multiple for the update after `step` updates."""
+        return self.scale
 
     @abstractmethod
-    def decide(self, epoch: int, valid_nll: float) -> Decision:
-        """epoch: how many epochs are done, >= 1; valid_nll: nats per token after it."""
+    def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
+        """What follows from the validation loss (nats per token) after `epoch` epochs and `step` updates."""
 
     def state_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -143,47 +249,55 @@ class Schedule(ABC):
 class Constant(Schedule):
     """The rate stays."""
 
-    def decide(self, epoch: int, valid_nll: float) -> Decision:
+    def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
         return Decision()
 
 
 class HalveOnPlateau(Schedule):
     """Multiply the rate by `factor` after each epoch that does not improve validation.
 
-    An epoch improves validation if its loss is below the best before it by more than `threshold` nats per
-    token. `restore_best` brings the best weights back whenever the rate falls. Training stops at the
-    first fall beyond `max_falls` (None: never).
+    An epoch improves validation if its loss is below best * (1 - relative_threshold) - threshold, where best is
+    the lowest loss before it in nats per token. `restore_best` brings the best weights back whenever the
+    rate falls. Training stops instead of falling more than `max_falls` times (None: never).
 
     Source: HORNN paper, section 4: halved "if the cross entropy on the validation set does not decrease",
-    which is threshold 0 without restoring; it gives no other constant.
+    which is both thresholds 0 without restoring; it gives no other constant. Mikolov et al. 2015 divide by
+    1.5; their released code has relative_threshold 0.0001 and restores. The code of Pascanu et al. 2014
+    halves, restores, and forgives a rise of 0.0002 of the loss (relative_threshold -0.0002).
     """
 
     def __init__(
         self,
         factor: float = 0.5,
         threshold: float = 0.0,
+        relative_threshold: float = 0.0,
         restore_best: bool = False,
         max_falls: int | None = None,
     ) -> None:
         require_range("schedule.factor", factor, "in (0, 1)", 0 < factor < 1)
         require_range("schedule.threshold", threshold, ">= 0 nats per token", threshold >= 0)
+        require_range(
+            "schedule.relative_threshold", relative_threshold, "in (-1, 1)", -1 < relative_threshold < 1
+        )
         require_range("schedule.max_falls", max_falls, ">= 0 or null", max_falls is None or max_falls >= 0)
         self.factor = factor
         self.threshold = threshold
+        self.relative_threshold = relative_threshold
         self.restore_best = restore_best
         self.max_falls = max_falls
         self.best = math.inf
         self.falls = 0
 
-    def decide(self, epoch: int, valid_nll: float) -> Decision:
-        improved = valid_nll < self.best - self.threshold
+    def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
+        improved = valid_nll < self.best * (1 - self.relative_threshold) - self.threshold
         self.best = min(self.best, valid_nll)
         if improved:
             return Decision()
-        self.falls += 1
-        if self.max_falls is not None and self.falls > self.max_falls:
+        if self.max_falls is not None and self.falls == self.max_falls:
             return Decision(stop=True)
-        return Decision(factor=self.factor, restore=self.restore_best)
+        self.falls += 1
+        self.scale *= self.factor
+        return Decision(restore=self.restore_best)
 
 
 class ConstantThenHalve(Schedule):
@@ -198,5 +312,32 @@ class ConstantThenHalve(Schedule):
         self.constant_epochs = constant_epochs
         self.factor = factor
 
-    def decide(self, epoch: int, valid_nll: float) -> Decision:
-        return Decision(factor=self.factor if epoch >= self.constant_epochs else 1.0)
+    def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
+        if epoch >= self.constant_epochs:
+            self.scale *= self.factor
+        return Decision()
+
+
+class InverseTime(Schedule):
+    """The rate 1 / (1 + max(0, t - t0) / tau) of the initial one; t counts updates.
+
+    t0 is the update at which validation first got worse; until then the rate stays.
+
+    Source: Pascanu et al. 2014, section 5.1; tau ("beta") 2330 on Nottingham, 1475 on MuseData, 100 on JSB
+    Chorales, as recalled, not verified.
+    """
+
+    def __init__(self, tau: float) -> None:
+        require_range("schedule.tau", tau, "> 0 updates", tau > 0)
+        self.tau = tau
+        self.best = math.inf
+        self.start: int | None = None
+
+    def rate(self, step: int) -> float:
+        return 1.0 if self.start is None else 1 / (1 + max(0, step - self.start) / self.tau)
+
+    def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
+        if self.start is None and valid_nll > self.best:
+            self.start = step
+        self.best = min(self.best, valid_nll)
+        return Decision()

@@ -1,5 +1,7 @@
 """The only time loop: runs a cell over a chunk."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,18 +16,40 @@ def resolve_backend(backend: str) -> str:
     return "eager" if backend == "auto" else backend
 
 
-def scan(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+def scan(cell: Cell, x: Tensor, state: State, state_grad_norm: float | None = None) -> tuple[Tensor, State]:
     """Run `cell` over the inputs x (T, B, I) from `state`.
 
-    Returns the outputs (T, B, output_size) and the state after the last step.
+    Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
+    gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
     """
     outputs = []
     for u_t in cell.project_input(x).unbind(0):
+        if state_grad_norm is not None:
+            state = type(state)(*(BoundGradient.apply(tensor, state_grad_norm) for tensor in state))
         y_t, state = cell.step(u_t, state)
         outputs.append(y_t)
     return cell.project_output(torch.stack(outputs)), state
 
 
 def detach(state: State) -> State:
-    """The same state cut off from its history, so that no gradient flows into the chunk before."""
+    """The same state cut off from its history, so that no gradient flows back beyond it."""
     return type(state)(*(tensor.detach() for tensor in state))
+
+
+class BoundGradient(torch.autograd.Function):
+    """The identity, whose gradient is scaled to Euclidean norm c wherever its norm exceeds c.
+
+    Source: the code released with Mikolov et al. 2015 ("Learning longer memory in recurrent neural
+    networks"), which renormalises the gradient of the hidden and of the context state, each as one vector over
+    the whole batch, at every step back in time.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, max_norm: float) -> Tensor:
+        ctx.max_norm = max_norm
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        norm = torch.linalg.vector_norm(grad)
+        return grad * (ctx.max_norm / norm).clamp(max=1.0), None

@@ -17,9 +17,10 @@ from hornn.data.text import SPLITS, TextDataModule, encode_text
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, UNK, Vocabulary
 from hornn.experiment import build_network
-from hornn.inference import sample, score_sentences, score_stream
+from hornn.inference import sample, score_dynamically, score_sentences, score_stream
 from hornn.metrics import bits, perplexity
 from hornn.network import LanguageModel
+from hornn.optim import require_range
 from hornn.result import finite, write_atomically
 
 console = Console(highlight=False, soft_wrap=True)
@@ -46,7 +47,7 @@ def load_model(path: Path, device: str) -> TrainedModel:
     checkpoint = read_checkpoint(path)
     card = checkpoint[CARD]
     vocabulary = Vocabulary.from_state(card["vocabulary"])
-    network = build_network(card["model"], card["network"], len(vocabulary))
+    network = build_network(card["model"], card["network"], vocabulary.counts)
     prefix = "network."
     weights = {
         key.removeprefix(prefix): value
@@ -69,17 +70,27 @@ def evaluate(cfg: DictConfig) -> None:
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     if cfg.sentences is not None and cfg.text is None:
         raise ValueError("sentences= writes a score for each line of a text: give text=FILE too")
+    if cfg.dynamic_lr is not None and (cfg.sentences is not None or cfg.batch_size != 1):
+        raise ValueError(
+            "dynamic_lr= learns from the text in its order: leave out sentences= and batch_size="
+        )
     for target in (cfg.sentences, cfg.result):
-        if target is not None and not Path(target).parent.is_dir():
+        if target is not None and not Path(str(target)).parent.is_dir():
             raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
-    model = load_model(Path(cfg.checkpoint), cfg.device)
+        if target is not None and Path(str(target)).is_dir():
+            raise ValueError(f"{target} is a folder: give the path of a file to write")
+    model = load_model(Path(str(cfg.checkpoint)), cfg.device)
     if cfg.text is None:
         ids, unknown = corpus_split(model, cfg)
         lengths = None
     else:
-        ids, unknown, lengths = encode_text(Path(cfg.text), model.tokenizer, model.vocabulary)
+        ids, unknown, lengths = encode_text(Path(str(cfg.text)), model.tokenizer, model.vocabulary)
     started = time.perf_counter()
-    if cfg.sentences is None:
+    if cfg.dynamic_lr is not None:
+        start_id = model.vocabulary.eos_id
+        nll = float(score_dynamically(model.network, ids, start_id, cfg.seq_len, cfg.dynamic_lr).sum())
+        read = f"1 column, state carried, weights updated every {cfg.seq_len} tokens at rate {cfg.dynamic_lr}"
+    elif cfg.sentences is None:
         nll = float(
             score_stream(model.network, ids, model.vocabulary.eos_id, cfg.batch_size, cfg.seq_len).sum()
         )
@@ -89,7 +100,7 @@ def evaluate(cfg: DictConfig) -> None:
         scores = score_sentences(model.network, np.split(ids, lengths.cumsum()[:-1]), model.vocabulary.eos_id)
         nll = -float(scores.sum())
         read = "each line from a fresh state"
-        write_scores(Path(cfg.sentences), scores, lengths)
+        write_scores(Path(str(cfg.sentences)), scores, lengths)
     seconds = time.perf_counter() - started
     mean = nll / len(ids)
     figures = {
@@ -108,7 +119,7 @@ def evaluate(cfg: DictConfig) -> None:
         )
         console.print(f"{name.replace('_', ' '):>18}  {text}")
     if cfg.result is not None:
-        write_atomically(Path(cfg.result), json.dumps(finite(figures), indent=2) + "\n")
+        write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=2) + "\n")
 
 
 def corpus_split(model: TrainedModel, cfg: DictConfig) -> tuple[np.ndarray, int]:
@@ -146,13 +157,15 @@ def write_scores(path: Path, scores: np.ndarray, lengths: np.ndarray) -> None:
 
 def generate(cfg: DictConfig) -> None:
     """Print a prompt with its continuation. Raises ValueError for a prompt outside the vocabulary."""
-    model = load_model(Path(cfg.checkpoint), cfg.device)
+    require_range("seed", cfg.seed, "from 0 to 4294967295", 0 <= cfg.seed < 2**32)
+    model = load_model(Path(str(cfg.checkpoint)), cfg.device)
     vocabulary, tokenizer = model.vocabulary, model.tokenizer
-    prompt = [token for token in tokenizer.tokens(str(cfg.prompt)) if token != EOS]
+    prompt = [
+        token for token in tokenizer.tokens("" if cfg.prompt is None else str(cfg.prompt)) if token != EOS
+    ]
     if unknown := [token for token in prompt if token not in vocabulary.index]:
-        console.print(
-            f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}", style="yellow", markup=False
-        )
+        note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
+        Console(stderr=True, highlight=False, soft_wrap=True).print(note, style="yellow", markup=False)
     generator = torch.Generator().manual_seed(cfg.seed)
     banned = [] if cfg.allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]
     written = sample(

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,7 @@ class Cell(nn.Module, ABC):
     """
 
     activation: str
+    recurrent: ClassVar[tuple[str, ...]] = ("W_h",)  # how the names of the matrices that act on a state begin
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
@@ -72,6 +73,10 @@ class Cell(nn.Module, ABC):
         """Zeros in the dtype and on the device of the parameters."""
         return next(self.parameters()).new_zeros(shape)
 
+    def recurrent_weights(self) -> list[nn.Parameter]:
+        """The matrices that act on a state of the step before."""
+        return [p for name, p in self.named_parameters() if name.startswith(self.recurrent) and p.ndim > 1]
+
     @abstractmethod
     def initial_state(self, batch_size: int) -> State:
         """The state before the first step: zeros unless the cell says otherwise."""
@@ -90,11 +95,13 @@ class Cell(nn.Module, ABC):
 
 
 def saturation(y: Tensor, activation: str) -> float:
-    """The share of outputs whose gradient is nearly lost: within 0.02 of a bound, or 0 for relu."""
+    """The share of outputs whose gradient is nearly lost: within 0.02 of a bound, 0 for relu, none if unbounded."""
     if activation == "relu":
         flat = y <= 0
     elif activation == "sigmoid":
         flat = (y < 0.02) | (y > 0.98)
-    else:
+    elif activation == "tanh":
         flat = y.abs() > 0.98
+    else:
+        return 0.0
     return float(flat.float().mean())

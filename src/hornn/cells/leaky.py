@@ -1,0 +1,39 @@
+"""The recurrent network of leaky integrators."""
+
+import torch
+from torch import Tensor
+
+from hornn.cells.elman import Rnn, RnnState
+
+
+class LeakyRnn(Rnn):
+    """RNN whose units keep a part of what they held: leaky integration.
+
+        h_t = (1 - a) h_{t-1} + a f(W_in x_t + W_h h_{t-1} [+ b]),   y_t = h_t
+
+    a = `leak_rate`, 0 < a <= 1, is the same for all units and fixed; a unit forgets with a time constant of
+    about 1 / a steps. Other arguments, shapes and errors are those of `Rnn`, which a = 1 is; ValueError for a
+    leak_rate outside (0, 1].
+
+    Source: Jaeger et al., "Optimization and applications of echo state networks with leaky-integrator
+    neurons" (2007), which the SCRN paper (Mikolov et al. 2015), section 2.2, compares itself with.
+    Departures: the recurrent weights are trained; that paper gives no rate for language modelling.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        leak_rate: float = 0.5,
+        activation: str = "sigmoid",
+        bias: bool = False,
+    ) -> None:
+        super().__init__(input_size, hidden_size, activation, bias)
+        if not isinstance(leak_rate, float | int) or isinstance(leak_rate, bool) or not 0 < leak_rate <= 1:
+            raise ValueError(f"leak_rate must be a number above 0 and at most 1, got {leak_rate!r}")
+        self.leak_rate = leak_rate
+
+    def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        candidate, _ = super().step(u_t, state)
+        h_t = torch.lerp(state.h, candidate, self.leak_rate)
+        return h_t, RnnState(h_t)

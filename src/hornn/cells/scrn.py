@@ -1,0 +1,188 @@
+"""The simple recurrent network and the structurally constrained recurrent network (SCRN).
+
+Source of both: Mikolov, Joulin, Chopra, Mathieu & Ranzato, "Learning longer memory in recurrent neural
+networks" (2015), and the code released with it, facebookarchive/SCRNNs.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hornn.cells.base import Cell, require_choice
+
+CONTEXT_INPUTS = ("current", "previous")
+
+
+class SrnState(NamedTuple):
+    h: Tensor  # (B, H)
+
+
+class Srn(Cell):
+    """Simple recurrent network, the baseline of the SCRN.
+
+        h_t = sigmoid(A x_t + R h_{t-1}),   y_t = h_t
+
+    x_t (B, I), h_t (B, H); A (H, I), R (H, H). In the paper x_t is one-hot, so that A is the embedding:
+    with `embedded_input` there is no A and the input is already A x_t, looked up in an embedding table of
+    width `input_size` = H. Without it A stands on top of the embedding. Every unit starts at `initial_value`.
+
+    Source: equation (1), where sigmoid is printed without its minus sign. Departures: none; the paper does not
+    say where the state starts, in the released code at 0.1.
+    Raises ValueError for a size < 1, an `input_size` other than H with `embedded_input`, an initial value that
+    is no finite number.
+    """
+
+    activation = "sigmoid"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, embedded_input: bool = True, initial_value: float = 0.0
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        require_truth(embedded_input=embedded_input)
+        if embedded_input and input_size != hidden_size:
+            raise ValueError(
+                f"embedded_input=true needs input_size={hidden_size}, the hidden_size, got {input_size}:"
+                f" set network.embedding_size={hidden_size}, or embedded_input=false"
+            )
+        require_finite(initial_value=initial_value)
+        self.initial_value = initial_value
+        self.A = None if embedded_input else self.weight(hidden_size, input_size)
+        self.R = self.weight(hidden_size, hidden_size)
+
+    def initial_state(self, batch_size: int) -> SrnState:
+        """Every unit at `initial_value`."""
+        return SrnState(self.R.new_full((batch_size, self.hidden_size), self.initial_value))
+
+    def project_input(self, x: Tensor) -> Tensor:
+        return x if self.A is None else F.linear(x, self.A)
+
+    def step(self, u_t: Tensor, state: SrnState) -> tuple[Tensor, SrnState]:
+        h_t = torch.sigmoid(u_t + F.linear(state.h, self.R))
+        return h_t, SrnState(h_t)
+
+
+class ScrnState(NamedTuple):
+    h: Tensor  # (B, H)
+    s: Tensor  # (B, C)
+
+
+class Scrn(Cell):
+    """Structurally constrained recurrent network: hidden units beside slow, linear context units.
+
+        s_t = alpha s_{t-1} + (1 - alpha) B x_t
+        h_t = sigmoid(P s_t + A x_t + R h_{t-1})
+        y_t = [h_t, s_t]
+
+    The output layer sees both states, so that its one matrix [U, V] gives U h_t + V s_t. `context_input`
+    says which context feeds h_t: the `current` s_t, as above, or the `previous` s_{t-1}. With `adaptive`
+    every context unit learns its own alpha = sigmoid(logit(alpha) + beta); beta (C) starts at 0, that is at the
+    given alpha, whatever factor the network applies to all initial weights.
+
+    x_t (B, I), h_t (B, H), s_t (B, C), C = `context_size`; A (H, I), B (C, I), P (H, C), R (H, H). In the paper
+    x_t is one-hot, so that A and B are the embeddings: with `embedded_input` there are no A and B and the
+    input is already [A x_t, B x_t], looked up in an embedding table of width `input_size` = H + C. Without it
+    A and B stand on top of the embedding. H or C may be 0; C = 0 is the SRN, H = 0 leaves the context alone. Every unit
+    of both states starts at `initial_value`.
+
+    Source: equations (4)-(6), where (4) is printed with B s_t for B x_t, and (8) for `adaptive`. Departures:
+    the paper's beta is logit(alpha) + beta here; its start is not published. The released code feeds the
+    previous context and starts both states at 0.1, of which the paper says nothing; it has no `adaptive`.
+    Raises ValueError for a size < 0, both sizes 0, an alpha outside (0, 1), an unknown `context_input`, an
+    `input_size` other than H + C with `embedded_input`, an initial value that is no finite number.
+    """
+
+    activation = "sigmoid"
+    A: Tensor
+    B: Tensor
+    P: Tensor
+    R: Tensor
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        context_size: int = 40,
+        alpha: float = 0.95,
+        adaptive: bool = False,
+        context_input: str = "current",
+        embedded_input: bool = True,
+        initial_value: float = 0.0,
+    ) -> None:
+        for name, size in (("hidden_size", hidden_size), ("context_size", context_size)):
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+                raise ValueError(f"{name} must be an integer >= 0, got {size!r}")
+        if hidden_size + context_size == 0:
+            raise ValueError("hidden_size and context_size are both 0: at least one must be >= 1")
+        super().__init__(input_size, hidden_size + context_size)
+        require_truth(adaptive=adaptive, embedded_input=embedded_input)
+        require_finite(initial_value=initial_value)
+        require_choice("context_input", context_input, CONTEXT_INPUTS)
+        if not isinstance(alpha, float | int) or not 0 < alpha < 1:
+            raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+        if embedded_input and input_size != self.output_size:
+            raise ValueError(
+                f"embedded_input=true needs input_size={self.output_size}, hidden_size + context_size ="
+                f" {hidden_size} + {context_size}, got {input_size}:"
+                f" set network.embedding_size={self.output_size}, or embedded_input=false"
+            )
+        self.hidden_size = hidden_size
+        self.context_size = context_size
+        self.alpha = alpha
+        self.context_input = context_input
+        self.initial_value = initial_value
+        self.embedded_input = embedded_input
+        if not embedded_input:
+            self.place("A", hidden_size, input_size)
+            self.place("B", context_size, input_size)
+        self.place("P", hidden_size, context_size)
+        self.place("R", hidden_size, hidden_size)
+        self.beta = self.bias(True, context_size) if adaptive and context_size else None
+
+    def place(self, name: str, *shape: int) -> None:
+        """Set the weight called `name`; where a layer has no units it is an empty constant, not a parameter."""
+        if 0 in shape:
+            self.register_buffer(name, torch.empty(shape), persistent=False)
+        else:
+            setattr(self, name, self.weight(*shape))
+
+    def initial_state(self, batch_size: int) -> ScrnState:
+        """Every unit of both layers at `initial_value`."""
+        h, s = (
+            self.R.new_full((batch_size, width), self.initial_value)
+            for width in (self.hidden_size, self.context_size)
+        )
+        return ScrnState(h, s)
+
+    def project_input(self, x: Tensor) -> Tensor:
+        """(T, B, I) -> (T, B, H + C): [A x_t, B x_t]."""
+        return x if self.embedded_input else torch.cat([F.linear(x, self.A), F.linear(x, self.B)], dim=-1)
+
+    def mix(self, s: Tensor, b_t: Tensor) -> Tensor:
+        """alpha s + (1 - alpha) b_t, with one alpha for all context units or a learned one for each."""
+        if self.beta is None:
+            return torch.lerp(b_t, s, self.alpha)
+        return torch.lerp(b_t, s, torch.sigmoid(math.log(self.alpha / (1 - self.alpha)) + self.beta))
+
+    def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
+        a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
+        s_t = self.mix(state.s, b_t)
+        context = s_t if self.context_input == "current" else state.s
+        h_t = torch.sigmoid(F.linear(context, self.P) + a_t + F.linear(state.h, self.R))
+        return torch.cat([h_t, s_t], dim=-1), ScrnState(h_t, s_t)
+
+
+def require_truth(**values: object) -> None:
+    """Raise ValueError for the first of `values` that is neither true nor false."""
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be true or false, got {value!r}")
+
+
+def require_finite(**values: float) -> None:
+    """Raise ValueError for the first of `values` that is not a finite number."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {value!r}")

@@ -1,0 +1,298 @@
+"""The output layers: exact probabilities, and losses and gradients that agree with them."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+from hornn.cells.base import Cell
+from hornn.heads import Head, LinearCrossEntropy, SoftmaxHead, TwoLevelSoftmaxHead, fill_clusters
+from hornn.metrics import perplexity
+from hornn.network import LanguageModel
+
+T, B, H = 5, 4, 6
+COUNTS = [40, 21, 13, 8, 5, 4, 3, 2, 2, 1, 1, 0]  # 100 words; clusters of 1, 2, 7 and 2 at K = 4
+V = len(COUNTS)
+
+heads = pytest.mark.parametrize("head_class", [SoftmaxHead, TwoLevelSoftmaxHead])
+biases = pytest.mark.parametrize("bias", [False, True])
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def build(
+    head_class: Callable[..., Head], bias: bool = False, seed: int = 0, counts: Sequence[int] = COUNTS
+) -> Head:
+    """A head in float64 with every parameter, biases too, drawn at random."""
+    options = {"num_clusters": 4} if head_class is TwoLevelSoftmaxHead else {}
+    head = head_class(input_size=H, counts=counts, bias=bias, **options).double()
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=seeded(seed), dtype=torch.float64))
+    return head
+
+
+def draw_chunk(seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Features (T, B, H) and targets (T, B), of which the last column's are partly padding."""
+    features = torch.randn(T, B, H, generator=seeded(seed), dtype=torch.float64)
+    targets = torch.randint(V, (T, B), generator=seeded(seed + 1))
+    targets[2:, -1] = -1
+    return features, targets
+
+
+@heads
+@biases
+def test_log_probs_are_normalised(head_class: type[Head], bias: bool) -> None:
+    log_p = build(head_class, bias).log_probs(draw_chunk()[0])
+    assert log_p.shape == (T, B, V)
+    assert_close(log_p.exp().sum(-1), torch.ones(T, B, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+
+
+@heads
+def test_log_probs_of_any_leading_shape(head_class: type[Head]) -> None:
+    head, (features, _) = build(head_class), draw_chunk()
+    assert_close(head.log_probs(features[0, 0]), head.log_probs(features)[0, 0], rtol=1e-12, atol=1e-12)
+    assert head.log_probs(features[None]).shape == (1, T, B, V)
+
+
+def test_zero_weights_give_the_full_softmax_a_perplexity_of_v() -> None:
+    head = SoftmaxHead(H, COUNTS).double()
+    torch.nn.init.zeros_(head.W_out)
+    features, targets = draw_chunk()
+    nll = head.nll(features, targets).detach()
+    assert perplexity(float(nll.sum()) / int((targets >= 0).sum())) == pytest.approx(V, rel=1e-14)
+
+
+def test_zero_weights_give_the_two_level_softmax_uniform_classes_of_uniform_words() -> None:
+    head = build(TwoLevelSoftmaxHead)
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+    assert head.sizes == [1, 2, 7, 2]
+    choices = [4.0, *[4.0 * 2] * 2, *[4.0 * 7] * 7, *[4.0 * 2] * 2]
+    expected = -torch.tensor(choices, dtype=torch.float64).log()
+    assert_close(head.log_probs(torch.ones(H, dtype=torch.float64)), expected, rtol=1e-14, atol=1e-14)
+
+
+@heads
+@biases
+def test_nll_is_minus_the_log_probability_and_nothing_at_padding(head_class: type[Head], bias: bool) -> None:
+    head, (features, targets) = build(head_class, bias), draw_chunk()
+    nll, log_p = head.nll(features, targets), head.log_probs(features)
+    assert nll.shape == (T, B)
+    for t in range(T):
+        for column in range(B):
+            word = int(targets[t, column])
+            expected = 0.0 if word < 0 else -float(log_p[t, column, word])
+            assert float(nll[t, column]) == pytest.approx(expected, rel=1e-12)
+
+
+@heads
+@biases
+def test_the_loss_and_its_gradients_are_those_of_the_log_probabilities(
+    head_class: type[Head], bias: bool
+) -> None:
+    head, (features, targets) = build(head_class, bias), draw_chunk()
+    features.requires_grad_()
+    leaves = {"features": features, **dict(head.named_parameters())}
+    loss = head.loss(features, targets)
+    assert_close(loss, head.nll(features, targets).sum(), rtol=1e-12, atol=1e-12)
+    ours = torch.autograd.grad(0.3 * loss, list(leaves.values()))
+    picked = head.log_probs(features).gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    expected = torch.autograd.grad(-0.3 * picked[targets >= 0].sum(), list(leaves.values()))
+    for key, one, other in zip(leaves, ours, expected, strict=True):
+        assert_close(one, other, rtol=1e-11, atol=1e-12, msg=key)
+
+
+@heads
+@biases
+def test_gradcheck(head_class: type[Head], bias: bool) -> None:
+    head, (features, targets) = build(head_class, bias), draw_chunk()
+    names = [name for name, _ in head.named_parameters()]
+
+    def loss(features: Tensor, *weights: Tensor) -> Tensor:
+        for name, weight in zip(names, weights, strict=True):
+            setattr(head, name, weight)
+        return head.loss(features, targets)
+
+    leaves = [features, *(parameter.detach() for parameter in head.parameters())]
+    for name in names:
+        delattr(head, name)
+    assert torch.autograd.gradcheck(loss, [leaf.clone().requires_grad_() for leaf in leaves])
+
+
+@heads
+def test_padding_has_no_gradient(head_class: type[Head]) -> None:
+    head, (features, targets) = build(head_class), draw_chunk()
+    features.requires_grad_()
+    head.loss(features, targets).backward()
+    assert features.grad is not None
+    assert not features.grad[targets < 0].any()
+    assert (features.grad[targets >= 0] != 0).any(-1).all()
+
+
+@heads
+def test_a_chunk_of_padding_costs_nothing(head_class: type[Head]) -> None:
+    head, (features, targets) = build(head_class), draw_chunk()
+    features.requires_grad_()
+    loss = head.loss(features, torch.full_like(targets, -1))
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert not head.nll(features, torch.full_like(targets, -1)).any()
+    assert features.grad is not None
+    assert not features.grad.any()
+
+
+@heads
+def test_is_in_fp32_what_it_is_in_float64(head_class: type[Head]) -> None:
+    head, (features, targets) = build(head_class), draw_chunk()
+    exact = head.loss(features, targets)
+    head.float()
+    loss = head.loss(features.float(), targets)
+    assert loss.dtype == torch.float32
+    assert_close(loss.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_the_full_softmax_in_bf16_is_close_and_leaves_the_scores_alone() -> None:
+    head, (features, targets) = SoftmaxHead(H, COUNTS), draw_chunk()
+    features = features.float().requires_grad_()
+    leaves = [features, head.W_out]
+    exact = head.loss(features, targets)
+    exact_grads = torch.autograd.grad(exact, leaves)
+    scores = head.nll(features, targets)
+    head.precision = "bf16"
+    loss = head.loss(features, targets)
+    assert_close(loss, exact, rtol=1e-2, atol=0)
+    for ours, theirs in zip(torch.autograd.grad(loss, leaves), exact_grads, strict=True):
+        assert ours.dtype == torch.float32
+        assert float((ours - theirs).norm() / theirs.norm()) < 2e-2
+    assert_close(head.nll(features, targets), scores, rtol=0, atol=0)
+
+
+@biases
+def test_linear_cross_entropy_is_torch_s(bias: bool) -> None:
+    generator = seeded(3)
+    rows = 150  # more than two blocks of the forward pass
+    h = torch.randn(rows, H, generator=generator, dtype=torch.float64)
+    weight = torch.randn(V, H, generator=generator, dtype=torch.float64)
+    b = torch.randn(V, generator=generator, dtype=torch.float64) if bias else None
+    targets = torch.randint(-1, V, (rows,), generator=generator)
+    leaves = [tensor.requires_grad_() for tensor in (h, weight, b) if tensor is not None]
+    ours = LinearCrossEntropy.apply(h, weight, b, targets, torch.float64)
+    theirs = F.cross_entropy(F.linear(h, weight, b), targets, ignore_index=-1, reduction="sum")
+    assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    grads = [torch.autograd.grad(1.7 * loss, leaves) for loss in (ours, theirs)]
+    assert_close(grads[0], grads[1], rtol=1e-11, atol=1e-12)
+
+
+@biases
+def test_linear_cross_entropy_gradcheck(bias: bool) -> None:
+    generator = seeded(4)
+    h = torch.randn(7, 3, generator=generator, dtype=torch.float64)
+    weight = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    b = [torch.randn(5, generator=generator, dtype=torch.float64)] if bias else []
+    targets = torch.tensor([0, 4, -1, 2, 2, 3, 1])
+
+    def loss(h: Tensor, weight: Tensor, b: Tensor | None = None) -> Tensor:
+        return LinearCrossEntropy.apply(h, weight, b, targets, torch.float64)
+
+    assert torch.autograd.gradcheck(loss, [tensor.requires_grad_() for tensor in (h, weight, *b)])
+
+
+@pytest.mark.parametrize(
+    ("counts", "num_clusters", "sizes"),
+    [
+        (COUNTS, 1, [12]),
+        (COUNTS, 4, [1, 2, 7, 2]),  # 40, 21 + 13, 8 + 5 + 4 + 3 + 2 + 2 + 1 of 100, then the rest
+        ([1] * 6, 3, [2, 2, 2]),
+        ([1] * 6, 6, [1] * 6),
+        ([1] * 7, 3, [3, 3, 1]),
+        ([90, 5, 5], 3, [1, 2]),  # one word holds more than two clusters' share
+        ([2, 2, 0, 0], 2, [1, 3]),  # words never seen do not open a cluster beyond the last
+        ([0, 0, 0], 2, [1, 2]),
+    ],
+)
+def test_clusters_are_filled_to_their_share(counts: list[int], num_clusters: int, sizes: list[int]) -> None:
+    assert fill_clusters(counts, num_clusters) == sizes
+
+
+def test_by_default_there_are_the_square_root_of_v_clusters() -> None:
+    assert TwoLevelSoftmaxHead(H, [1] * 30).sizes == TwoLevelSoftmaxHead(H, [1] * 30, 5).sizes == [6] * 5
+
+
+def test_one_cluster_is_the_full_softmax() -> None:
+    two_level, full = TwoLevelSoftmaxHead(H, COUNTS, num_clusters=1).double(), SoftmaxHead(H, COUNTS).double()
+    full.load_state_dict({"W_out": two_level.W_word})
+    features, targets = draw_chunk()
+    assert_close(two_level.nll(features, targets), full.nll(features, targets), rtol=1e-12, atol=1e-12)
+
+
+def test_a_cluster_for_every_word_is_the_full_softmax_of_the_classes() -> None:
+    two_level = TwoLevelSoftmaxHead(H, [1] * V, num_clusters=V).double()
+    full = SoftmaxHead(H, COUNTS).double()
+    full.load_state_dict({"W_out": two_level.W_class})
+    features, targets = draw_chunk()
+    assert_close(two_level.nll(features, targets), full.nll(features, targets), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0, -3, V + 1, 2.0, True, "all"])
+def test_refuses_an_impossible_number_of_clusters(value: object) -> None:
+    with pytest.raises(ValueError, match=rf"head\.num_clusters must be .* from 1 to {V}, .* got {value!r}$"):
+        TwoLevelSoftmaxHead(H, COUNTS, num_clusters=value)  # type: ignore[arg-type]
+
+
+def test_refuses_counts_that_rise() -> None:
+    with pytest.raises(ValueError, match="counts must not rise"):
+        TwoLevelSoftmaxHead(H, [3, 1, 2])
+
+
+def test_the_weights_alone_are_in_the_state_dict() -> None:
+    assert set(TwoLevelSoftmaxHead(H, COUNTS).state_dict()) == {"W_class", "W_word"}
+    assert set(TwoLevelSoftmaxHead(H, COUNTS, bias=True).state_dict()) == {
+        "W_class",
+        "W_word",
+        "b_class",
+        "b_word",
+    }
+
+
+class Identity(Cell):
+    """The least cell: y_t = x_t."""
+
+    activation = "tanh"
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__(input_size, input_size)
+
+    def initial_state(self, batch_size: int) -> tuple[()]:
+        return ()
+
+    def project_input(self, x: Tensor) -> Tensor:
+        return x
+
+    def step(self, u_t: Tensor, state: tuple[()]) -> tuple[Tensor, tuple[()]]:
+        return u_t, state
+
+
+def test_the_two_level_softmax_says_that_it_works_in_fp32() -> None:
+    network = LanguageModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead)
+    network.head.precision = "bf16"  # what `auto` resolves to on many machines
+    assert network.head.precision == "fp32"
+    with pytest.raises(ValueError, match=r"network\.precision must be one of auto, fp32, got 'bf16'"):
+        LanguageModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead, precision="bf16")
+
+
+@heads
+def test_a_fresh_network_predicts_about_uniformly(head_class: type[Head]) -> None:
+    torch.manual_seed(0)
+    network = LanguageModel(COUNTS, Identity, embedding_size=H, head=head_class, init_std=1e-6)
+    nll = network.head.nll(torch.zeros(1, V, H), torch.arange(V).unsqueeze(0))
+    if head_class is SoftmaxHead:
+        assert_close(nll, torch.full((1, V), math.log(V)))
+    assert_close((-nll).exp().sum(), torch.tensor(1.0))
