@@ -1,8 +1,103 @@
+import gc
+import io
 import os
+import random
+import runpy
+import subprocess
+import sys
 from collections.abc import Callable, Generator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+class Outcome(NamedTuple):
+    """What a shell sees of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def command() -> Callable[..., Outcome]:
+    """`command("train", "key=value", ...)` runs `src/train.py` as `__main__` of this process, in under a second."""
+
+    def run(entry: str, *words: str) -> Outcome:
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        environment = {key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"}
+        with (
+            patch.dict(os.environ, environment, clear=True),
+            patch.object(sys, "argv", [f"src/{entry}.py", *words]),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            try:
+                runpy.run_path(str(ROOT / "src" / f"{entry}.py"), run_name="__main__")
+            except SystemExit as stop:
+                code = stop.code if isinstance(stop.code, int) else 0
+        gc.collect()  # closes the lock of a run that failed, as the end of its process would
+        return Outcome(code, out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def process() -> Callable[..., Outcome]:
+    """The same in a process of its own, without a terminal; keywords are environment variables, None unsets."""
+
+    def run(entry: str, *words: str, **environment: str | None) -> Outcome:
+        merged = {**os.environ, **environment}
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "src" / f"{entry}.py"), *words],
+            env={key: value for key, value in merged.items() if value is not None},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def write_text(folder: Path) -> list[str]:
+    """Overrides for a small corpus, written to `folder`: 15 chunks of 5 x 4 tokens an epoch, the last one ragged."""
+    draw = random.Random(0)
+    for split, lines in {"train": 31, "valid": 9, "test": 9}.items():
+        words = [" ".join(draw.choice("abcdefg") for _ in range(8)) for _ in range(lines)]
+        (folder / f"{split}.txt").write_text("\n".join(words) + "\n")
+    paths = [f"data.{split}={folder / split}.txt" for split in ("train", "valid", "test")]
+    return [
+        "data=files",
+        *paths,
+        f"data.cache_dir={folder / 'cache'}",
+        "data.batch_size=4",
+        "data.seq_len=5",
+    ]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> list[str]:
+    return write_text(tmp_path)
+
+
+@pytest.fixture
+def small(text: list[str]) -> list[str]:
+    """Overrides for a run of two epochs on that corpus, in half a second."""
+    return [
+        *text,
+        "data.eval_batch_size=2",
+        "model.hidden_size=6",
+        "logger=csv",
+        "trainer.enable_progress_bar=false",
+        "trainer.max_epochs=2",
+    ]
 
 
 @pytest.fixture

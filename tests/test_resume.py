@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -26,23 +25,6 @@ ROOT = Path(__file__).parents[1]
 
 class Killed(BaseException):
     """What a SIGKILL is to the program: nothing gets to run after it."""
-
-
-@pytest.fixture
-def text(tmp_path: Path) -> list[str]:
-    """Overrides for a small corpus: 15 chunks of 5 x 4 tokens an epoch, the last one ragged."""
-    draw = random.Random(0)
-    for split, lines in {"train": 31, "valid": 9, "test": 9}.items():
-        words = [" ".join(draw.choice("abcdefg") for _ in range(8)) for _ in range(lines)]
-        (tmp_path / f"{split}.txt").write_text("\n".join(words) + "\n")
-    paths = [f"data.{split}={tmp_path / split}.txt" for split in ("train", "valid", "test")]
-    return [
-        "data=files",
-        *paths,
-        f"data.cache_dir={tmp_path / 'cache'}",
-        "data.batch_size=4",
-        "data.seq_len=5",
-    ]
 
 
 def run(overrides: list[str]) -> None:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Union, get_args, get_origin
 from unittest.mock import patch
 
 import hydra._internal.hydra
@@ -142,13 +142,12 @@ def _check_values(node: DictConfig, reference: DictConfig) -> None:
         if isinstance(value, DictConfig) and "_target_" in value:
             target = pkgutil.resolve_name(str(value["_target_"]))
             try:
-                hints = get_type_hints(
-                    vars(target).get("__init__", target) if isinstance(target, type) else target
-                )
-            except (NameError, TypeError):  # names that only a type checker sees, or a builtin
+                parameters = inspect.signature(target, eval_str=True).parameters
+            except (NameError, ValueError):  # a name that only a type checker sees, or a builtin
                 continue
             for argument, given in _children(value):
-                _check_value(_join(key, argument), given, hints.get(str(argument), Any))
+                if argument in parameters:
+                    _check_value(_join(key, argument), given, parameters[str(argument)].annotation)
 
 
 def _check_value(key: str, value: Any, hint: Any) -> None:

@@ -1,7 +1,9 @@
 """The language model: embedding, a stack of recurrent cells, an output layer."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive, saturation
@@ -17,14 +19,23 @@ def detach_all(state: NetworkState) -> NetworkState:
     return tuple(detach(layer) for layer in state)
 
 
+def natural_width(cell: Callable[..., Cell]) -> int:
+    """The width of the embedding that fits below a cell class whose arguments are bound (functools.partial)."""
+    if not isinstance(cell, partial):
+        raise ValueError("network.embedding_size must be given: the cell does not say what fits below it")
+    width: int = cell.func.embedding_width(**cell.keywords)  # type: ignore[attr-defined]
+    return width
+
+
 class LanguageModel(nn.Module):
     """P(w_t | w_1 .. w_{t-1}) by an embedding, `num_layers` cells on top of each other and an output layer.
 
         x_t = E[w_{t-1}],   h_t = cells(x_t, state),   P(w_t) = head(h_t)
 
-    E (V, embedding_size). `counts` says how often each of the V words occurs in the training text. `cell` is
-    called with `input_size=` for each layer, `head` (a `hornn.heads.Head`) with `input_size=`, `counts=` and
-    `bias=output_bias`; their other arguments are bound.
+    E (V, embedding_size); with None it is as wide as the cell's state, or as its embedded input. `counts` says
+    how often each of the V words occurs in the training text. `cell` is called with `input_size=` for each
+    layer, `head` (see `hornn.heads.Head`) with `input_size=`, `counts=` and `bias=output_bias`; their other
+    arguments are bound.
 
     Start: weights from N(0, init_std^2), those of the embedding and of the head from N(0, embedding_std^2) and
     N(0, output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
@@ -33,6 +44,7 @@ class LanguageModel(nn.Module):
     `dropout` drops that share of x_t, of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
     embedding (Press & Wolf 2017). `state_grad_norm` bounds the gradient of each state (`hornn.scan`).
+    `initial_value` is that of every unit of every state (not for a cell whose state counts steps).
 
     Source: HORNN paper, section 4 and equation (2); that the embedding is followed by W_in is deduced
     from its weight counts. Raises ValueError for a size < 1, a std < 0, a dropout outside [0, 1), a
@@ -43,7 +55,7 @@ class LanguageModel(nn.Module):
         self,
         counts: Sequence[int],
         cell: Callable[..., Cell],
-        embedding_size: int,
+        embedding_size: int | None = None,
         num_layers: int = 1,
         init_std: float = INIT_STD,
         embedding_std: float | None = None,
@@ -53,12 +65,15 @@ class LanguageModel(nn.Module):
         variational: bool = False,
         tie_weights: bool = False,
         state_grad_norm: float | None = None,
+        initial_value: float = 0.0,
         head: Callable[..., Head] = SoftmaxHead,
         output_bias: bool = False,
         precision: str = "auto",
         backend: str = "auto",
     ) -> None:
         super().__init__()
+        if embedding_size is None:
+            embedding_size = natural_width(cell)
         require_positive(vocab_size=len(counts), embedding_size=embedding_size, num_layers=num_layers)
         stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
         for name, std in stds.items():
@@ -71,6 +86,7 @@ class LanguageModel(nn.Module):
         self.dropout = dropout
         self.variational = variational
         self.state_grad_norm = state_grad_norm
+        self.initial_value = initial_value
         self.precision = precision
         self.backend = resolve_backend(backend)
         self.embedding = nn.Embedding(
@@ -118,7 +134,14 @@ class LanguageModel(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def initial_state(self, batch_size: int) -> NetworkState:
-        return tuple(cell.initial_state(batch_size) for cell in self.cells)  # type: ignore[operator]
+        """The state before the first token: the cells' own, or `initial_value` in every unit where it is not 0."""
+        states = tuple(cell.initial_state(batch_size) for cell in self.cells)  # type: ignore[operator]
+        if not self.initial_value:
+            return states
+        return tuple(
+            type(state)(*(torch.full_like(tensor, self.initial_value) for tensor in state))
+            for state in states
+        )
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Token ids (T, B) and the state before them -> features (T, B, H) and the state after them."""

@@ -167,6 +167,14 @@ def test_the_projection_is_half_the_state_unless_given() -> None:
         assert build_cell(name, INPUT, hidden_size=6, projection_size=6).output_size == 6
 
 
+@pytest.mark.parametrize("name", [*NETWORKS, "lstmp"])
+def test_the_recurrent_weights_are_all_but_the_input_and_the_bias(name: str) -> None:
+    cell = build_cell(name, INPUT, hidden_size=H, bias=True)
+    others = {id(parameter) for parameter in (cell.W_in, cell.b)}
+    expected = [parameter for parameter in cell.parameters() if id(parameter) not in others]
+    assert list(map(id, cell.recurrent_weights())) == list(map(id, expected))
+
+
 def millions(name: str, layers: int = 1, **sizes: int) -> str:
     """The parameters of a stack on the 80 inputs that fit the poster's numbers, rounded as printed there."""
     cells, width = [], 80

@@ -58,6 +58,11 @@ class Cell(nn.Module, ABC):
         self.hidden_size = hidden_size
         self.output_size = hidden_size if output_size is None else output_size
 
+    @classmethod
+    def embedding_width(cls, hidden_size: int, **arguments: Any) -> int:
+        """The width of an embedding that fits below the cell with these arguments: that of its state."""
+        return hidden_size
+
     @staticmethod
     def weight(*shape: int) -> nn.Parameter:
         """A weight of the given (..., out, in) shape."""

@@ -5,7 +5,7 @@ its view (section 4) a recurrent network is made of two operators, each a multil
 h_t = x_t (+) h_{t-1} (plus) and y_t = |> h_t (predict).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -132,6 +132,13 @@ class DeepRnn(Cell):
         self.fed_sizes = [layer.pre_width for layer in transition][self.fed]
         self.W_in = input_weight(self, sum(self.fed_sizes), embedded_input)
 
+    @classmethod
+    def embedding_width(cls, hidden_size: int, **arguments: Any) -> int:
+        if not arguments.get("embedded_input"):
+            return hidden_size
+        plain = cls(input_size=1, hidden_size=hidden_size, **{**arguments, "embedded_input": False})
+        return sum(plain.fed_sizes)
+
     def build_mlp(self, units: list[Units], shortcuts: bool, dropout: list[float], bias: bool) -> Mlp:
         """A perceptron on top of a state, with these units in its layers."""
         mlp, below = Mlp(), self.hidden_size
@@ -216,6 +223,11 @@ class StackedRnn(Cell):
         self.W_h = nn.ParameterList(self.weight(hidden_size, hidden_size) for _ in range(depth))
         self.U = nn.ParameterList(self.weight(hidden_size, hidden_size) for _ in range(depth - 1))
         self.b = self.bias(bias, depth, hidden_size)
+
+    @classmethod
+    def embedding_width(cls, hidden_size: int, **arguments: Any) -> int:
+        levels = arguments.get("depth", 2) if arguments.get("input_shortcuts") else 1
+        return levels * hidden_size if arguments.get("embedded_input") else hidden_size
 
     def initial_state(self, batch_size: int) -> StackedRnnState:
         return StackedRnnState(self.zeros(self.depth, batch_size, self.hidden_size))

@@ -36,6 +36,8 @@ class ReluHornn(Cell):
     Raises ValueError for an n or size < 1 or an unknown activation.
     """
 
+    recurrent = ("U_",)
+
     def __init__(
         self, input_size: int, hidden_size: int, n: int = 4, activation: str = "relu", bias: bool = True
     ) -> None:
@@ -113,6 +115,7 @@ class ReluHornnp(Cell):
     """
 
     activation = "linear"  # of y_t
+    recurrent = ("U_", "P")
 
     def __init__(
         self,
@@ -202,6 +205,8 @@ class ResRnn(Cell):
     those of the sigmoid HORNN that it compares with.
     Raises ValueError for an m or size < 1 or an unknown activation.
     """
+
+    recurrent = ("U_",)
 
     def __init__(
         self, input_size: int, hidden_size: int, m: int = 1, activation: str = "sigmoid", bias: bool = True

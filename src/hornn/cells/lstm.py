@@ -77,6 +77,7 @@ class Lstmp(Cell):
     """
 
     activation = "linear"
+    recurrent = ("W_h", "P")
 
     def __init__(
         self, input_size: int, hidden_size: int, projection_size: int | None = None, bias: bool = True

@@ -5,7 +5,7 @@ networks" (2015), and the code released with it, facebookarchive/SCRNNs.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,6 +36,7 @@ class Srn(Cell):
     """
 
     activation = "sigmoid"
+    recurrent = ("R",)
 
     def __init__(
         self, input_size: int, hidden_size: int, embedded_input: bool = True, initial_value: float = 0.0
@@ -95,6 +96,7 @@ class Scrn(Cell):
     """
 
     activation = "sigmoid"
+    recurrent = ("P", "R")
     A: Tensor
     B: Tensor
     P: Tensor
@@ -140,6 +142,11 @@ class Scrn(Cell):
         self.place("P", hidden_size, context_size)
         self.place("R", hidden_size, hidden_size)
         self.beta = self.bias(True, context_size) if adaptive and context_size else None
+
+    @classmethod
+    def embedding_width(cls, hidden_size: int, **arguments: Any) -> int:
+        both = hidden_size + int(arguments.get("context_size", 40))
+        return both if arguments.get("embedded_input", True) else hidden_size or both
 
     def place(self, name: str, *shape: int) -> None:
         """Set the weight called `name`; where a layer has no units it is an empty constant, not a parameter."""

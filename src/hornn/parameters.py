@@ -1,0 +1,68 @@
+"""The table of weight counts: every cell at its paper's size, ours beside the published number."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from hornn.network import LanguageModel
+from hornn.result import write_atomically
+
+ROOT = Path(__file__).parents[2]
+TABLE = Path(__file__).with_suffix(".yaml")
+BEGIN, END = "<!-- parameter counts: begin -->", "<!-- parameter counts: end -->"
+
+
+def count_parameters(row: DictConfig) -> int:
+    """Weights of the language model over `row.vocabulary` words, or of the cell alone with `row.input` inputs."""
+    arguments = OmegaConf.merge(
+        OmegaConf.load(ROOT / "conf" / "model" / f"{row.model}.yaml"), row.get("set", {})
+    )
+    cell = instantiate(arguments)
+    with torch.device("meta"):
+        if "vocabulary" in row:
+            return LanguageModel([1] * row.vocabulary, cell).num_parameters
+        return sum(parameter.numel() for parameter in cell(input_size=row.input).parameters())
+
+
+def published_count(text: str) -> tuple[float, float]:
+    """`8.3M` -> 8,300,000 and 100,000, the unit of its last digit."""
+    number, scale = float(text[:-1]), {"K": 1e3, "M": 1e6}[text[-1]]
+    decimals = len(text[:-1].partition(".")[2])
+    return number * scale, scale * 10**-decimals
+
+
+def render() -> str:
+    """The table as Markdown. Published and ours are equal if they differ by less than the last digit's unit."""
+    table: Any = OmegaConf.load(TABLE)
+    lines = [
+        "| `model=` | arguments | paper | equation | counted | ours | published | equal |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in table.rows:
+        count = count_parameters(row)
+        published = row.get("published")
+        equal = ""
+        if published is not None:
+            number, unit = published_count(published)
+            equal = "yes" if abs(count - number) < unit else "no"
+            published += "" if row.get("verified", True) else " (unverified)"
+        arguments = " ".join(f"{key}={value}" for key, value in row.get("set", {}).items())
+        counted = f"model, {row.vocabulary:,} words" if "vocabulary" in row else f"cell, {row.input} inputs"
+        lines.append(
+            f"| `{row.model}` | {arguments} | {table.papers[row.paper]} | {row.equation} | {counted} "
+            f"| {count:,} | {published or 'none'} | {equal} |"
+        )
+    return "\n".join(lines)
+
+
+def renew(path: Path) -> None:
+    """Replace the table between the marks in a Markdown file. ValueError where the marks are missing."""
+    text = path.read_text(encoding="utf-8")
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{path} has no place for the table: put the lines {BEGIN!r} and {END!r} there")
+    write_atomically(path, f"{head}{BEGIN}\n{render()}\n{END}{tail}")

@@ -1,0 +1,122 @@
+"""Imports go one way, and each outside library stays where it belongs."""
+
+import ast
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
+
+# What a part may import stands before it, or beside it on the same line.
+LEVELS = (
+    ("metrics", "result"),
+    ("cells", "data"),
+    ("kernels",),
+    ("scan",),
+    ("initial", "heads", "network"),
+    ("optim", "checkpoint", "inference", "module"),
+    ("callbacks",),
+    ("experiment",),
+    ("trained",),
+)
+LIGHTNING = {"module", "data", "experiment", "callbacks", "checkpoint", "trained"}
+HYDRA = {"experiment", "trained", "configuration", "sweep", *ENTRIES}
+ALONE = {"configuration"}  # the command line knows nothing of the rest
+REPORTS = {"reporting"}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py")) if ".egg-info" not in str(path)}
+
+
+def part_of(module: str) -> str:
+    """`cells` of hornn.cells.elman, `module` of hornn.module, `train` of train."""
+    words = module.split(".")
+    return words[1] if words[0] == "hornn" and len(words) > 1 else words[0]
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """All that a file imports, at its top or inside of a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            assert node.module is not None
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inner & MODULES.keys()) or {node.module}
+    return frozenset(found)
+
+
+def own(module: str) -> set[str]:
+    return {name for name in imports(module) if name in MODULES}
+
+
+def libraries(module: str) -> set[str]:
+    return {name.partition(".")[0] for name in imports(module)}
+
+
+INSIDE = [name for name in MODULES if name.startswith("hornn.")]
+
+
+@pytest.mark.parametrize("module", INSIDE)
+def test_imports_go_one_way(module: str) -> None:
+    level = {part: number for number, parts in enumerate(LEVELS) for part in parts}
+    part = part_of(module)
+    if part in ALONE:
+        assert not own(module)
+        return
+    if part in REPORTS:
+        assert {part_of(name) for name in own(module)} <= {"metrics", "result", *REPORTS}
+        return
+    if part not in level:
+        pytest.skip(f"{part} has no level yet")
+    for name in own(module) - {"hornn"}:
+        assert level[part_of(name)] <= level[part], f"{module} imports {name}"
+        if part in ("cells", "data"):
+            assert part_of(name) in (part, "metrics", "result"), f"{module} imports {name}"
+
+
+def test_every_part_has_a_level() -> None:
+    levelled = {part for parts in LEVELS for part in parts} | ALONE | REPORTS
+    assert {part_of(name) for name in INSIDE} - levelled == set()
+
+
+def test_there_is_no_circle() -> None:
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path, module))
+        if module not in done:
+            for name in own(module):
+                visit(name, (*path, module))
+            done.add(module)
+
+    for module in MODULES:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_libraries_stay_where_they_belong(module: str) -> None:
+    part, used = part_of(module), libraries(module)
+    if part not in LIGHTNING:
+        assert "lightning" not in used
+    if part not in HYDRA:
+        assert not used & {"hydra", "omegaconf", "wandb"}
+    if part in {"metrics", "result", *REPORTS}:
+        assert not used & {"torch", "torchmetrics", "lightning"}
+    if part in {"metrics", "result"}:
+        assert used - {"hornn"} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("entry", sorted(ENTRIES))
+def test_entries_are_thin(entry: str) -> None:
+    assert len(MODULES[entry].read_text().splitlines()) < 40

@@ -1,0 +1,201 @@
+"""The thesis's gradient descent, and the schedules, against numbers worked by hand."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from hornn.optim import Constant, ConstantThenHalve, DivergenceError, HalveOnPlateau, MomentumSGD, Schedule
+
+Arrays = list[NDArray[np.float64]]
+
+
+def descend(
+    weights: Arrays,
+    gradients: list[Arrays],
+    lr: float,
+    mu: float,
+    gamma: float,
+    c: float | None,
+    clip: float | None,
+    mode: str,
+) -> Arrays:
+    """Thesis, 6.1.2, 6.1.3, 6.1.5: dw clipped, M = mu M - lr dw, w = w + M - lr gamma w, |w_i| <= c by rows."""
+    w = [weight.copy() for weight in weights]
+    m = [np.zeros_like(weight) for weight in weights]
+    for step in gradients:
+        dw = [g.copy() for g in step]
+        if clip is not None and mode == "element":
+            for g in dw:
+                for i in np.ndindex(g.shape):
+                    g[i] = max(-clip, min(clip, g[i]))
+        if clip is not None and mode == "norm":
+            norm = math.sqrt(sum(float((g**2).sum()) for g in dw))
+            if norm > clip:
+                dw = [g * clip / norm for g in dw]
+        for k in range(len(w)):
+            m[k] = mu * m[k] - lr * dw[k]
+            w[k] = w[k] + m[k] - lr * gamma * w[k]
+            if c is not None and w[k].ndim > 1:
+                for i in np.ndindex(w[k].shape[:-1]):
+                    length = math.sqrt(float((w[k][i] ** 2).sum()))
+                    if length > c:
+                        w[k][i] = w[k][i] * c / length
+    return w
+
+
+@pytest.mark.parametrize("mode", ["element", "norm"])
+@pytest.mark.parametrize("clip", [None, 0.7])
+@pytest.mark.parametrize("c", [None, 1.1])
+@pytest.mark.parametrize("gamma", [0.0, 0.05])
+@pytest.mark.parametrize("mu", [0.0, 0.9])
+def test_momentum_sgd_is_the_thesis(
+    mu: float, gamma: float, c: float | None, clip: float | None, mode: str
+) -> None:
+    draw = np.random.default_rng(0)
+    shapes = [(4, 3), (2, 3, 3), (5,)]
+    weights = [draw.normal(size=shape) for shape in shapes]
+    gradients = [[draw.normal(size=shape) for shape in shapes] for _ in range(6)]
+    parameters = [torch.nn.Parameter(torch.from_numpy(weight.copy())) for weight in weights]
+    optimizer = MomentumSGD(
+        parameters, lr=0.3, momentum=mu, weight_decay=gamma, max_norm=c, clip=clip, clip_mode=mode
+    )
+    for step in gradients:
+        for parameter, gradient in zip(parameters, step, strict=True):
+            parameter.grad = torch.from_numpy(gradient.copy())
+        optimizer.step()
+        assert optimizer.grad_norm == pytest.approx(math.sqrt(sum((g**2).sum() for g in step)), rel=1e-12)
+    expected = descend(weights, gradients, 0.3, mu, gamma, c, clip, mode)
+    for parameter, weight in zip(parameters, expected, strict=True):
+        np.testing.assert_allclose(parameter.detach().numpy(), weight, rtol=1e-12, atol=1e-14)
+
+
+def test_two_updates_by_hand() -> None:
+    """w = 1, dw = 2 then -8 with clip 5: M = -1, w = 0 - 0.05; M = -0.9 + 2.5, w = -0.05 + 1.6 + 0.0025."""
+    w = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
+    optimizer = MomentumSGD([w], lr=0.5, momentum=0.9, weight_decay=0.1, clip=5.0)
+    w.grad = torch.tensor([2.0], dtype=torch.float64)
+    optimizer.step()
+    assert w.item() == pytest.approx(1.0 - 1.0 - 0.05)
+    w.grad = torch.tensor([-8.0], dtype=torch.float64)
+    optimizer.step()
+    assert w.item() == pytest.approx(-0.05 + (-0.9 + 2.5) + 0.5 * 0.1 * 0.05)
+
+
+def test_a_group_may_be_spared_the_bound() -> None:
+    free, bound = (torch.nn.Parameter(torch.full((2, 2), 3.0)) for _ in range(2))
+    optimizer = MomentumSGD([{"params": [bound]}, {"params": [free], "max_norm": None}], lr=0.1, max_norm=1.0)
+    for parameter in (free, bound):
+        parameter.grad = torch.zeros(2, 2)
+    optimizer.step()
+    assert torch.equal(free, torch.full((2, 2), 3.0))
+    torch.testing.assert_close(bound, torch.full((2, 2), 0.5**0.5))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_gradient_that_is_not_finite_stops_before_the_update(value: float) -> None:
+    w = torch.nn.Parameter(torch.ones(3))
+    w.grad = torch.tensor([0.0, value, 1.0])
+    optimizer = MomentumSGD([w], lr=0.1)
+    with pytest.raises(DivergenceError, match="not finite"):
+        optimizer.step()
+    assert torch.equal(w, torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("constants", "message"),
+    [
+        ({"lr": 0}, "optimizer.lr must be > 0, got 0"),
+        ({"lr": math.nan}, "optimizer.lr must be > 0, got nan"),
+        ({"momentum": 1}, r"optimizer.momentum must be in \[0, 1\), got 1"),
+        ({"momentum": -0.1}, r"optimizer.momentum must be in \[0, 1\), got -0.1"),
+        ({"weight_decay": -1}, "optimizer.weight_decay must be >= 0, got -1"),
+        ({"max_norm": 0}, "optimizer.max_norm must be > 0 or null, got 0"),
+        ({"clip": 0}, "optimizer.clip must be > 0 or null, got 0"),
+        ({"clip_mode": "both"}, "optimizer.clip_mode must be one of element, norm, got 'both'"),
+    ],
+)
+def test_constants_out_of_range(constants: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MomentumSGD([torch.nn.Parameter(torch.ones(1))], **{"lr": 0.1, **constants})
+
+
+def rates(schedule: Schedule, losses: list[float]) -> list[float]:
+    """The multiple of the initial rate in each epoch, given the validation losses at their ends."""
+    found = []
+    for epoch, loss in enumerate(losses, start=1):
+        found.append(schedule.rate(10 * (epoch - 1)))
+        if schedule.decide(epoch, 10 * epoch, loss).stop:
+            break
+    return found
+
+
+def test_halve_on_plateau() -> None:
+    losses = [6.0, 5.5, 5.5, 5.4, 5.6, 5.41, 5.3]
+    assert rates(HalveOnPlateau(), losses) == [1, 1, 1, 0.5, 0.5, 0.25, 0.125]
+
+
+def test_halve_on_plateau_with_a_threshold_compares_with_the_best() -> None:
+    losses = [
+        6.0,
+        5.9,
+        5.86,
+        5.80,
+        5.5,
+    ]  # 5.86 is the best, but 0.04 are no improvement; nor are 0.06 if 0.1 is asked
+    assert rates(HalveOnPlateau(threshold=0.05), losses) == [1, 1, 1, 0.5, 0.5]
+    assert rates(HalveOnPlateau(threshold=0.1), losses) == [1, 1, 0.5, 0.25, 0.125]
+
+
+def test_training_stops_instead_of_a_fall_too_many() -> None:
+    losses = [6.0, 6.0, 5.0, 5.0, 5.0, 5.0]
+    assert rates(HalveOnPlateau(factor=0.1, max_falls=2), losses) == pytest.approx([1, 1, 0.1, 0.1, 0.01])
+    assert rates(HalveOnPlateau(max_falls=0), losses) == [1, 1]
+
+
+@pytest.mark.parametrize("restore", [False, True])
+def test_the_best_weights_come_back_when_the_rate_falls_and_only_then(restore: bool) -> None:
+    schedule = HalveOnPlateau(restore_best=restore)
+    asked = [
+        schedule.decide(epoch, epoch, loss).restore for epoch, loss in enumerate([6.0, 5.0, 5.0, 4.0], 1)
+    ]
+    assert asked == [False, False, restore, False]
+
+
+def test_constant_then_halve() -> None:
+    """HORNN paper, 4.2: five epochs at the first rate, then half of it, a quarter, ..."""
+    falling = [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]
+    assert rates(ConstantThenHalve(), [9.0] * 8) == falling
+    assert rates(ConstantThenHalve(constant_epochs=0), [9.0] * 2) == [1, 0.5]
+    assert rates(Constant(), [9.0] * 3) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("schedule", [HalveOnPlateau, ConstantThenHalve])
+def test_a_schedule_resumes_from_its_state(schedule: type[Schedule]) -> None:
+    losses = [6.0, 6.0, 5.0, 5.5, 4.0, 4.5, 4.6]
+    whole, cut, resumed = schedule(), schedule(), schedule()
+    for epoch, loss in enumerate(losses[:4], start=1):
+        whole.decide(epoch, epoch, loss)
+        cut.decide(epoch, epoch, loss)
+    resumed.load_state_dict(cut.state_dict())
+    for epoch, loss in enumerate(losses[4:], start=5):
+        assert resumed.decide(epoch, epoch, loss) == whole.decide(epoch, epoch, loss)
+        assert resumed.rate(epoch) == whole.rate(epoch)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: HalveOnPlateau(factor=1), r"schedule.factor must be in \(0, 1\), got 1"),
+        (lambda: HalveOnPlateau(threshold=-1), "schedule.threshold must be >= 0 nats per token, got -1"),
+        (lambda: HalveOnPlateau(max_falls=-1), "schedule.max_falls must be >= 0 or null, got -1"),
+        (lambda: ConstantThenHalve(constant_epochs=-1), "schedule.constant_epochs must be >= 0, got -1"),
+        (lambda: ConstantThenHalve(factor=0), r"schedule.factor must be in \(0, 1\), got 0"),
+    ],
+)
+def test_schedules_refuse(build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
