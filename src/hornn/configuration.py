@@ -305,6 +305,7 @@ def launch(main: Callable[[], None]) -> None:
         patch.object(hydra._internal.hydra, "ConfigLoaderImpl", StrictLoader),
         patch.object(hydra._internal.utils, "run_and_report", operator.call),
         patch.object(JobReturn, "return_value", result),
+        patch.object(sys, "argv", [_quote(word) for word in sys.argv]),
     ):
         try:
             _check_options()
@@ -321,6 +322,12 @@ def launch(main: Callable[[], None]) -> None:
                 raise
             notes = "; ".join(getattr(error, "__notes__", []))
             _exit(f"{message} ({notes})" if notes else message, 2)
+
+
+def _quote(word: str) -> str:
+    """`key=value` with its value in quotes where that holds a plain `=`, as in the folders that runs have."""
+    key, _, value = word.partition("=")
+    return f"{key}='{value}'" if "=" in value and not set(value) & set("'\"\\()[]{}") else word
 
 
 def _exit(message: str, code: int) -> NoReturn:
