@@ -175,9 +175,9 @@ def test_an_unfinished_run_of_other_settings_is_kept(train: Command, finished: P
     assert contents(finished) == before
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"schema_version": 99}'])
-def test_a_damaged_result_is_kept(train: Command, finished: Path, text: str) -> None:
-    (finished / "result.json").write_text(text)
+@pytest.mark.parametrize("damaged", ["", "{", '{"schema_version": 99}'])
+def test_a_damaged_result_is_kept(train: Command, finished: Path, damaged: str) -> None:
+    (finished / "result.json").write_text(damaged)
     before = contents(finished)
     assert "result.json" in refusal(train())
     assert contents(finished) == before

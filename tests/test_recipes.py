@@ -111,6 +111,12 @@ def test_network_starts_as_asked() -> None:
     assert (network.cells[0].W_h != 0).sum(-1).unique().tolist() == [20]
 
 
+def test_states_start_where_the_network_says() -> None:
+    state = build(initial_value=0.1).initial_state(2)
+    assert_close(state[0].history, torch.full((2, 2, H), 0.1, dtype=torch.float64))
+    assert not build().initial_state(2)[0].history.any()
+
+
 def test_state_gradient_is_bounded_at_every_step() -> None:
     torch.manual_seed(0)
     cell = Lstm(input_size=3, hidden_size=4).double()

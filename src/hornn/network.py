@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive, saturation
+from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive
 from hornn.heads import Head, SoftmaxHead
 from hornn.initial import make_sparse, rescale
 from hornn.scan import detach, resolve_backend, scan
@@ -74,7 +74,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         if embedding_size is None:
             embedding_size = natural_width(cell)
-        require_positive(vocab_size=len(counts), embedding_size=embedding_size, num_layers=num_layers)
+        require_positive(vocab_size=len(counts), num_layers=num_layers)
         stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
         for name, std in stds.items():
             if std is not None and not std >= 0:
@@ -89,12 +89,12 @@ class LanguageModel(nn.Module):
         self.initial_value = initial_value
         self.precision = precision
         self.backend = resolve_backend(backend)
-        self.embedding = nn.Embedding(
-            len(counts), embedding_size, _weight=Cell.weight(len(counts), embedding_size).data
-        )
         cells = [cell(input_size=embedding_size)]
         for _ in range(num_layers - 1):
             cells.append(cell(input_size=cells[-1].output_size))
+        self.embedding = nn.Embedding(
+            len(counts), embedding_size, _weight=Cell.weight(len(counts), embedding_size).data
+        )
         self.cells = nn.ModuleList(cells)
         self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
         require_choice("network.precision", precision, self.head.precisions)
@@ -155,4 +155,5 @@ class LanguageModel(nn.Module):
 
     def saturation(self, features: Tensor) -> float:
         """The share of the last layer's outputs (T, B, H) whose gradient is nearly lost."""
-        return saturation(features, self.cells[-1].activation)  # type: ignore[arg-type]
+        share: float = self.cells[-1].saturation(features)  # type: ignore[operator]
+        return share

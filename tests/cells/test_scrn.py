@@ -90,10 +90,10 @@ def test_srn_is_the_rnn() -> None:
 def test_scrn_without_context_is_the_srn(context_input: str, adaptive: bool) -> None:
     generator = seeded(4)
     cell = fill(
-        Scrn(H, H, context_size=0, context_input=context_input, adaptive=adaptive, initial_value=0.1),
+        Scrn(H, H, context_size=0, context_input=context_input, adaptive=adaptive),
         generator,
     )
-    other = Srn(H, H, initial_value=0.1).double()
+    other = Srn(H, H).double()
     other.load_state_dict(cell.state_dict())
     x = draw(generator, T, B, H)
     y, last = scan(cell, x, cell.initial_state(B))
@@ -154,16 +154,14 @@ def test_an_embedded_input_is_the_projected_one(adaptive: bool) -> None:
 
 @pytest.mark.parametrize(("hidden", "context"), WIDTHS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_states_start_at_the_initial_value(hidden: int, context: int, dtype: torch.dtype) -> None:
-    cell = Scrn(hidden + context, hidden, context, initial_value=0.1).to(dtype)
+def test_states_start_at_zero_even_without_parameters(hidden: int, context: int, dtype: torch.dtype) -> None:
+    cell = Scrn(hidden + context, hidden, context).to(dtype)
     state = cell.initial_state(B)
     assert (state.h.shape, state.s.shape) == ((B, hidden), (B, context))
     for tensor in state:
         assert tensor.dtype == dtype
-        assert (tensor == torch.tensor(0.1, dtype=dtype)).all()
+        assert not tensor.any()
     assert {tensor.device.type for tensor in cell.to("meta").initial_state(B)} == {"meta"}
-    (h,) = Srn(H, H, initial_value=0.1).to(dtype).initial_state(B)
-    assert (h == torch.tensor(0.1, dtype=dtype)).all()
 
 
 @pytest.mark.parametrize(("hidden", "context"), WIDTHS)
@@ -246,7 +244,6 @@ def test_srn_language_model_has_only_the_matrices_of_the_paper() -> None:
         ({"context_input": "next"}, ["context_input", "current, previous", "next"]),
         ({"adaptive": "yes"}, ["adaptive", "true or false", "yes"]),
         ({"embedded_input": 1}, ["embedded_input", "true or false", "1"]),
-        ({"initial_value": float("inf")}, ["initial_value", "finite", "inf"]),
         ({"input_size": 100}, ["input_size", "100 + 40", "network.embedding_size=140"]),
     ],
     ids=str,
@@ -264,7 +261,6 @@ def test_scrn_refuses(arguments: dict[str, Any], words: list[str]) -> None:
         ({"hidden_size": 0}, ["hidden_size", "0", ">= 1"]),
         ({"input_size": 50}, ["input_size", "50", "network.embedding_size=100"]),
         ({"embedded_input": None}, ["embedded_input", "true or false", "None"]),
-        ({"initial_value": "0.1"}, ["initial_value", "finite", "'0.1'"]),
     ],
     ids=str,
 )

@@ -37,6 +37,13 @@ def require_positive(**sizes: int) -> None:
             raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
 
 
+def require_truth(**claims: object) -> None:
+    """Raise ValueError for the first of `claims` that is neither true nor false."""
+    for name, claim in claims.items():
+        if not isinstance(claim, bool):
+            raise ValueError(f"{name} must be true or false, got {claim!r}")
+
+
 class Cell(nn.Module, ABC):
     """One step of a recurrence.
 
@@ -69,9 +76,8 @@ class Cell(nn.Module, ABC):
         return nn.Parameter(torch.randn(shape) * INIT_STD)
 
     def bias(self, wanted: bool, *shape: int) -> nn.Parameter | None:
-        """A zero bias where one is wanted, else None. ValueError unless `wanted` is a truth value."""
-        if not isinstance(wanted, bool):
-            raise ValueError(f"bias must be true or false, got {wanted!r}")
+        """A zero bias where one is wanted, else None. ValueError unless `wanted` is true or false."""
+        require_truth(bias=wanted)
         return nn.Parameter(torch.zeros(shape)) if wanted else None
 
     def zeros(self, *shape: int) -> Tensor:
@@ -97,6 +103,10 @@ class Cell(nn.Module, ABC):
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""
         return y
+
+    def saturation(self, y: Tensor) -> float:
+        """The share of outputs (T, B, output_size) whose gradient is nearly lost."""
+        return saturation(y, self.activation)
 
 
 def saturation(y: Tensor, activation: str) -> float:

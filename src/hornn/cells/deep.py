@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_choice, require_positive
+from hornn.cells.base import Cell, find_activation, require_choice, require_positive, require_truth
 from hornn.cells.mlp import (
     Layer,
     Mlp,
@@ -20,7 +20,6 @@ from hornn.cells.mlp import (
     require_dropout,
     require_p,
     require_pieces,
-    require_truth,
 )
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.

@@ -166,10 +166,3 @@ def require_dropout(**rates: float) -> None:
     for name, rate in rates.items():
         if not isinstance(rate, float | int) or isinstance(rate, bool) or not 0 <= rate < 1:
             raise ValueError(f"{name} must be a number >= 0 and < 1, got {rate!r}")
-
-
-def require_truth(**claims: bool) -> None:
-    """Raise ValueError for the first of `claims` that is not a truth value."""
-    for name, claim in claims.items():
-        if not isinstance(claim, bool):
-            raise ValueError(f"{name} must be true or false, got {claim!r}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, require_choice
+from hornn.cells.base import Cell, require_choice, require_truth, saturation
 
 CONTEXT_INPUTS = ("current", "previous")
 
@@ -27,7 +27,7 @@ class Srn(Cell):
 
     x_t (B, I), h_t (B, H); A (H, I), R (H, H). In the paper x_t is one-hot, so that A is the embedding:
     with `embedded_input` there is no A and the input is already A x_t, looked up in an embedding table of
-    width `input_size` = H. Without it A stands on top of the embedding. Every unit starts at `initial_value`.
+    width `input_size` = H. Without it A stands on top of the embedding.
 
     Source: equation (1), where sigmoid is printed without its minus sign. Departures: none; the paper does not
     say where the state starts, in the released code at 0.1.
@@ -38,9 +38,7 @@ class Srn(Cell):
     activation = "sigmoid"
     recurrent = ("R",)
 
-    def __init__(
-        self, input_size: int, hidden_size: int, embedded_input: bool = True, initial_value: float = 0.0
-    ) -> None:
+    def __init__(self, input_size: int, hidden_size: int, embedded_input: bool = True) -> None:
         super().__init__(input_size, hidden_size)
         require_truth(embedded_input=embedded_input)
         if embedded_input and input_size != hidden_size:
@@ -48,14 +46,11 @@ class Srn(Cell):
                 f"embedded_input=true needs input_size={hidden_size}, the hidden_size, got {input_size}:"
                 f" set network.embedding_size={hidden_size}, or embedded_input=false"
             )
-        require_finite(initial_value=initial_value)
-        self.initial_value = initial_value
         self.A = None if embedded_input else self.weight(hidden_size, input_size)
         self.R = self.weight(hidden_size, hidden_size)
 
     def initial_state(self, batch_size: int) -> SrnState:
-        """Every unit at `initial_value`."""
-        return SrnState(self.R.new_full((batch_size, self.hidden_size), self.initial_value))
+        return SrnState(self.zeros(batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         return x if self.A is None else F.linear(x, self.A)
@@ -86,7 +81,6 @@ class Scrn(Cell):
     x_t is one-hot, so that A and B are the embeddings: with `embedded_input` there are no A and B and the
     input is already [A x_t, B x_t], looked up in an embedding table of width `input_size` = H + C. Without it
     A and B stand on top of the embedding. H or C may be 0; C = 0 is the SRN, H = 0 leaves the context alone. Every unit
-    of both states starts at `initial_value`.
 
     Source: equations (4)-(6), where (4) is printed with B s_t for B x_t, and (8) for `adaptive`. Departures:
     the paper's beta is logit(alpha) + beta here; its start is not published. The released code feeds the
@@ -111,7 +105,6 @@ class Scrn(Cell):
         adaptive: bool = False,
         context_input: str = "current",
         embedded_input: bool = True,
-        initial_value: float = 0.0,
     ) -> None:
         for name, size in (("hidden_size", hidden_size), ("context_size", context_size)):
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -120,7 +113,6 @@ class Scrn(Cell):
             raise ValueError("hidden_size and context_size are both 0: at least one must be >= 1")
         super().__init__(input_size, hidden_size + context_size)
         require_truth(adaptive=adaptive, embedded_input=embedded_input)
-        require_finite(initial_value=initial_value)
         require_choice("context_input", context_input, CONTEXT_INPUTS)
         if not isinstance(alpha, float | int) or not 0 < alpha < 1:
             raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
@@ -134,7 +126,6 @@ class Scrn(Cell):
         self.context_size = context_size
         self.alpha = alpha
         self.context_input = context_input
-        self.initial_value = initial_value
         self.embedded_input = embedded_input
         if not embedded_input:
             self.place("A", hidden_size, input_size)
@@ -156,12 +147,8 @@ class Scrn(Cell):
             setattr(self, name, self.weight(*shape))
 
     def initial_state(self, batch_size: int) -> ScrnState:
-        """Every unit of both layers at `initial_value`."""
-        h, s = (
-            self.R.new_full((batch_size, width), self.initial_value)
-            for width in (self.hidden_size, self.context_size)
-        )
-        return ScrnState(h, s)
+        # R is there even where no weight is, with no hidden units and an embedded input
+        return ScrnState(*(self.R.new_zeros(batch_size, n) for n in (self.hidden_size, self.context_size)))
 
     def project_input(self, x: Tensor) -> Tensor:
         """(T, B, I) -> (T, B, H + C): [A x_t, B x_t]."""
@@ -173,23 +160,13 @@ class Scrn(Cell):
             return torch.lerp(b_t, s, self.alpha)
         return torch.lerp(b_t, s, torch.sigmoid(math.log(self.alpha / (1 - self.alpha)) + self.beta))
 
+    def saturation(self, y: Tensor) -> float:
+        """That of the hidden units; the context is linear."""
+        return saturation(y[..., : self.hidden_size], self.activation) if self.hidden_size else 0.0
+
     def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
         a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
         s_t = self.mix(state.s, b_t)
         context = s_t if self.context_input == "current" else state.s
         h_t = torch.sigmoid(F.linear(context, self.P) + a_t + F.linear(state.h, self.R))
         return torch.cat([h_t, s_t], dim=-1), ScrnState(h_t, s_t)
-
-
-def require_truth(**values: object) -> None:
-    """Raise ValueError for the first of `values` that is neither true nor false."""
-    for name, value in values.items():
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be true or false, got {value!r}")
-
-
-def require_finite(**values: float) -> None:
-    """Raise ValueError for the first of `values` that is not a finite number."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value):
-            raise ValueError(f"{name} must be a finite number, got {value!r}")
