@@ -3,7 +3,7 @@ PYTHON ?= python3
 ARGS ?= experiment=demo
 BIN := .venv/bin
 
-.PHONY: train test lint clean
+.PHONY: train test lint bench clean
 
 train: .venv/stamp
 	$(BIN)/python src/train.py $(ARGS)
@@ -15,6 +15,9 @@ lint: .venv/stamp
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
+
+bench: .venv/stamp
+	$(BIN)/python src/bench.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache src/*.egg-info

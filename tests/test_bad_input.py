@@ -276,6 +276,7 @@ def test_ptb_cut_short(published: Command, corpus_root: Callable[[str], str], tm
     assert f"({len(source) - 1:,} bytes) has the checksum" in refusal(published("data=ptb"))
 
 
+@pytest.mark.slow
 def test_text8_that_is_not_the_published_one(published: Command, tmp_path: Path) -> None:
     folder = tmp_path / "root" / "text8"
     folder.mkdir(parents=True)
@@ -403,6 +404,7 @@ EVALUATE = {
 }
 
 
+@pytest.mark.slow
 def test_evaluate_refuses(command: Command, finished: Path, tmp_path: Path) -> None:
     common = [f"checkpoint={finished / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}"]
     for setting, message in EVALUATE.items():
@@ -426,6 +428,7 @@ GENERATE = {
 }
 
 
+@pytest.mark.slow
 def test_generate_refuses(command: Command, finished: Path) -> None:
     for setting, message in GENERATE.items():
         assert message in refusal(command("generate", f"checkpoint={finished / 'best.ckpt'}", setting))

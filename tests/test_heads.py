@@ -84,7 +84,7 @@ def test_zero_weights_give_the_two_level_softmax_uniform_classes_of_uniform_word
 @biases
 def test_nll_is_minus_the_log_probability_and_nothing_at_padding(head_class: type[Head], bias: bool) -> None:
     head, (features, targets) = build(head_class, bias), draw_chunk()
-    nll, log_p = head.nll(features, targets), head.log_probs(features)
+    nll, log_p = head.nll(features, targets).detach(), head.log_probs(features).detach()
     assert nll.shape == (T, B)
     for t in range(T):
         for column in range(B):

@@ -19,11 +19,11 @@ LEVELS = (
     ("initial", "heads", "network"),
     ("optim", "checkpoint", "inference", "module"),
     ("callbacks",),
-    ("experiment", "parameters"),
+    ("experiment", "parameters", "bench"),
     ("trained",),
 )
 LIGHTNING = {"module", "data", "experiment", "callbacks", "checkpoint", "trained"}
-HYDRA = {"experiment", "parameters", "trained", "configuration", "sweep", *ENTRIES}
+HYDRA = {"experiment", "parameters", "bench", "trained", "configuration", "sweep", *ENTRIES}
 ALONE = {"configuration"}  # the command line knows nothing of the rest
 REPORTS = {"reporting"}
 

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightning
 import torch
@@ -22,7 +22,7 @@ import wandb
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from hydra.utils import get_class, instantiate
-from lightning.pytorch.loggers import CSVLogger, Logger, WandbLogger
+from lightning.pytorch.loggers import CSVLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -67,107 +67,133 @@ CONFIG = "config.yaml"
 console = Console()
 
 
+class Run(NamedTuple):
+    """One run, ready to start: nothing that it can be refused for is still to come."""
+
+    dir: Path
+    resume: Path | None  # the checkpoint that it continues from
+    lock: Any  # an open file whose lock keeps other processes off `dir`; None beside the first rank
+    config: dict[str, Any]
+    identity: dict[str, Any]  # what result.json says of it from the start
+    data: TextDataModule
+    module: TruncatedBptt
+    trainer: lightning.Trainer
+
+
 def train(cfg: DictConfig) -> None:
     """Train, test the best weights by validation once, write result.json; continue where a run was cut off.
 
-    Raises ValueError or OSError, before any training, for a config that cannot run.
+    Raises ValueError or OSError, before any training, for a config that cannot run; ValueError if training
+    diverges.
     """
     started = time.time()
     quiet_libraries()
+    run = prepare(cfg)
+    result = {"status": "completed", **run.identity}
+    try:
+        run.trainer.fit(run.module, datamodule=run.data, ckpt_path=run.resume)
+        run.module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
+        run.trainer.test(run.module, datamodule=run.data, verbose=False)
+    except DivergenceError as error:
+        result.update(status="diverged", error=diverged(error, run.module))
+    finally:
+        if wandb.run is not None:
+            wandb.finish(exit_code=int(result["status"] != "completed" or not run.module.tokens["test"]))
+    result.update(summarise(run, started))  # on every rank: its sums are over all of them
+    if run.trainer.is_global_zero:
+        write_result(run.dir, result)
+    if result["status"] == "diverged":
+        raise ValueError(result["error"])
+    if run.trainer.is_global_zero:
+        conclude(run.dir, result)
+        run.lock.close()
+
+
+# -- before training -----------------------------------------------------------------------------------------
+
+
+def prepare(cfg: DictConfig) -> Run:
+    """Build all that a run needs. What an earlier run left in its folder goes last, when nothing can fail."""
     config = plain(cfg)
     choices = HydraConfig.get().runtime.choices
     check_trainer(cfg.trainer)
     require_range("seed", cfg.seed, "from 0 to 4294967295", 0 <= cfg.seed < 2**32)
     lightning.seed_everything(cfg.seed, verbose=False)
-    datamodule: TextDataModule = instantiate(cfg.data)
+    data: TextDataModule = instantiate(cfg.data)
     digest = config_hash(config)
-    default_dir = f"outputs/{choices['model']}/{datamodule.name}/{digest}/seed={cfg.seed}"
+    default_dir = f"outputs/{choices['model']}/{data.name}/{digest}/seed={cfg.seed}"
     run_dir = Path(str(cfg.run_dir or default_dir))
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
     lock = lock_run(run_dir) if main else None
     resume = find_unfinished(run_dir, digest, cfg.seed, cfg.overwrite)
-    datamodule.prepare_data()
-    datamodule.setup()
-    network = build_network(config["model"], config["network"], datamodule.vocabulary.counts)
-    pretrained = start_from(network, cfg.init_from, datamodule.vocabulary) if cfg.init_from else set()
-    module = TruncatedBptt(
+    data.prepare_data()
+    data.setup()
+    module = build_module(cfg, config, data)
+    identity = {
+        "model": choices["model"],
+        "data": data.name,
+        "seed": cfg.seed,
+        "num_parameters": module.network.num_parameters,
+        "config_hash": digest,
+    }
+    module.card = {
+        "format": FORMAT,
+        "model": config["model"],
+        "network": config["network"],
+        "vocabulary": data.vocabulary.state(),
+        "tokenizer": data.tokenizer.state(),
+        "data": data.describe(),
+        "data_config": config["data"],
+        "config_hash": digest,
+        "seed": cfg.seed,
+    }
+    trainer = build_trainer(cfg, run_dir)
+    # What only the fit would refuse is refused here.
+    module.configure_optimizers()
+    resolve_precision(module.network.precision, trainer.strategy.root_device)
+    data.trainer = trainer
+    data.setup()
+    name = f"{choices['model']}-{data.name}-{digest}-{cfg.seed}"
+    trainer.logger = instantiate(cfg.logger)(run_dir=run_dir, name=name, resume=bool(resume))
+    if main:
+        if not resume:
+            remove_run(run_dir)
+        write_atomically(run_dir / CONFIG, OmegaConf.to_yaml(OmegaConf.create(config)))
+        trainer.logger.log_hyperparams({**config, **identity})
+        announce(run_dir, identity, data, resume)
+    HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
+    return Run(run_dir, resume, lock, config, identity, data, module, trainer)
+
+
+def build_module(cfg: DictConfig, config: dict[str, Any], data: TextDataModule) -> TruncatedBptt:
+    """The network with its training, from the weights of `init_from` where that is given."""
+    network = build_network(config["model"], config["network"], data.vocabulary.counts)
+    pretrained = start_from(network, cfg.init_from, data.vocabulary) if cfg.init_from else set()
+    return TruncatedBptt(
         network,
         instantiate(cfg.optimizer),
         instantiate(cfg.schedule),
         cfg.loss_reduction,
         cfg.bptt_window,
-        datamodule.seq_len,
+        data.seq_len,
         cfg.weight_noise,
         pretrained,
         cfg.init_from_lr,
     )
-    module.card = {
-        "format": FORMAT,
-        "model": config["model"],
-        "network": config["network"],
-        "vocabulary": datamodule.vocabulary.state(),
-        "tokenizer": datamodule.tokenizer.state(),
-        "data": datamodule.describe(),
-        "data_config": config["data"],
-        "config_hash": digest,
-        "seed": cfg.seed,
-    }
+
+
+def build_trainer(cfg: DictConfig, run_dir: Path) -> lightning.Trainer:
     keeper = RunKeeper(run_dir, console, cfg.checkpoint_every, cfg.trainer.max_steps)
-    logger: Logger = instantiate(cfg.logger)(
-        run_dir=run_dir, name=f"{choices['model']}-{datamodule.name}-{digest}-{cfg.seed}", resume=bool(resume)
-    )
     trainer: lightning.Trainer = instantiate(
         cfg.trainer,
-        max_steps=-1,
+        max_steps=-1,  # RunKeeper counts
         callbacks=[keeper, *([LiveProgress(console)] if cfg.trainer.enable_progress_bar else [])],
-        logger=logger,
+        logger=False,
         plugins=[AtomicCheckpointIO()],
         default_root_dir=str(run_dir),
         _convert_="all",
     )
-    # What only the fit would refuse is refused here, before anything of an earlier run goes.
-    module.configure_optimizers()
-    resolve_precision(network.precision, trainer.strategy.root_device)
-    datamodule.trainer = trainer
-    datamodule.setup()
-    if main:
-        if not resume:
-            remove_run(run_dir)
-        write_atomically(run_dir / CONFIG, OmegaConf.to_yaml(OmegaConf.create(config)))
-        logger.log_hyperparams({**config, "config_hash": digest, "num_parameters": network.num_parameters})
-        announce(run_dir, choices["model"], datamodule, network, resume)
-    HydraConfig.instance().cfg = (
-        None  # Lightning restarts this very command for further ranks, not Hydra's copy
-    )
-
-    result: dict[str, Any] = {
-        "status": "completed",
-        "model": choices["model"],
-        "data": datamodule.name,
-        "seed": cfg.seed,
-        "num_parameters": network.num_parameters,
-        "config_hash": digest,
-    }
-    try:
-        trainer.fit(module, datamodule=datamodule, ckpt_path=resume)
-        module.load_state_dict(read_checkpoint(run_dir / BEST)["state_dict"])
-        trainer.test(module, datamodule=datamodule, verbose=False)
-    except DivergenceError as error:
-        result["status"] = "diverged"
-        result["error"] = message = diverged(error, module)
-        if main:
-            write_result(run_dir, {**result, **summarise(module, datamodule, trainer, config, started)})
-        raise ValueError(message) from error
-    result.update(summarise(module, datamodule, trainer, config, started))
-    if main:
-        write_result(run_dir, result)
-        conclude(run_dir, result)
-    logger.finalize("success")
-    if lock is not None:
-        lock.close()
-
-
-# -- before training -----------------------------------------------------------------------------------------
+    return trainer
 
 
 def quiet_libraries() -> None:
@@ -341,14 +367,13 @@ def csv_logger(run_dir: Path, name: str, resume: bool) -> CSVLogger:
 # -- what a person sees --------------------------------------------------------------------------------------
 
 
-def announce(
-    run_dir: Path, model: str, data: TextDataModule, network: LanguageModel, resume: Path | None
-) -> None:
+def announce(run_dir: Path, identity: Mapping[str, Any], data: TextDataModule, resume: Path | None) -> None:
     tokens = ", ".join(f"{split} {count:,}" for split, count in data.describe()["tokens"].items())
-    console.print(
-        f"[bold]{model}[/] on [bold]{data.name}[/]: {network.num_parameters:,} parameters", highlight=False
-    )
+    model, count = identity["model"], identity["num_parameters"]
+    console.print(f"[bold]{model}[/] on [bold]{data.name}[/]: {count:,} parameters", highlight=False)
     console.print(f"  tokens: {tokens}; vocabulary {len(data.vocabulary):,}", highlight=False)
+    if not data.has_split("valid"):
+        console.print("  there is no third split: validation reads the test text", highlight=False)
     console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
 
 
@@ -381,14 +406,9 @@ def diverged(error: DivergenceError, module: TruncatedBptt) -> str:
 # -- the result ----------------------------------------------------------------------------------------------
 
 
-def summarise(
-    module: TruncatedBptt,
-    data: TextDataModule,
-    trainer: lightning.Trainer,
-    config: dict[str, Any],
-    started: float,
-) -> dict[str, Any]:
+def summarise(run: Run, started: float) -> dict[str, Any]:
     """All of result.json that comes out of the run rather than out of its config."""
+    module, data, trainer = run.module, run.data, run.trainer
     records, best = module.records, module.best
     tested = module.tokens["test"] > 0
     seconds = sum(record["seconds"] for record in records)
@@ -418,7 +438,7 @@ def summarise(
         "corpus": {key: value for key, value in data.describe().items() if key != "path"},
         "versions": versions(),
         **commit(),
-        "config": effective(config),
+        "config": effective(run.config),
     }
 
 

@@ -65,7 +65,7 @@ def test_a_slow_module_is_deaf_to_faster_ones_and_idle_between_its_steps() -> No
 def test_one_period_of_one_step_is_the_rnn() -> None:
     generator = seeded(3)
     cell = fill(Clockwork(INPUT, H, (1,), bias=True), generator)
-    rnn = Rnn(INPUT, H, activation="tanh", bias=True).double()
+    rnn = Rnn(INPUT, H, bias=True).double()
     rnn.load_state_dict({"W_in": cell.W_in, "W_h": cell.W_h[0], "b": cell.b})
     x = draw(generator, T, B, INPUT)
     y, _ = scan(cell, x, cell.initial_state(B))

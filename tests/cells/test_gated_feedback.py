@@ -43,7 +43,7 @@ def test_with_half_open_gates_and_feedback_from_the_own_layer_is_a_stack_of_rnns
     x = draw(generator, T, B, INPUT)
     expected = x
     for layer, width in enumerate([INPUT, H]):
-        rnn = Rnn(width, H, activation="tanh").double()
+        rnn = Rnn(width, H).double()
         rnn.load_state_dict({"W_in": cell.W_in[layer], "W_h": cell.W_h[layer, layer] / 2})
         expected, _ = scan(rnn, expected, rnn.initial_state(B))
     y, _ = scan(cell, x, cell.initial_state(B))

@@ -32,7 +32,7 @@ def test_equals_the_transcription(depth: int, activation: str, bias: bool) -> No
 def test_with_open_gates_is_the_rnn() -> None:
     generator = seeded(2)
     cell = fill(HighwayRnn(INPUT, H, gate_bias=1000), generator)
-    rnn = Rnn(INPUT, H, activation="tanh").double()
+    rnn = Rnn(INPUT, H).double()
     rnn.load_state_dict({"W_in": cell.W_in[:H], "W_h": cell.W_h[0, :H]})
     x, state = draw(generator, T, B, INPUT), draw_state(rnn, B, generator)
     assert_close(scan(cell, x, state), scan(rnn, x, state), rtol=1e-12, atol=1e-12)

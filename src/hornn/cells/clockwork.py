@@ -31,7 +31,8 @@ class Clockwork(Cell):
 
     Source: Koutnik et al., "A clockwork RNN" (2014), as Soltani's thesis (York University, 2016), section
     3.2.4, describes it. Departures: all modules are computed at every step and the idle ones discarded, so
-    nothing is saved in time; biases are off unless `bias`; the first step is t = 0.
+    nothing is saved in time; biases are off unless `bias`; the first step is t = 0; f is the sigmoid of the
+    other cells here unless asked for, where that paper has tanh.
     Raises ValueError for a size < 1, periods that are not rising integers >= 1, a hidden_size that M does not
     divide, or an unknown activation.
     """
@@ -43,7 +44,7 @@ class Clockwork(Cell):
         input_size: int,
         hidden_size: int,
         periods: Sequence[int] = (1, 2, 4, 8),
-        activation: str = "tanh",
+        activation: str = "sigmoid",
         bias: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size)

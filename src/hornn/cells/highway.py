@@ -35,7 +35,7 @@ class HighwayRnn(Cell):
         hidden_size: int,
         depth: int = 1,
         gate_bias: float = -1.0,
-        activation: str = "tanh",
+        activation: str = "sigmoid",
         bias: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size)
