@@ -97,6 +97,7 @@ class LiveProgress(ProgressBar):
             console=console,
             refresh_per_second=2,
             transient=True,
+            disable=not console.is_terminal,
         )
 
     def disable(self) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,9 +33,9 @@ from hornn.cells.base import Cell
 from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
 from hornn.data.text import TextDataModule
 from hornn.data.vocabulary import Vocabulary
-from hornn.heads import resolve_precision
+from hornn.heads import Head, resolve_precision
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel
+from hornn.network import LanguageModel, natural_width
 from hornn.optim import DivergenceError, require_range
 from hornn.result import read_result, write_atomically, write_result
 
@@ -118,14 +119,13 @@ def prepare(cfg: DictConfig) -> Run:
     choices = HydraConfig.get().runtime.choices
     check_trainer(cfg.trainer)
     require_range("seed", cfg.seed, "from 0 to 4294967295", 0 <= cfg.seed < 2**32)
+    check_cell(config["model"])
     lightning.seed_everything(cfg.seed, verbose=False)
     data: TextDataModule = instantiate(cfg.data)
     digest = config_hash(config)
     default_dir = f"outputs/{choices['model']}/{data.name}/{digest}/seed={cfg.seed}"
     run_dir = Path(str(cfg.run_dir or default_dir))
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
-    lock = lock_run(run_dir) if main else None
-    resume = find_unfinished(run_dir, digest, cfg.seed, cfg.overwrite)
     data.prepare_data()
     data.setup()
     module = build_module(cfg, config, data)
@@ -153,6 +153,8 @@ def prepare(cfg: DictConfig) -> Run:
     resolve_precision(module.network.precision, trainer.strategy.root_device)
     data.trainer = trainer
     data.setup()
+    lock = lock_run(run_dir) if main else None
+    resume = find_unfinished(run_dir, digest, cfg.seed, cfg.overwrite)
     name = f"{choices['model']}-{data.name}-{digest}-{cfg.seed}"
     trainer.logger = instantiate(cfg.logger)(run_dir=run_dir, name=name, resume=bool(resume))
     if main:
@@ -274,10 +276,8 @@ def find_unfinished(run_dir: Path, digest: str, seed: int, overwrite: bool) -> P
     if overwrite:
         return None
     if result := read_result(run_dir):
-        raise ValueError(
-            f"{run_dir} holds a run that {result['status']} (test perplexity {result.get('test_ppl')}): "
-            "overwrite=true replaces it"
-        )
+        outcome = f"test perplexity {result['test_ppl']:.2f}" if result.get("test_ppl") else result["status"]
+        raise ValueError(f"{run_dir} holds a finished run ({outcome}): overwrite=true replaces it")
     if not (run_dir / LAST).exists():
         return None
     card = read_checkpoint(run_dir / LAST)[CARD]
@@ -300,12 +300,29 @@ def build_network(
 ) -> LanguageModel:
     """The language model of two plain config nodes and the counts of its words.
 
-    Raises ValueError if `model` does not name a cell.
+    Nothing else that a node names is called: the nodes may come from a checkpoint. Raises ValueError if one does
+    not name a cell, a head or the network.
     """
-    if not issubclass(get_class(model["_target_"]), Cell):
-        raise ValueError(f"model._target_ must be a hornn.cells.base.Cell, got {model['_target_']}")
-    built: LanguageModel = instantiate(dict(network))(counts=counts, cell=instantiate(dict(model)))
+    parts = {**network, "head": bound(network["head"], Head, "head"), "cell": bound(model, Cell, "model")}
+    built: LanguageModel = bound(parts, LanguageModel, "network")(counts=counts)
     return built
+
+
+def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:
+    """The class that a config node names, a subclass of `kind`, with the node's arguments bound."""
+    target = get_class(node["_target_"])
+    if not issubclass(target, kind):
+        raise ValueError(
+            f"{name}._target_ must name a {kind.__module__}.{kind.__name__}, got {node['_target_']}"
+        )
+    return partial(target, **{key: value for key, value in node.items() if not key.startswith("_")})
+
+
+def check_cell(model: Mapping[str, Any]) -> None:
+    """Build the cell once without memory, so that a size that cannot be is refused before anything is read."""
+    cell = bound(model, Cell, "model")
+    with torch.device("meta"):
+        cell(input_size=natural_width(cell))
 
 
 def start_from(network: LanguageModel, path: str, vocabulary: Vocabulary) -> set[str]:

@@ -44,8 +44,8 @@ def score_dynamically(
     Source: dynamic evaluation, Mikolov et al. 2010; the papers' "RNN 123" and "LSTM 117" used it. Raises
     ValueError for an lr <= 0.
     """
-    if not lr > 0:
-        raise ValueError(f"dynamic_lr must be > 0, got {lr}")
+    if not isinstance(lr, float | int) or not lr > 0:
+        raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
     device = network.embedding.weight.device
     parameters = list(network.parameters())
     state = network.initial_state(1)

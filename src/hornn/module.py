@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributed import all_gather, get_world_size, is_initialized
 from torchmetrics import SumMetric
 
-from hornn.cells.base import require_choice
+from hornn.cells.base import require_choice, require_positive
 from hornn.checkpoint import CARD
 from hornn.data.streams import Chunk
 from hornn.heads import resolve_precision
@@ -69,7 +69,9 @@ class TruncatedBptt(lightning.LightningModule):
     ) -> None:
         super().__init__()
         require_choice("loss_reduction", loss_reduction, REDUCTIONS)
-        if bptt_window is not None and (bptt_window < seq_len or bptt_window % seq_len):
+        if bptt_window is not None:
+            require_positive(bptt_window=bptt_window)
+        if bptt_window is not None and bptt_window % seq_len:
             raise ValueError(
                 f"bptt_window must be a multiple of data.seq_len={seq_len}, got {bptt_window}: give one, or null"
             )

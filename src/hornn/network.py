@@ -79,6 +79,8 @@ class LanguageModel(nn.Module):
         for name, std in stds.items():
             if std is not None and not std >= 0:
                 raise ValueError(f"network.{name} must be >= 0, got {std!r}")
+        if init_std == 0:
+            raise ValueError("network.init_std must be > 0: cells whose weights all start at 0 cannot learn")
         if not 0 <= dropout < 1:
             raise ValueError(f"network.dropout must be in [0, 1), got {dropout!r}")
         if state_grad_norm is not None and not state_grad_norm > 0:

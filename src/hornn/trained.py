@@ -45,21 +45,25 @@ def load_model(path: Path, device: str) -> TrainedModel:
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
     checkpoint = read_checkpoint(path)
-    card = checkpoint[CARD]
-    vocabulary = Vocabulary.from_state(card["vocabulary"])
-    network = build_network(card["model"], card["network"], vocabulary.counts)
     prefix = "network."
-    weights = {
-        key.removeprefix(prefix): value
-        for key, value in checkpoint["state_dict"].items()
-        if key.startswith(prefix)
-    }
+    try:
+        card = checkpoint[CARD]
+        vocabulary = Vocabulary.from_state(card["vocabulary"])
+        tokenizer = Tokenizer.from_state(card["tokenizer"])
+        network = build_network(card["model"], card["network"], vocabulary.counts)
+        weights = {
+            key.removeprefix(prefix): value
+            for key, value in checkpoint["state_dict"].items()
+            if key.startswith(prefix)
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"checkpoint {path} holds the weights of another model: {reason}") from error
-    return TrainedModel(network.to(device).eval(), vocabulary, Tokenizer.from_state(card["tokenizer"]), card)
+    return TrainedModel(network.to(device).eval(), vocabulary, tokenizer, card)
 
 
 def evaluate(cfg: DictConfig) -> None:
@@ -128,7 +132,12 @@ def corpus_split(model: TrainedModel, cfg: DictConfig) -> tuple[np.ndarray, int]
     Raises ValueError where the corpus at hand is not that corpus.
     """
     require_choice("split", cfg.split, SPLITS)
-    data: TextDataModule = instantiate({**model.card["data_config"], **cfg.data})
+    config = {**model.card["data_config"], **cfg.data}
+    if not str(config["_target_"]).startswith("hornn.data."):
+        raise ValueError(
+            f"the checkpoint's data must be of hornn.data, got {config['_target_']}: give text=FILE"
+        )
+    data: TextDataModule = instantiate({**config, "_recursive_": False})
     data.prepare_data()
     data.setup()
     trained_on, here = model.card["data"], data.describe()

@@ -60,7 +60,7 @@ class Cell(nn.Module, ABC):
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
-        require_positive(input_size=input_size, hidden_size=hidden_size)
+        require_positive(hidden_size=hidden_size, input_size=input_size)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.output_size = hidden_size if output_size is None else output_size
