@@ -25,7 +25,8 @@ class GatedFeedbackRnn(Cell):
     W_h[j-1, i-1] = U^{i->j}, W_g2 (L, L, L H) with W_g2[j-1, i-1] = u_g^{i->j}, b (L, H). f is `activation`:
     sigmoid, tanh or relu.
 
-    Source: Chung et al., "Gated feedback recurrent neural networks" (2015), section 3.1 with tanh units; the
+    Source: Chung et al., "Gated feedback recurrent neural networks" (2015), section 3.1 with tanh units, as
+    recalled, not checked against its text; the
     HORNN paper, section 2, and Soltani's thesis, section 3.2.4, name it. Departures: the paper's LSTM and GRU
     units are left out; only the top layer is the output; biases are off unless `bias`; f is the sigmoid of the
     other cells here unless asked for, where that paper has tanh.

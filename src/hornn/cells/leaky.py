@@ -16,7 +16,8 @@ class LeakyRnn(Rnn):
     leak_rate outside (0, 1].
 
     Source: Jaeger et al., "Optimization and applications of echo state networks with leaky-integrator
-    neurons" (2007), which the SCRN paper (Mikolov et al. 2015), section 2.2, compares itself with.
+    neurons" (2007), which the SCRN paper (Mikolov et al. 2015), section 2.2, compares itself with;
+    the equation is as recalled, not checked against that text.
     Departures: the recurrent weights are trained; that paper gives no rate for language modelling.
     """
 
