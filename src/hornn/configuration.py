@@ -50,13 +50,13 @@ REMEDIES = {
 
 
 def compose_reference() -> DictConfig:
-    """The running job's config as its group choices alone make it: no experiment, no other override."""
+    """The running job's config as its group choices alone make it: no experiment, sweep or other override."""
     job = HydraConfig.get()
     name, overrides = job.job.config_name, list(job.overrides.hydra)
     loader = GlobalHydra.instance().config_loader()
     own = loader.compute_defaults_list(name, overrides, RunMode.MULTIRUN).overrides.known_choices
     for group, choice in job.runtime.choices.items():
-        if choice is not None and group != "experiment" and not group.startswith("hydra/"):
+        if choice is not None and group not in ("experiment", "sweeps") and not group.startswith("hydra/"):
             overrides.append(f"{group}={choice}" if group in own else f"+{group}={choice}")
     return compose(name, overrides)
 
