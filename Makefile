@@ -3,7 +3,7 @@ PYTHON ?= python3
 ARGS ?= experiment=demo
 BIN := .venv/bin
 
-.PHONY: train test lint bench clean
+.PHONY: train test lint smoke bench clean
 
 train: .venv/stamp
 	$(BIN)/python src/train.py $(ARGS)
@@ -15,6 +15,10 @@ lint: .venv/stamp
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
+
+smoke: .venv/stamp
+	$(BIN)/python src/train.py -m sweeps=smoke_all_cells
+	$(BIN)/python src/train.py -m sweeps=smoke_relu_cells
 
 bench: .venv/stamp
 	$(BIN)/python src/bench.py
