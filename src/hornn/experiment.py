@@ -276,8 +276,8 @@ def find_unfinished(run_dir: Path, digest: str, seed: int, overwrite: bool) -> P
     if overwrite:
         return None
     if result := read_result(run_dir):
-        outcome = f"test perplexity {result['test_ppl']:.2f}" if result.get("test_ppl") else result["status"]
-        raise ValueError(f"{run_dir} holds a finished run ({outcome}): overwrite=true replaces it")
+        score = f" at test perplexity {result['test_ppl']:.2f}" if result.get("test_ppl") else ""
+        raise ValueError(f"{run_dir} holds a run that {result['status']}{score}: overwrite=true replaces it")
     if not (run_dir / LAST).exists():
         return None
     card = read_checkpoint(run_dir / LAST)[CARD]
