@@ -44,3 +44,11 @@ def test_the_readme_shows_the_table_of_today() -> None:
     shown = (ROOT / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
     assert shown.strip() == render()
     assert "| no |" not in shown
+
+
+def test_the_smoke_sweeps_leave_no_cell_out() -> None:
+    swept: list[str] = []
+    for name in ("smoke_all_cells", "smoke_relu_cells"):
+        sweep = OmegaConf.load(ROOT / "sweeps" / f"{name}.yaml")
+        swept += [model.strip() for model in sweep.hydra.sweeper.params.model.split(",")]
+    assert sorted(swept) == MODEL_NAMES
