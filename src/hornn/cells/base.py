@@ -109,6 +109,11 @@ class Cell(nn.Module, ABC):
         return saturation(y, self.activation)
 
 
+def push(newest: Tensor, history: Tensor) -> Tensor:
+    """The history (K, B, W), newest first, with `newest` (B, W) and without its oldest."""
+    return torch.cat([newest.unsqueeze(0), history[:-1]])
+
+
 def saturation(y: Tensor, activation: str) -> float:
     """The share of outputs whose gradient is nearly lost: within 0.02 of a bound, 0 for relu, none if unbounded."""
     if activation == "relu":

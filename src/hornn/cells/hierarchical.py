@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation
-from hornn.cells.hornn import HornnState, push
+from hornn.cells.base import Cell, find_activation, push
+from hornn.cells.hornn import HornnState
 
 
 def split_evenly(hidden_size: int, name: str, scales: Sequence[int]) -> int:
@@ -80,4 +80,4 @@ class Hierarchical(Cell):
         for W, signal in zip(self.W_up, feedback[1:], strict=True):
             h.append(self.f(F.linear(h[-1], W) + signal))
         h_t = torch.cat(h, dim=-1)
-        return h_t, push(h_t, state)
+        return h_t, HornnState(push(h_t, state.history))

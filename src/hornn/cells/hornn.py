@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_positive
+from hornn.cells.base import Cell, find_activation, push, require_positive
 
 
 class HornnState(NamedTuple):
@@ -63,12 +63,7 @@ class Hornn(Cell):
 
     def step(self, u_t: Tensor, state: HornnState) -> tuple[Tensor, HornnState]:
         h_t = self.f(u_t + self.pool(state.history))
-        return h_t, push(h_t, state)
-
-
-def push(h_t: Tensor, state: HornnState) -> HornnState:
-    """The history with h_t as its newest state and without its oldest."""
-    return HornnState(torch.cat([h_t.unsqueeze(0), state.history[:-1]]))
+        return h_t, HornnState(push(h_t, state.history))
 
 
 class MaxHornn(Hornn):
@@ -153,4 +148,4 @@ class GatedHornn(Hornn):
         u_g = u_g.unflatten(-1, (self.order, self.hidden_size)).movedim(-2, 0)  # (K, B, H)
         r = torch.sigmoid(u_g + state.history @ self.W_g2.mT)
         h_t = self.f(u_h + (r * self.taps(state.history)).sum(0))
-        return h_t, push(h_t, state)
+        return h_t, HornnState(push(h_t, state.history))

@@ -7,17 +7,11 @@ that give its numbers of parameters are deduced.
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_positive
+from hornn.cells.base import Cell, find_activation, push, require_positive
 from hornn.cells.lstm import find_projection_size
-
-
-def push(newest: Tensor, history: Tensor) -> Tensor:
-    """The history (K, B, W), newest first, with `newest` (B, W) and without its oldest."""
-    return torch.cat([newest.unsqueeze(0), history[:-1]])
 
 
 class HistoryState(NamedTuple):
