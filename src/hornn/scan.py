@@ -5,25 +5,31 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hornn.cells.base import Cell, State, require_choice
+from hornn.cells.base import Cell, State
+from hornn.kernels.deferred import bound_norm, deferred_scan
 
-BACKENDS = ("auto", "eager")
-
-
-def resolve_backend(backend: str) -> str:
-    """Turn `auto` into the name of the backend that runs; ValueError names those available."""
-    require_choice("network.backend", backend, BACKENDS)
-    return "eager" if backend == "auto" else backend
+BACKENDS = ("auto", "eager", "deferred")
 
 
-def scan(cell: Cell, x: Tensor, state: State, state_grad_norm: float | None = None) -> tuple[Tensor, State]:
+def scan(
+    cell: Cell, x: Tensor, state: State, state_grad_norm: float | None = None, backend: str = "eager"
+) -> tuple[Tensor, State]:
     """Run `cell` over the inputs x (T, B, I) from `state`.
 
     Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
+
+    `backend` is `eager`, the loop over `cell.step`, which is the specification, or `deferred`
+    (`hornn.kernels.deferred`), the same numbers to rounding.
     """
+    u = cell.project_input(x)
+    if backend == "deferred":
+        recurrence = cell.recurrence()
+        assert recurrence is not None
+        y, state = deferred_scan(recurrence, u, state, state_grad_norm)
+        return cell.project_output(y), state
     outputs = []
-    for u_t in cell.project_input(x).unbind(0):
+    for u_t in u.unbind(0):
         if state_grad_norm is not None:
             state = type(state)(*(BoundGradient.apply(tensor, state_grad_norm) for tensor in state))
         y_t, state = cell.step(u_t, state)

@@ -1,24 +1,23 @@
 """The contract of a recurrent cell: one step of a recurrence, all else is the scan's."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from hornn.cells.recurrence import ACTIVATIONS, Activation, Recurrence
+
 INIT_STD = 0.1  # of every weight, HORNN paper section 4
+
+# Methods that a subclass may override and keep its parent's `recurrence`: the scan calls them itself.
+AROUND_THE_STEP = {"initial_state", "project_input", "project_output", "saturation", "embedding_width"}
 
 State = Any  # a NamedTuple of tensors of shape (..., B, width), one type per cell
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "relu": torch.relu,
-}
 
-
-def find_activation(name: str) -> Callable[[Tensor], Tensor]:
+def find_activation(name: str) -> Activation:
     """Return the pointwise function called `name`; ValueError names the choices."""
     require_choice("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]
@@ -57,6 +56,14 @@ class Cell(nn.Module, ABC):
 
     activation: str
     recurrent: ClassVar[tuple[str, ...]] = ("W_h",)  # how the names of the matrices that act on a state begin
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """A subclass with another step does not inherit the declaration of its parent's."""
+        super().__init_subclass__(**arguments)
+        changed = {name for name in vars(cls) if not name.startswith("_") and callable(vars(cls)[name])}
+        inherited = {name for parent in cls.__mro__[1:] for name in vars(parent)}
+        if "recurrence" not in changed and changed & inherited - AROUND_THE_STEP:
+            cls.recurrence = Cell.recurrence  # type: ignore[method-assign]
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
@@ -99,6 +106,13 @@ class Cell(nn.Module, ABC):
     @abstractmethod
     def step(self, u_t: Tensor, state: State) -> tuple[Tensor, State]:
         """One step: (B, G) and the state before it -> y_t (B, W) and the state after it."""
+
+    def recurrence(self) -> Recurrence | None:
+        """The same step as linear maps and pointwise functions, for the deferred scan; None: it runs as written.
+
+        It must agree with `step`; a test compares outputs, states and gradients of the two.
+        """
+        return None
 
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""

@@ -5,6 +5,7 @@ its view (section 4) a recurrent network is made of two operators, each a multil
 h_t = x_t (+) h_{t-1} (plus) and y_t = |> h_t (predict).
 """
 
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -15,12 +16,14 @@ from hornn.cells.base import Cell, find_activation, require_choice, require_posi
 from hornn.cells.mlp import (
     Layer,
     Mlp,
+    PointwiseUnits,
     Units,
     build_units,
     require_dropout,
     require_p,
     require_pieces,
 )
+from hornn.cells.recurrence import Input, Operand, Recurrence, Register, Taps, Vector
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
 INPUT_LAYERS = {"all": slice(None), "first": slice(0, 1), "last": slice(-1, None)}
@@ -161,6 +164,23 @@ class DeepRnn(Cell):
         h_t = self.plus(state.h, sides)
         return h_t, DeepRnnState(h_t)
 
+    def recurrence(self) -> Recurrence | None:
+        """Declared for units of one piece; where units drop out in training, that scan runs as written."""
+        sides: list[Operand | None] = [None] * len(self.plus)
+        ends = list(accumulate(self.fed_sizes))
+        sides[self.fed] = [Input(end - size, end) for end, size in zip(ends, self.fed_sizes, strict=True)]
+        registers = []
+        for level, (layer, side) in enumerate(zip(self.plus, sides, strict=True)):
+            if not isinstance(layer.units, PointwiseUnits) or (self.training and layer.dropout):
+                return None
+            name = "h" if level == len(self.plus) - 1 else f"z_{level + 1}"
+            taps = Taps("h", layer.W) if level == 0 else Taps(f"z_{level}", layer.W, lag=0)
+            operands = [side, taps, layer.S if layer.S is None else Taps("h", layer.S)]
+            operands.append(layer.b if layer.b is None else Vector(layer.b))
+            given = tuple(operand for operand in operands if operand is not None)
+            registers.append(Register(name, layer.units.width, layer.units.f, given))
+        return Recurrence(tuple(registers), state=("h",), output=("h",))
+
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, H) -> (T, B, output_size): the predict operator up to the softmax."""
         features: Tensor = self.predict(y)
@@ -217,8 +237,8 @@ class StackedRnn(Cell):
         self.output_shortcuts = output_shortcuts
         self.activation = activation
         self.f = find_activation(activation)
-        fed_levels = depth if input_shortcuts else 1
-        self.W_in = input_weight(self, fed_levels * hidden_size, embedded_input)
+        self.fed_levels = depth if input_shortcuts else 1
+        self.W_in = input_weight(self, self.fed_levels * hidden_size, embedded_input)
         self.W_h = nn.ParameterList(self.weight(hidden_size, hidden_size) for _ in range(depth))
         self.U = nn.ParameterList(self.weight(hidden_size, hidden_size) for _ in range(depth - 1))
         self.b = self.bias(bias, depth, hidden_size)
@@ -247,6 +267,20 @@ class StackedRnn(Cell):
             levels.append(self.f(a))
         y_t = torch.cat(levels, dim=-1) if self.output_shortcuts else levels[-1]
         return y_t, StackedRnnState(torch.stack(levels))
+
+    def recurrence(self) -> Recurrence:
+        names = tuple(f"h_{level + 1}" for level in range(self.depth))
+        registers = []
+        for level, name in enumerate(names):
+            operands: list[Operand] = [Taps(name, self.W_h[level])]
+            if level < self.fed_levels:
+                operands.append(Input(level * self.hidden_size, (level + 1) * self.hidden_size))
+            if level > 0:
+                operands.append(Taps(names[level - 1], self.U[level - 1], lag=0))
+            if self.b is not None:
+                operands.append(Vector(self.b[level]))
+            registers.append(Register(name, self.hidden_size, self.f, tuple(operands)))
+        return Recurrence(tuple(registers), (names,), names if self.output_shortcuts else names[-1:])
 
 
 def input_weight(cell: Cell, width: int, embedded: bool) -> nn.Parameter | None:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from hornn.cells.elman import Rnn, RnnState
+from hornn.cells.recurrence import Input, Past, Recurrence, Register, Taps
 
 
 class LeakyRnn(Rnn):
@@ -38,3 +39,11 @@ class LeakyRnn(Rnn):
         candidate, _ = super().step(u_t, state)
         h_t = torch.lerp(state.h, candidate, self.leak_rate)
         return h_t, RnnState(h_t)
+
+    def recurrence(self) -> Recurrence:
+        operands = (Input(0, self.hidden_size), Taps("h", self.W_h), Past("h", 1))
+        h = Register("h", self.hidden_size, self.leak, operands)
+        return Recurrence((h,), state=("h",), output=("h",))
+
+    def leak(self, u: Tensor, v: Tensor, past: Tensor) -> Tensor:
+        return torch.lerp(past, self.f(u + v), self.leak_rate)

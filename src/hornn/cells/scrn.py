@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, require_choice, require_truth, saturation
+from hornn.cells.base import Cell, find_activation, require_choice, require_truth, saturation
+from hornn.cells.recurrence import Input, Past, Recurrence, Register, Taps, Vector
 
 CONTEXT_INPUTS = ("current", "previous")
 
@@ -58,6 +59,11 @@ class Srn(Cell):
     def step(self, u_t: Tensor, state: SrnState) -> tuple[Tensor, SrnState]:
         h_t = torch.sigmoid(u_t + F.linear(state.h, self.R))
         return h_t, SrnState(h_t)
+
+    def recurrence(self) -> Recurrence:
+        operands = (Input(0, self.hidden_size), Taps("h", self.R))
+        h = Register("h", self.hidden_size, find_activation("sigmoid"), operands)
+        return Recurrence((h,), state=("h",), output=("h",))
 
 
 class ScrnState(NamedTuple):
@@ -154,11 +160,11 @@ class Scrn(Cell):
         """(T, B, I) -> (T, B, H + C): [A x_t, B x_t]."""
         return x if self.embedded_input else torch.cat([F.linear(x, self.A), F.linear(x, self.B)], dim=-1)
 
-    def mix(self, s: Tensor, b_t: Tensor) -> Tensor:
+    def mix(self, b_t: Tensor, s: Tensor, beta: Tensor | None = None) -> Tensor:
         """alpha s + (1 - alpha) b_t, with one alpha for all context units or a learned one for each."""
-        if self.beta is None:
+        if beta is None:
             return torch.lerp(b_t, s, self.alpha)
-        return torch.lerp(b_t, s, torch.sigmoid(math.log(self.alpha / (1 - self.alpha)) + self.beta))
+        return torch.lerp(b_t, s, torch.sigmoid(math.log(self.alpha / (1 - self.alpha)) + beta))
 
     def saturation(self, y: Tensor) -> float:
         """That of the hidden units; the context is linear."""
@@ -166,7 +172,17 @@ class Scrn(Cell):
 
     def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
         a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
-        s_t = self.mix(state.s, b_t)
+        s_t = self.mix(b_t, state.s, self.beta)
         context = s_t if self.context_input == "current" else state.s
         h_t = torch.sigmoid(F.linear(context, self.P) + a_t + F.linear(state.h, self.R))
         return torch.cat([h_t, s_t], dim=-1), ScrnState(h_t, s_t)
+
+    def recurrence(self) -> Recurrence | None:
+        H, C = self.hidden_size, self.context_size
+        if not H or not C:
+            return None
+        learned = () if self.beta is None else (Vector(self.beta),)
+        s = Register("s", C, self.mix, (Input(H, H + C), Past("s", 1), *learned))
+        taps = Taps("s", self.P, lag=0 if self.context_input == "current" else 1), Taps("h", self.R)
+        h = Register("h", H, find_activation("sigmoid"), (Input(0, H), *taps))
+        return Recurrence((s, h), state=("h", "s"), output=("h", "s"))
