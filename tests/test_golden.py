@@ -31,7 +31,8 @@ GOLDEN: dict[str, list[tuple[float, float]]] = {
 
 
 SETTINGS = (  # all of them, so that a new default moves nothing
-    *("model.hidden_size=8", "network.init_std=0.1", "network.precision=fp32", "loss_reduction=mean"),
+    *("model.hidden_size=8", "network.init_std=0.1", "network.precision=fp32", "network.backend=eager"),
+    "loss_reduction=mean",
     *("optimizer=sgd", "optimizer.lr=0.5", "optimizer.momentum=0.9", "optimizer.weight_decay=1e-4"),
     *("optimizer.max_norm=2", "optimizer.clip=0.1", "optimizer.clip_mode=element", "schedule=constant"),
     *("seed=1", "trainer.max_epochs=3", "trainer.enable_progress_bar=false", "logger=csv"),

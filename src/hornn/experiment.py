@@ -1,9 +1,7 @@
 """Builds a run from its config, trains it, tests it once, writes what came out."""
 
 import fcntl
-import hashlib
 import importlib.metadata
-import json
 import logging
 import math
 import platform
@@ -33,25 +31,13 @@ from hornn.cells.base import Cell
 from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
 from hornn.data.text import TextDataModule
 from hornn.data.vocabulary import Vocabulary
-from hornn.heads import Head, resolve_precision
+from hornn.heads import Head
+from hornn.identity import CONFIG, config_hash, effective, run_folder
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel, natural_width
 from hornn.optim import DivergenceError, require_range
 from hornn.result import read_result, write_atomically, write_result
 
-# Keys that cannot change what a run computes; the seed names the run beside the hash.
-WITHOUT_EFFECT = (
-    "seed",
-    "run_dir",
-    "overwrite",
-    "checkpoint_every",
-    "logger",
-    "data.root",
-    "data.cache_dir",
-    "data.url",
-    "trainer.enable_progress_bar",
-    "trainer.log_every_n_steps",
-)
 # Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
 WHOLE = {
     "limit_train_batches": None,
@@ -63,7 +49,6 @@ WHOLE = {
     "check_val_every_n_epoch": 1,
     "val_check_interval": None,
 }
-CONFIG = "config.yaml"
 
 console = Console()
 
@@ -123,8 +108,7 @@ def prepare(cfg: DictConfig) -> Run:
     lightning.seed_everything(cfg.seed, verbose=False)
     data: TextDataModule = instantiate(cfg.data)
     digest = config_hash(config)
-    default_dir = f"outputs/{choices['model']}/{data.name}/{digest}/seed={cfg.seed}"
-    run_dir = Path(str(cfg.run_dir or default_dir))
+    run_dir = run_folder(config, choices["model"], choices["data"])
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
     data.prepare_data()
     data.setup()
@@ -150,7 +134,7 @@ def prepare(cfg: DictConfig) -> Run:
     trainer = build_trainer(cfg, run_dir)
     # What only the fit would refuse is refused here.
     module.configure_optimizers()
-    resolve_precision(module.network.precision, trainer.strategy.root_device)
+    module.network.prepare(trainer.strategy.root_device)
     data.trainer = trainer
     data.setup()
     lock = lock_run(run_dir) if main else None
@@ -211,23 +195,6 @@ def plain(cfg: DictConfig) -> dict[str, Any]:
     config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     assert isinstance(config, dict)
     return config  # type: ignore[return-value]
-
-
-def effective(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a config that can change the result."""
-    kept: dict[str, Any] = json.loads(json.dumps(config))
-    for dotted in WITHOUT_EFFECT:
-        *parents, key = dotted.split(".")
-        node = kept
-        for parent in parents:
-            node = node.get(parent) or {}
-        node.pop(key, None)
-    return kept
-
-
-def config_hash(config: Mapping[str, Any]) -> str:
-    """Ten hexadecimal digits that name the effective part of a config."""
-    return hashlib.sha256(json.dumps(effective(config), sort_keys=True).encode()).hexdigest()[:10]
 
 
 def check_trainer(trainer: DictConfig) -> None:
@@ -449,7 +416,7 @@ def summarise(run: Run, started: float) -> dict[str, Any]:
         },
         "device": device_name(device),
         "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
-        "backend": module.network.backend,
+        "backend": module.network.scan_backend,
         "world_size": trainer.world_size,
         "wall_seconds": time.time() - started,
         "corpus": {key: value for key, value in data.describe().items() if key != "path"},

@@ -14,7 +14,6 @@ from torchmetrics import SumMetric
 from hornn.cells.base import require_choice, require_positive
 from hornn.checkpoint import CARD
 from hornn.data.streams import Chunk
-from hornn.heads import resolve_precision
 from hornn.metrics import perplexity
 from hornn.network import LanguageModel, NetworkState, detach_all
 from hornn.optim import AveragedSGD, Decision, DivergenceError, Schedule, WeightNoise
@@ -124,7 +123,7 @@ class TruncatedBptt(lightning.LightningModule):
         return float(max(group["lr"] for group in self.optimizer.param_groups))
 
     def on_fit_start(self) -> None:
-        self.network.head.precision = resolve_precision(self.network.precision, self.device)
+        self.network.prepare(self.device)
         group = get_world_size() if is_initialized() else 1
         if group != self.trainer.world_size:
             raise RuntimeError(

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive
-from hornn.heads import Head, SoftmaxHead
+from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initial import make_sparse, rescale
-from hornn.scan import detach, resolve_backend, scan
+from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
 
@@ -90,7 +90,9 @@ class LanguageModel(nn.Module):
         self.state_grad_norm = state_grad_norm
         self.initial_value = initial_value
         self.precision = precision
-        self.backend = resolve_backend(backend)
+        require_choice("network.backend", backend, BACKENDS)
+        self.backend = backend
+        self.scan_backend = "eager"
         cells = [cell(input_size=embedding_size)]
         for _ in range(num_layers - 1):
             cells.append(cell(input_size=cells[-1].output_size))
@@ -145,12 +147,23 @@ class LanguageModel(nn.Module):
             for state in states
         )
 
+    def prepare(self, device: torch.device) -> None:
+        """Choose what runs on `device`: until then the loops as written, in fp32.
+
+        `scan_backend` is then the backend of the time loop, `head.precision` and `head.native` say how the output
+        layer is computed in training. Raises ValueError for a backend or precision that was asked for by name and
+        cannot run there.
+        """
+        cell: Cell = self.cells[0]  # type: ignore[assignment]
+        self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
+        self.head.precision = resolve_precision(self.precision, device)
+
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Token ids (T, B) and the state before them -> features (T, B, H) and the state after them."""
         x = self.drop(self.embedding(inputs))
         after = []
         for cell, cell_state in zip(self.cells, state, strict=True):
-            x, cell_state = scan(cell, x, cell_state, self.state_grad_norm)  # type: ignore[arg-type]
+            x, cell_state = scan(cell, x, cell_state, self.state_grad_norm, self.scan_backend)  # type: ignore[arg-type]
             x = self.drop(x)
             after.append(cell_state)
         return x, tuple(after)

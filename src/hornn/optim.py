@@ -59,10 +59,12 @@ class ClippedOptimizer(torch.optim.Optimizer):
             raise DivergenceError(f"the gradient is not finite (its norm is {self.grad_norm})")
         if self.clip is None:
             return
+        if self.grad_norm <= self.clip:  # no element exceeds the norm
+            return
         if self.clip_mode == "element":
             torch._foreach_clamp_min_(grads, -self.clip)
             torch._foreach_clamp_max_(grads, self.clip)
-        elif self.grad_norm > self.clip:
+        else:
             torch._foreach_mul_(grads, self.clip / self.grad_norm)
 
 
@@ -105,12 +107,11 @@ class MomentumSGD(ClippedOptimizer):
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             grads = [p.grad for p in params]
-            momenta = [self.momentum_of(p) for p in params]
+            momenta = [self.momentum_of(p) for p in params] if group["momentum"] else []
             lr = group["lr"]
-            torch._foreach_mul_(momenta, group["momentum"])
-            torch._foreach_add_(momenta, grads, alpha=-lr)
-            torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            torch._foreach_add_(params, momenta)
+            if group["weight_decay"]:
+                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
+            descend(params, momenta, grads, lr, group["momentum"])
             if group["max_norm"] is not None:
                 for p in params:
                     project_rows(p, group["max_norm"])
@@ -122,6 +123,26 @@ class MomentumSGD(ClippedOptimizer):
             state["momentum"] = torch.zeros_like(parameter)
         momentum: Tensor = state["momentum"]
         return momentum
+
+
+def descend(params: list[Tensor], momenta: list[Tensor], grads: list[Tensor], lr: float, mu: float) -> None:
+    """M <- mu M - lr g, w <- w + M in one pass over each tensor.
+
+    torch's fused step is M <- mu M + (1 - dampening) g, w <- w - lr' M; without momentum it has no M.
+    """
+    rate, dampening = (-1.0, 1 + lr) if mu else (lr, 0.0)
+    torch._fused_sgd_(
+        params,
+        grads,
+        momenta,
+        weight_decay=0.0,
+        momentum=mu,
+        lr=rate,
+        dampening=dampening,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    )
 
 
 def project_rows(weight: Tensor, max_norm: float) -> None:

@@ -5,10 +5,63 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hornn.cells.base import Cell, State
-from hornn.kernels.deferred import bound_norm, deferred_scan
+from hornn.cells.base import Cell, State, require_choice
+from hornn.cells.hornn import GatedPooling, MaxPooling
+from hornn.cells.recurrence import ACTIVATIONS, Activation, Input, Recurrence, Taps
+from hornn.kernels import native
+from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
 
-BACKENDS = ("auto", "eager", "deferred")
+POOLINGS: dict[type, str] = {Activation: "sum", MaxPooling: "max", GatedPooling: "gated"}
+BACKENDS = ("auto", "eager", "deferred", "native")
+
+
+def choose_backend(
+    backend: str, cell: Cell, device: torch.device, state_grad_norm: float | None = None
+) -> str:
+    """What runs `cell` on `device`: for `auto` the first of native, deferred and eager that can.
+
+    Raises ValueError, which names those that can, for a backend that cannot.
+    """
+    require_choice("network.backend", backend, BACKENDS)
+    recurrence = cell.recurrence()
+    able, obstacle = ["eager"], find_obstacle(recurrence, state_grad_norm)
+    obstacles = {"deferred": obstacle, "native": obstacle}
+    if recurrence is not None and obstacle is None:
+        able.append("deferred")
+        if backend in ("auto", "native"):
+            obstacles["native"] = find_native_obstacle(recurrence, device, state_grad_norm)
+            if obstacles["native"] is None:
+                able.append("native")
+    if backend == "auto":
+        return able[-1]
+    if backend not in able:
+        raise ValueError(
+            f"network.backend={backend} cannot run {type(cell).__name__} on this {device.type}: "
+            f"{obstacles[backend]}; use {', '.join(('auto', *able))}"
+        )
+    return backend
+
+
+def find_native_obstacle(
+    recurrence: Recurrence, device: torch.device, state_grad_norm: float | None
+) -> str | None:
+    """Why the native scan cannot run this recurrence on this device; None if it can."""
+    if device.type != "cpu":
+        return "the native kernels are for CPUs"
+    if state_grad_norm is not None or native_pooling(recurrence) is None:
+        return "there are native kernels for rnn, srn and the language-model HORNNs without state_grad_norm"
+    return native.why_not()
+
+
+def native_pooling(recurrence: Recurrence) -> str | None:
+    """How h_t = f(u_t, products of the last K states) pools them, None for any other recurrence."""
+    if len(recurrence.registers) != 1:
+        return None
+    register = recurrence.registers[0]
+    pooling = POOLINGS.get(type(register.function))
+    kinds = (Input, Taps, Taps) if pooling == "gated" else (Input, Taps)
+    fits = tuple(map(type, register.operands)) == kinds
+    return pooling if fits and all(taps.lag == 1 for taps in register.operands[1:]) else None  # type: ignore[union-attr]
 
 
 def scan(
@@ -19,14 +72,16 @@ def scan(
     Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
 
-    `backend` is `eager`, the loop over `cell.step`, which is the specification, or `deferred`
-    (`hornn.kernels.deferred`), the same numbers to rounding.
+    `backend` is `eager`, the loop over `cell.step`, which is the specification; `deferred`
+    (`hornn.kernels.deferred`) or `native` (`hornn.kernels.native`), the same numbers to rounding, for cells that
+    `choose_backend` allows.
     """
     u = cell.project_input(x)
-    if backend == "deferred":
+    if backend != "eager":
         recurrence = cell.recurrence()
-        assert recurrence is not None
-        y, state = deferred_scan(recurrence, u, state, state_grad_norm)
+        assert recurrence is not None, "choose_backend allows no other"
+        run = native_scan if backend == "native" else deferred_scan
+        y, state = run(recurrence, u, state, state_grad_norm)
         return cell.project_output(y), state
     outputs = []
     for u_t in u.unbind(0):
@@ -35,6 +90,23 @@ def scan(
         y_t, state = cell.step(u_t, state)
         outputs.append(y_t)
     return cell.project_output(torch.stack(outputs)), state
+
+
+def native_scan(
+    recurrence: Recurrence, u: Tensor, state: State, state_grad_norm: float | None = None
+) -> tuple[Tensor, State]:
+    """`deferred_scan` by the native kernels, for a recurrence with a `native_pooling` and no bound on gradients."""
+    assert state_grad_norm is None
+    function = recurrence.registers[0].function
+    weights = [taps.weight for taps in recurrence.registers[0].operands[1:]]  # type: ignore[union-attr]
+    W_h = weights[-1] if weights[-1].ndim == 3 else weights[-1].unsqueeze(0)
+    history = state[0] if state[0].ndim == 3 else state[0].unsqueeze(0)
+    f = function if isinstance(function, Activation) else function.f  # type: ignore[attr-defined]
+    activation = next(name for name, known in ACTIVATIONS.items() if known is f)
+    W_g2 = weights[0] if len(weights) > 1 else None
+    pooling = POOLINGS[type(function)]
+    y, last = native.NativeScan.apply(u, history, W_h, W_g2, pooling, activation)
+    return y, type(state)(last if state[0].ndim == 3 else last.squeeze(0))
 
 
 def detach(state: State) -> State:
@@ -57,5 +129,4 @@ class BoundGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        norm = torch.linalg.vector_norm(grad)
-        return grad * (ctx.max_norm / norm).clamp(max=1.0), None
+        return bound_norm(grad, ctx.max_norm), None

@@ -165,20 +165,21 @@ class DeepRnn(Cell):
         return h_t, DeepRnnState(h_t)
 
     def recurrence(self) -> Recurrence | None:
-        """Declared for units of one piece; where units drop out in training, that scan runs as written."""
+        """Declared for units of one piece; not where units drop out in training."""
         sides: list[Operand | None] = [None] * len(self.plus)
         ends = list(accumulate(self.fed_sizes))
         sides[self.fed] = [Input(end - size, end) for end, size in zip(ends, self.fed_sizes, strict=True)]
         registers = []
         for level, (layer, side) in enumerate(zip(self.plus, sides, strict=True)):
+            assert isinstance(layer, Layer)
             if not isinstance(layer.units, PointwiseUnits) or (self.training and layer.dropout):
                 return None
             name = "h" if level == len(self.plus) - 1 else f"z_{level + 1}"
             taps = Taps("h", layer.W) if level == 0 else Taps(f"z_{level}", layer.W, lag=0)
-            operands = [side, taps, layer.S if layer.S is None else Taps("h", layer.S)]
-            operands.append(layer.b if layer.b is None else Vector(layer.b))
-            given = tuple(operand for operand in operands if operand is not None)
-            registers.append(Register(name, layer.units.width, layer.units.f, given))
+            shortcut = None if layer.S is None else Taps("h", layer.S)
+            bias = None if layer.b is None else Vector(layer.b)
+            operands = tuple(operand for operand in (side, taps, shortcut, bias) if operand is not None)
+            registers.append(Register(name, layer.units.width, layer.units.f, operands))
         return Recurrence(tuple(registers), state=("h",), output=("h",))
 
     def project_output(self, y: Tensor) -> Tensor:

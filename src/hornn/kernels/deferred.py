@@ -89,7 +89,7 @@ def deferred_scan(
 
 def read_state(recurrence: Recurrence, state: Any) -> dict[str, Tensor]:
     """The past values (K, B, W) of each register that the state holds."""
-    histories = {}
+    histories: dict[str, Tensor] = {}
     for names, tensor in zip(recurrence.state, state, strict=True):
         if isinstance(names, tuple):
             histories.update(zip(names, tensor.split(1), strict=True))
@@ -117,7 +117,8 @@ def lay_out(
     number = {register.name: i for i, register in enumerate(registers)}
     steps, batch, _ = u.shape
     groups: dict[tuple[int, bool], list[tuple[tuple[int, int], Taps]]] = {}
-    places, vectors = {}, []
+    places: dict[tuple[int, int], int] = {}
+    vectors: list[Tensor] = []
     for i, register in enumerate(registers):
         for j, operand in enumerate(register.operands):
             if isinstance(operand, Taps):
@@ -125,7 +126,9 @@ def lay_out(
             elif isinstance(operand, Vector):
                 places[i, j] = len(vectors)
                 vectors.append(operand.value)
-    products, weights, windows = [], [], {}
+    products: list[Products] = []
+    weights: list[Tensor] = []
+    windows: dict[tuple[int, int], Window] = {}
     for (source, now), members in groups.items():
         matrices = [taps.weight.flatten(0, -2) for _, taps in members]
         weights.append(matrices[0] if len(matrices) == 1 else torch.cat(matrices))
@@ -207,11 +210,11 @@ class DeferredScan(torch.autograd.Function):
             ]
             run.append((register.function, list(zip(*operands, strict=True)), values[i].unbind(0), uses))
         for s in range(steps - 1, -1, -1):
-            for function, operands, slots, uses in run:
-                value = slots[s].copy_(function(*operands[s]))
-                for now, weight, rows in uses:
+            for function, operands_at, slots, uses in run:
+                value = slots[s].copy_(function(*operands_at[s]))
+                for now, matrix, rows_at in uses:
                     if now or s:  # nothing later needs the last step's
-                        torch.mm(value, weight, out=rows[s])
+                        torch.mm(value, matrix, out=rows_at[s])
         ctx.plan = plan
         ctx.save_for_backward(newest_first, *weights, *vectors, *values, *buffers)
         ctx.set_materialize_grads(False)
@@ -226,14 +229,15 @@ class DeferredScan(torch.autograd.Function):
         u, *saved = ctx.saved_tensors
         weights, vectors, rest = split(plan, saved)
         values, buffers = rest[: len(plan.registers)], rest[len(plan.registers) :]
-        slopes = [
-            find_slopes(plan, i, u, values, buffers, vectors) for i in range(len(plan.registers))
-        ]
+        slopes = [find_slopes(plan, i, u, values, buffers, vectors) for i in range(len(plan.registers))]
         totals = start_gradients(plan, values, grads)
         # What flows back into a state is bounded before what flows into the output at that step is added.
         bounded = plan.state_grad_norm is not None
         carried = [torch.zeros_like(total) for total in totals] if bounded else totals
-        into = [torch.zeros_like(buffer) for buffer in buffers]
+        into = [
+            start_products(plan, product, buffer)
+            for product, buffer in zip(plan.products, buffers, strict=True)
+        ]
 
         run = []
         for i in reversed(range(len(plan.registers))):
@@ -249,16 +253,16 @@ class DeferredScan(torch.autograd.Function):
             ]
             run.append((totals[i].unbind(0), carried[i].unbind(0), uses, sinks))
         for s in range(plan.steps):
-            for total, back, uses, sinks in run:
-                for now, weight, rows in uses:
+            for total_at, carried_at, uses, sinks in run:
+                for now, weight, rows_at in uses:
                     if now:
-                        total[s].addmm_(rows[s], weight)
+                        total_at[s].addmm_(rows_at[s], weight)
                     elif s:
-                        back[s].addmm_(rows[s], weight)
+                        carried_at[s].addmm_(rows_at[s], weight)
                 if plan.state_grad_norm is not None:
-                    total[s].add_(bound_norm(back[s], plan.state_grad_norm))
+                    total_at[s].add_(bound_norm(carried_at[s], plan.state_grad_norm))
                 for send in sinks:
-                    send(s, total[s])
+                    send(s, total_at[s])
 
         steps = plan.steps
         grad_u = torch.zeros_like(u)
@@ -306,6 +310,16 @@ def start_gradients(plan: Plan, values: list[Tensor], grads: Sequence[Tensor | N
         if grad is not None:
             totals[i][: plan.depths[i]] += grad
     return totals
+
+
+def start_products(plan: Plan, product: Products, buffer: Tensor) -> Tensor:
+    """Room for the gradient of products; zero where, near either end of time, no step uses some of them."""
+    room = torch.empty_like(buffer)
+    if not product.now:
+        depth = plan.depths[product.register]
+        room[:depth].zero_()
+        room[plan.steps :].zero_()
+    return room
 
 
 def find_slopes(
