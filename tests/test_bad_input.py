@@ -66,6 +66,8 @@ VALUES = {
     "optimizer.clip_mode=both": "optimizer.clip_mode must be one of element, norm, got 'both'",
     "schedule.factor=1.5": "schedule.factor must be in (0, 1), got 1.5",
     "network.precision=half": "network.precision must be one of auto, fp32, bf16, got 'half'",
+    "chunks_per_batch=0": "chunks_per_batch must be an integer >= 1, got 0",
+    "cuda_graph=true": "cuda_graph=true cannot hold a training with a cpu: use cuda_graph=false",
     "network.backend=fastest": "network.backend must be one of auto, eager, deferred, native, got 'fastest'",
     "data.unit=line": "data.unit is 'line'; allowed: word, char",
     "data.max_size=2": "data.max_size is 2; it must be null or a whole number, 3 or more",

@@ -17,7 +17,7 @@ LEVELS = (
     ("kernels",),
     ("scan",),
     ("initial", "heads", "network"),
-    ("optim", "checkpoint", "inference", "module"),
+    ("optim", "checkpoint", "inference", "graph", "module"),
     ("callbacks",),
     ("experiment", "parameters", "bench"),
     ("trained",),

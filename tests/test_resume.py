@@ -99,6 +99,21 @@ def test_resume_after_a_cut_anywhere(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
+@pytest.mark.parametrize("limit", ["trainer.max_steps=-1", "trainer.max_steps=50"])
+def test_blocks_of_chunks_change_nothing(limit: str, text: list[str], tmp_path: Path) -> None:
+    overrides = [*text, *COMMON, limit]
+    run([*overrides, f"run_dir={tmp_path / 'single'}"])
+    run([*overrides, "chunks_per_batch=4", f"run_dir={tmp_path / 'blocks'}"])
+    assert_same(tmp_path / "single", tmp_path / "blocks")
+
+
+@pytest.mark.parametrize("place", ["batch 4", "batch 18", "epoch 1"])
+def test_resume_between_blocks(
+    place: str, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_resume_after_a_cut_anywhere(place, "chunks_per_batch=4", text, tmp_path, monkeypatch)
+
+
 @pytest.mark.slow
 def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path) -> None:
     overrides = [*text, *COMMON, "trainer.max_epochs=60", "checkpoint_every=5"]

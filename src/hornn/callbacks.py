@@ -38,12 +38,18 @@ class RunKeeper(Checkpoint):
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
         trainer.should_stop = module.stopped
+        module.max_updates = self.max_steps
+        self.saved_at = trainer.global_step
 
     def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
         if trainer.global_step == self.max_steps:
             trainer.should_stop = module.stopped = True
             return
-        due = self.every_n_steps and trainer.global_step % self.every_n_steps == 0
+        due = (
+            self.every_n_steps
+            and trainer.global_step // self.every_n_steps > self.saved_at // self.every_n_steps
+        )
+        self.saved_at = trainer.global_step
         if due and not trainer.fit_loop.epoch_loop._num_ready_batches_reached():
             trainer.save_checkpoint(self.run_dir / LAST)
 
@@ -56,8 +62,7 @@ class RunKeeper(Checkpoint):
             trainer.save_checkpoint(self.run_dir / BEST, weights_only=True)
             module.swap_averages()
         elif decision.restore:
-            module.load_state_dict(read_checkpoint(self.run_dir / BEST)["state_dict"])
-            module.optimizer.state.clear()
+            module.restore(read_checkpoint(self.run_dir / BEST)["state_dict"])
         trainer.should_stop = module.stopped = module.stopped or decision.stop
         module.clear("valid")
         trainer.save_checkpoint(self.run_dir / LAST)

@@ -27,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from hornn.callbacks import BEST, LAST, LiveProgress, RunKeeper
-from hornn.cells.base import Cell
+from hornn.cells.base import Cell, require_positive
 from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
 from hornn.data.text import TextDataModule
 from hornn.data.vocabulary import Vocabulary
@@ -107,6 +107,8 @@ def prepare(cfg: DictConfig) -> Run:
     check_cell(config["model"])
     lightning.seed_everything(cfg.seed, verbose=False)
     data: TextDataModule = instantiate(cfg.data)
+    require_positive(chunks_per_batch=cfg.chunks_per_batch)
+    data.chunks_per_batch = cfg.chunks_per_batch
     digest = config_hash(config)
     run_dir = run_folder(config, choices["model"], choices["data"])
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
@@ -133,8 +135,10 @@ def prepare(cfg: DictConfig) -> Run:
     }
     trainer = build_trainer(cfg, run_dir)
     # What only the fit would refuse is refused here.
-    module.configure_optimizers()
+    optimizer = module.configure_optimizers()
     module.network.prepare(trainer.strategy.root_device)
+    if cfg.cuda_graph:
+        module.check_graph(trainer.strategy.root_device, trainer.world_size, optimizer)
     data.trainer = trainer
     data.setup()
     lock = lock_run(run_dir) if main else None
@@ -165,6 +169,7 @@ def build_module(cfg: DictConfig, config: dict[str, Any], data: TextDataModule) 
         cfg.weight_noise,
         pretrained,
         cfg.init_from_lr,
+        cfg.cuda_graph,
     )
 
 

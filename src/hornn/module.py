@@ -14,9 +14,19 @@ from torchmetrics import SumMetric
 from hornn.cells.base import require_choice, require_positive
 from hornn.checkpoint import CARD
 from hornn.data.streams import Chunk
+from hornn.graph import CapturedUpdate, Update
+from hornn.heads import SoftmaxHead
 from hornn.metrics import perplexity
 from hornn.network import LanguageModel, NetworkState, detach_all
-from hornn.optim import AveragedSGD, Decision, DivergenceError, Schedule, WeightNoise
+from hornn.optim import (
+    AveragedSGD,
+    Decision,
+    DivergenceError,
+    MomentumSGD,
+    Schedule,
+    WeightNoise,
+    require_finite,
+)
 
 SPLITS = ("train", "valid", "test")
 REDUCTIONS = ("mean", "sum_time", "sum")
@@ -47,6 +57,8 @@ class TruncatedBptt(lightning.LightningModule):
     `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`. Parameters named in `pretrained`
     learn at `pretrained_lr` times the rate.
 
+    `cuda_graph` runs each update as one CUDA graph (`hornn.graph`).
+
     All that a resumed run needs beside the weights travels in the checkpoint: the carried state, the sums of
     the running epoch, the records of the past ones, the schedule and the random state.
 
@@ -65,8 +77,10 @@ class TruncatedBptt(lightning.LightningModule):
         weight_noise: float = 0.0,
         pretrained: Collection[str] = (),
         pretrained_lr: float = 1.0,
+        cuda_graph: bool = False,
     ) -> None:
         super().__init__()
+        self.automatic_optimization = False
         require_choice("loss_reduction", loss_reduction, REDUCTIONS)
         if bptt_window is not None:
             require_positive(bptt_window=bptt_window)
@@ -75,6 +89,9 @@ class TruncatedBptt(lightning.LightningModule):
                 f"bptt_window must be a multiple of data.seq_len={seq_len}, got {bptt_window}: give one, or null"
             )
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
+        self.cuda_graph = cuda_graph
+        self.captured = CapturedUpdate(self.update_alone)
+        self.max_updates: int | None = None
         self.noise = WeightNoise(network.named_parameters(), weight_noise)
         self.pretrained = pretrained
         self.pretrained_lr = pretrained_lr
@@ -131,17 +148,121 @@ class TruncatedBptt(lightning.LightningModule):
                 "start each distributed run as a process of its own"
             )
 
+    def check_graph(self, device: torch.device, world_size: int, optimizer: torch.optim.Optimizer) -> None:
+        """Raise ValueError for a training that a CUDA graph of one chunk's update cannot hold."""
+        obstacles = {
+            f"a {device.type}": device.type != "cuda",
+            "several processes": world_size > 1,
+            "bptt_window": self.window_chunks > 1,
+            "weight_noise": self.noise.std > 0,
+            f"the optimizer {type(optimizer).__name__}": not isinstance(optimizer, MomentumSGD),
+            f"the head {type(self.network.head).__name__}": not isinstance(self.network.head, SoftmaxHead),
+        }
+        if found := [name for name, holds in obstacles.items() if holds]:
+            raise ValueError(
+                f"cuda_graph=true cannot hold a training with {' and '.join(found)}: use cuda_graph=false"
+            )
+
+    def restore(self, weights: dict[str, Any]) -> None:
+        """Go back to these weights, without momentum."""
+        self.load_state_dict(weights)
+        self.optimizer.state.clear()
+        self.captured = CapturedUpdate(self.update_alone)  # the old one's momentum is gone
+
     def nll(self, split: str) -> SumMetric:
         """The running sum of negative log-likelihoods of `split`, in nats."""
         metric = self.sums[f"{split}_nll"]
         assert isinstance(metric, SumMetric)
         return metric
 
-    def read_window(self, batch: Chunk) -> Tensor:
+    def training_step(self, batch: list[Chunk], batch_idx: int) -> None:
+        """One update for each chunk. A GPU is read once, when all of them are on their way."""
+        if self.tick is None:
+            self.tick = time.perf_counter()
+        started = self.trainer.global_step
+        updates = []
+        for chunk in batch:
+            if self.trainer.global_step == self.max_updates:
+                break
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * self.schedule.rate(self.trainer.global_step)
+            if chunk.first:
+                self.states["train"], self.window = self.network.initial_state(chunk.inputs.size(1)), []
+            updates.append(self.replay(chunk) if self.cuda_graph else self.update(chunk))
+            self.tokens["train"] += chunk.count
+        if self.device.type != "cpu":
+            nlls = torch.stack([update.nll for update in updates]).tolist()
+            norms = torch.stack([torch.as_tensor(update.grad_norm) for update in updates]).tolist()
+            for chunk, nll, norm in zip(batch, nlls, norms, strict=False):
+                self.check_nll(nll, chunk)
+                self.grad_norms.append(require_finite(norm))
+        total = torch.stack([update.nll.double() for update in updates]).sum()
+        self.nll("train").update(total)
+        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if every and -started % every < len(updates):
+            self.report(
+                {
+                    "train/saturation": self.network.saturation(updates[-1].features),
+                    "train/ppl": self.running_ppl(),
+                    "lr": self.learning_rate,
+                    **({"train/grad_norm": self.grad_norms[-1]} if self.grad_norms else {}),
+                }
+            )
+
+    def update(self, chunk: Chunk) -> Update:
+        """Forward and backward pass over one chunk and one step of the optimizer."""
+        self.noise.add()
+        features = self.read_window(chunk)
+        nll = self.network.head.loss(features, chunk.targets)
+        if not nll.is_cuda:
+            self.check_nll(float(nll.detach()), chunk)
+        self.manual_backward(nll * self.loss_scale(chunk))
+        self.noise.remove()
+        optimizer = self.optimizers()
+        optimizer.step()  # type: ignore[union-attr]
+        optimizer.zero_grad()  # type: ignore[union-attr]
+        norm = getattr(self.optimizer, "grad_norm", math.nan)
+        if not nll.is_cuda:
+            self.grad_norms.append(norm)
+        return Update(features.detach(), nll.detach(), norm, self.states["train"])
+
+    def replay(self, chunk: Chunk) -> Update:
+        """The same by a CUDA graph."""
+        optimizer = self.optimizers()
+        rates = tuple(group["lr"] for group in self.optimizer.param_groups)
+        optimizer._on_before_step()  # type: ignore[union-attr]  # counts the update, as optimizer.step() does
+        update = self.captured(chunk.inputs, chunk.targets, self.states["train"], rates)
+        optimizer._on_after_step()  # type: ignore[union-attr]
+        self.states["train"] = update.state
+        return update._replace(nll=update.nll.clone(), grad_norm=torch.as_tensor(update.grad_norm).clone())
+
+    def update_alone(self, inputs: Tensor, targets: Tensor, state: NetworkState) -> Update:
+        """An update that a CUDA graph can hold: of nothing but its arguments and the weights."""
+        self.optimizer.zero_grad()
+        features, state = self.network(inputs, state)
+        nll = self.network.head.loss(features, targets)
+        divisor = {"mean": targets.numel(), "sum_time": targets.size(1), "sum": 1}[self.loss_reduction]
+        (nll / divisor).backward()
+        self.optimizer.step()
+        norm = self.optimizer.grad_norm  # type: ignore[attr-defined]
+        return Update(features.detach(), nll.detach(), norm, detach_all(state))
+
+    def loss_scale(self, chunk: Chunk) -> float:
+        """What the summed loss is multiplied by before it is differentiated.
+
+        DistributedDataParallel averages the gradients of the ranks: world_size makes that their sum.
+        """
+        divisor = {"mean": chunk.count, "sum_time": chunk.width, "sum": 1}[self.loss_reduction]
+        return self.trainer.world_size / divisor
+
+    def check_nll(self, nll: float, chunk: Chunk) -> None:
+        mean = nll * self.trainer.world_size / chunk.count
+        if not mean <= self.max_nll:
+            raise DivergenceError(f"the loss is {mean:.4g} nats per token")
+
+    def read_window(self, chunk: Chunk) -> Tensor:
         """Features (T, B, H) of a training chunk, at the end of the window that gradients flow back through."""
-        if batch.first:
-            self.states["train"], self.window = self.network.initial_state(batch.inputs.size(1)), []
-        chunks = [*self.window, batch.inputs]
+        chunks = [*self.window, chunk.inputs]
         features, state = self.network(chunks[0], self.states["train"])
         if len(chunks) == self.window_chunks:  # the next window starts one chunk later
             self.states["train"], self.window = detach_all(state), chunks[1:]
@@ -149,46 +270,12 @@ class TruncatedBptt(lightning.LightningModule):
             self.window = chunks
         if len(chunks) > 1:
             features, _ = self.network(torch.cat(chunks[1:]), state)
-        return features[-batch.inputs.size(0) :]
+        return features[-chunk.inputs.size(0) :]
 
-    def training_step(self, batch: Chunk, batch_idx: int) -> Tensor:
-        if self.tick is None:
-            self.tick = time.perf_counter()
-        self.noise.add()
-        features = self.read_window(batch)
-        nll = self.network.head.loss(features, batch.targets)
-        mean = float(nll.detach()) * self.trainer.world_size / batch.count
-        if not mean <= self.max_nll:
-            raise DivergenceError(f"the loss is {mean:.4g} nats per token")
-        self.nll("train").update(nll.detach().double())
-        self.tokens["train"] += batch.count
-        if self.is_due(batch_idx):
-            self.log("train/saturation", self.network.saturation(features.detach()))
-        divisor = {"mean": batch.count, "sum_time": batch.width, "sum": 1}[self.loss_reduction]
-        # DistributedDataParallel averages the gradients of the ranks: world_size makes that their sum
-        return nll * (self.trainer.world_size / divisor)
-
-    def on_after_backward(self) -> None:
-        self.noise.remove()
-
-    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * self.schedule.rate(self.trainer.global_step)
-        super().optimizer_step(*args, **kwargs)
-        if (norm := getattr(self.optimizer, "grad_norm", None)) is not None:
-            self.grad_norms.append(norm)
-
-    def on_train_batch_end(self, outputs: Any, batch: Chunk, batch_idx: int) -> None:
-        if self.is_due(batch_idx):
-            if self.grad_norms:
-                self.log("train/grad_norm", self.grad_norms[-1])
-            self.log("train/ppl", self.running_ppl())
-            self.log("lr", self.learning_rate)
-
-    def is_due(self, batch_idx: int) -> bool:
-        """Whether this update is logged."""
-        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
-        return bool(every) and batch_idx % every == 0
+    def report(self, metrics: dict[str, float]) -> None:
+        """Log under the number of updates so far."""
+        for logger in self.loggers:
+            logger.log_metrics(metrics, step=self.trainer.global_step)
 
     def on_validation_start(self) -> None:
         self.pause_clock()
@@ -220,10 +307,14 @@ class TruncatedBptt(lightning.LightningModule):
         self.tokens[split] += batch.count
 
     def on_validation_epoch_end(self) -> None:
-        self.log("valid/ppl", self.mean_ppl("valid"))
+        ppl = self.mean_ppl("valid")
+        self.log("valid/ppl", ppl, logger=False)
+        self.report({"valid/ppl": ppl})
 
     def on_test_epoch_end(self) -> None:
-        self.log("test/ppl", self.mean_ppl("test"))
+        ppl = self.mean_ppl("test")
+        self.log("test/ppl", ppl, logger=False)
+        self.report({"test/ppl": ppl})
 
     def mean_nll(self, split: str) -> float:
         """Nats per token of what the running sum of `split` holds, over all ranks."""
@@ -257,7 +348,7 @@ class TruncatedBptt(lightning.LightningModule):
         nll = {"train": self.mean_nll("train"), "valid": self.mean_nll("valid")}
         if not math.isfinite(nll["valid"]):
             raise DivergenceError(f"the validation loss is {nll['valid']}")
-        epoch = self.trainer.global_step / float(self.trainer.num_training_batches)
+        epoch = self.trainer.global_step / len(self.trainer.train_dataloader.stream)  # type: ignore[union-attr]
         record: Record = {
             "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
             "step": self.trainer.global_step,

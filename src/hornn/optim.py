@@ -23,12 +23,12 @@ class ClippedOptimizer(torch.optim.Optimizer):
     `clip` > 0 (None: none) bounds each element of the gradient where `clip_mode` is `element`, and the
     Euclidean norm of the whole gradient where it is `norm`. After `step`, `grad_norm` holds the norm before
     the clip. Raises ValueError for a constant outside its range, DivergenceError for a gradient that is
-    not finite.
+    not finite; on a GPU, which nothing here waits for, the norm is a tensor and its reader has to check it.
     """
 
     clip: float | None
     clip_mode: str
-    grad_norm: float = math.nan
+    grad_norm: float | Tensor = math.nan
 
     def set_clip(self, clip: float | None, clip_mode: str) -> None:
         require_range("optimizer.clip", clip, "> 0 or null", clip is None or clip > 0)
@@ -54,18 +54,27 @@ class ClippedOptimizer(torch.optim.Optimizer):
     def clip_gradients(self) -> None:
         """Measure the gradient's norm, stop where it is not finite, clip."""
         grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        self.grad_norm = float(torch.stack(torch._foreach_norm(grads)).norm())
-        if not math.isfinite(self.grad_norm):
-            raise DivergenceError(f"the gradient is not finite (its norm is {self.grad_norm})")
+        norm = torch.stack(torch._foreach_norm(grads)).norm()
+        if norm.is_cuda:
+            self.grad_norm = norm
+        else:
+            self.grad_norm = require_finite(float(norm))
+            if self.clip is not None and self.grad_norm <= self.clip:  # then no element exceeds the clip
+                return
         if self.clip is None:
-            return
-        if self.grad_norm <= self.clip:  # no element exceeds the norm
             return
         if self.clip_mode == "element":
             torch._foreach_clamp_min_(grads, -self.clip)
             torch._foreach_clamp_max_(grads, self.clip)
         else:
-            torch._foreach_mul_(grads, self.clip / self.grad_norm)
+            torch._foreach_mul_(grads, (self.clip / norm).clamp(max=1.0))
+
+
+def require_finite(grad_norm: float) -> float:
+    """The norm of a gradient; DivergenceError if it is not finite."""
+    if not math.isfinite(grad_norm):
+        raise DivergenceError(f"the gradient is not finite (its norm is {grad_norm})")
+    return grad_norm
 
 
 class MomentumSGD(ClippedOptimizer):

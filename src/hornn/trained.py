@@ -63,7 +63,8 @@ def load_model(path: Path, device: str) -> TrainedModel:
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"checkpoint {path} holds the weights of another model: {reason}") from error
-    return TrainedModel(network.to(device).eval(), vocabulary, tokenizer, card)
+    network.to(device).eval().prepare(torch.device(device))
+    return TrainedModel(network, vocabulary, tokenizer, card)
 
 
 def evaluate(cfg: DictConfig) -> None:

@@ -1,0 +1,52 @@
+"""What names a run: the hash of the part of its config that can change the result, and its folder. No torch here."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# Keys that cannot change what a run computes; the seed names the run beside the hash.
+WITHOUT_EFFECT = (
+    "seed",
+    "run_dir",
+    "overwrite",
+    "checkpoint_every",
+    "logger",
+    "sweep",
+    "data.root",
+    "data.cache_dir",
+    "data.url",
+    "trainer.enable_progress_bar",
+    "trainer.log_every_n_steps",
+)
+CONFIG = "config.yaml"  # the resolved config, in the run's folder
+
+
+def effective(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a config that can change the result."""
+    kept: dict[str, Any] = json.loads(json.dumps(config))
+    for dotted in WITHOUT_EFFECT:
+        *parents, key = dotted.split(".")
+        node = kept
+        for parent in parents:
+            node = node.get(parent) or {}
+        node.pop(key, None)
+    return kept
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Ten hexadecimal digits that name the effective part of a config."""
+    return hashlib.sha256(json.dumps(effective(config), sort_keys=True).encode()).hexdigest()[:10]
+
+
+def run_folder(config: Mapping[str, Any], model: str, data: str) -> Path:
+    """Where a run goes: its `run_dir`, or outputs/<model>/<data>/<config hash>/seed=<seed>.
+
+    `model` and `data` are the names of the chosen files; a variant of a corpus other than the full one is named too.
+    """
+    if config["run_dir"]:
+        return Path(str(config["run_dir"]))
+    variant = config["data"].get("variant", "full")
+    corpus = data if variant == "full" else f"{data}-{variant}"
+    return Path("outputs", model, corpus, config_hash(config), f"seed={config['seed']}")
