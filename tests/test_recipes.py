@@ -48,6 +48,7 @@ def test_gradients_flow_back_through_the_window_and_no_further(window: int) -> N
     stream = chunks(6)
     for k, chunk in enumerate(stream):
         network.zero_grad()
+        module.begin(chunk)
         loss = network.head.loss(module.read_window(chunk), chunk.targets)
         loss.backward()
         found = [p.grad.clone() for p in network.parameters() if p.grad is not None]

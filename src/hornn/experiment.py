@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,7 +151,7 @@ def prepare(cfg: DictConfig) -> Run:
             remove_run(run_dir)
         write_atomically(run_dir / CONFIG, OmegaConf.to_yaml(OmegaConf.create(config)))
         trainer.logger.log_hyperparams({**config, **identity})
-        announce(run_dir, identity, data, resume)
+        announce(run_dir, identity, data, module.network, resume)
     HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
     return Run(run_dir, resume, lock, config, identity, data, module, trainer)
 
@@ -356,11 +357,23 @@ def csv_logger(run_dir: Path, name: str, resume: bool) -> CSVLogger:
 # -- what a person sees --------------------------------------------------------------------------------------
 
 
-def announce(run_dir: Path, identity: Mapping[str, Any], data: TextDataModule, resume: Path | None) -> None:
+def announce(
+    run_dir: Path,
+    identity: Mapping[str, Any],
+    data: TextDataModule,
+    network: LanguageModel,
+    resume: Path | None,
+) -> None:
     tokens = ", ".join(f"{split} {count:,}" for split, count in data.describe()["tokens"].items())
     model, count = identity["model"], identity["num_parameters"]
     console.print(f"[bold]{model}[/] on [bold]{data.name}[/]: {count:,} parameters", highlight=False)
     console.print(f"  tokens: {tokens}; vocabulary {len(data.vocabulary):,}", highlight=False)
+    kernels = ", native kernels" if network.native else ""
+    console.print(
+        f"  time loop {network.scan_backend}, output layer {network.head.precision}{kernels}", highlight=False
+    )
+    if network.missing:
+        console.print(f"  {network.missing}", highlight=False, soft_wrap=True)
     if not data.has_split("valid"):
         console.print("  there is no third split: validation reads the test text", highlight=False)
     console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
@@ -422,8 +435,10 @@ def summarise(run: Run, started: float) -> dict[str, Any]:
         "device": device_name(device),
         "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
         "backend": module.network.scan_backend,
+        "native_kernels": module.network.native,
         "world_size": trainer.world_size,
         "wall_seconds": time.time() - started,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {key: value for key, value in data.describe().items() if key != "path"},
         "versions": versions(),
         **commit(),

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, require_choice
+from hornn.kernels import native
 
 PRECISIONS = ("auto", "fp32", "bf16")
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
+BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -36,11 +38,13 @@ class Head(nn.Module, ABC):
 
     A head is built with `input_size=` (H), `counts=` (how often each word occurs in the training text, in the
     order of the ids; its length is V) and `bias=`; its other arguments are bound. `precision`, one of
-    `precisions`, is set before training and concerns `loss` alone.
+    `precisions`, is set before training and concerns `loss` alone; `native` says whether the head may use the
+    kernels of `hornn.kernels.native`.
     """
 
     precisions: tuple[str, ...] = PRECISIONS
     precision: str
+    native: bool = False
 
     @abstractmethod
     def log_probs(self, features: Tensor) -> Tensor:
@@ -51,8 +55,8 @@ class Head(nn.Module, ABC):
         """Negative log-likelihood in nats of each target (T, B); 0 where a target is negative (padding)."""
 
     @abstractmethod
-    def loss(self, features: Tensor, targets: Tensor) -> Tensor:
-        """The sum of `nll` over the chunk, differentiable."""
+    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
+        """`scale` times the sum of `nll` over the chunk, differentiable."""
 
 
 class SoftmaxHead(Head):
@@ -74,64 +78,90 @@ class SoftmaxHead(Head):
         return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        blocks = zip(features.flatten(0, 1).split(1024), targets.flatten().split(1024), strict=True)
-        logits = ((F.linear(h, self.W_out, self.b_out), t) for h, t in blocks)
-        nll = [F.cross_entropy(x, t.clamp(min=0), reduction="none") * (t >= 0) for x, t in logits]
-        return torch.cat(nll).view(targets.shape)
+        rows = max(1, BLOCK // self.W_out.size(0))
+        blocks = zip(features.flatten(0, 1).split(rows), targets.flatten().split(rows), strict=True)
+        return torch.cat([self.score(h, words) for h, words in blocks]).view(targets.shape)
 
-    def loss(self, features: Tensor, targets: Tensor) -> Tensor:
-        """The sum of `nll`, without a second (T B, V) block."""
+    def score(self, h: Tensor, words: Tensor) -> Tensor:
+        """`nll` of features (N, H) and targets (N)."""
+        if self.native and not torch.is_grad_enabled():
+            return native.nll(h @ self.W_out.mT, self.b_out, words)
+        nll = F.cross_entropy(F.linear(h, self.W_out, self.b_out), words.clamp(min=0), reduction="none")
+        return nll * (words >= 0)
+
+    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
+        """`scale` times the sum of `nll`, without a second (T B, V) block."""
         dtype = torch.bfloat16 if self.precision == "bf16" else features.dtype
         loss: Tensor = LinearCrossEntropy.apply(
-            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), dtype
+            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, dtype, self.native
         )
         return loss
 
 
 class LinearCrossEntropy(torch.autograd.Function):
-    """Sum over rows of the cross entropy of softmax(W h [+ b]), with its gradients found in the forward pass.
+    """Cross entropy of softmax(W h [+ b]), summed over rows and scaled; its gradients are found in the forward pass.
 
     With p = softmax(W h + b) and the one-hot target e, the gradient with respect to the logits is
-    p - e; it overwrites the logits block by block, and two products turn it into the gradients of h and W.
-    Products are taken in `dtype`, sums and exponentials in fp32 (or in h's dtype if that is wider).
+    p - e, times the scale; it overwrites the logits, and two products turn it into the gradients of h and W.
+    Products are taken in `dtype`, exponentials in fp32 (or in h's dtype if that is wider), the sum in float64.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        scale: float,
+        dtype: torch.dtype,
+        use_native: bool = False,
     ) -> Tensor:
-        """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar in nats."""
+        """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
         narrow_h, narrow_weight = h.to(dtype), weight.to(dtype)
         logits = narrow_h @ narrow_weight.mT
-        wide = torch.promote_types(h.dtype, torch.float32)
-        kept = targets >= 0
-        total = h.new_zeros((), dtype=torch.float64)
-        grad_bias = None if bias is None else torch.zeros_like(bias)
-        for rows, labels, mask in zip(logits.split(ROWS), targets.split(ROWS), kept.split(ROWS), strict=True):
-            block = rows.to(wide)
-            if bias is not None:
-                block = block + bias
-            log_p = block.log_softmax(-1)
-            labels = labels.clamp(min=0).unsqueeze(-1)
-            total -= (log_p.gather(-1, labels).squeeze(-1) * mask).sum(dtype=torch.float64)
-            grad = log_p.exp_()
-            grad.scatter_add_(-1, labels, grad.new_full(labels.shape, -1.0))
-            grad *= mask.unsqueeze(-1)
-            if grad_bias is not None:
-                grad_bias += grad.sum(0)
-            rows.copy_(grad)
+        differentiate = native.cross_entropy_ if use_native else cross_entropy_
+        total, grad_bias = differentiate(logits, bias, targets, scale)
         grad_h = (logits @ narrow_weight).to(h.dtype)
         grad_weight = (logits.mT @ narrow_h).to(weight.dtype)
         ctx.save_for_backward(grad_h, grad_weight, grad_bias)
-        return total.to(wide)
+        return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        grad_h, grad_weight, grad_bias = (
-            None if grad is None else grad * grad_output.to(grad.dtype) for grad in ctx.saved_tensors
-        )
-        return grad_h, grad_weight, grad_bias, None, None
+        grads = ctx.saved_tensors
+        if grad_output.is_cuda or float(grad_output) != 1.0:
+            grads = [None if grad is None else grad * grad_output.to(grad.dtype) for grad in grads]
+        return *grads, None, None, None, None
+
+
+def cross_entropy_(
+    logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float
+) -> tuple[Tensor, Tensor | None]:
+    """Overwrite logits (N, V) with the gradient of `scale` times their summed cross entropy.
+
+    Returns that sum, unscaled, and the gradient of the bias. Rows whose target is negative add nothing. On a CPU block by block, which then stays in the cache.
+    """
+    rows = ROWS if logits.device.type == "cpu" else max(1, len(logits))
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    kept = targets >= 0
+    total = logits.new_zeros((), dtype=torch.float64)
+    grad_bias = None if bias is None else torch.zeros_like(bias)
+    for block, words, mask in zip(logits.split(rows), targets.split(rows), kept.split(rows), strict=True):
+        log_p = block.to(wide)
+        if bias is not None:
+            log_p = log_p + bias
+        log_p = log_p.log_softmax(-1)
+        words = words.clamp(min=0).unsqueeze(-1)
+        total -= (log_p.gather(-1, words).squeeze(-1) * mask).sum(dtype=torch.float64)
+        grad = log_p.exp_()
+        grad.scatter_add_(-1, words, grad.new_full(words.shape, -1.0))
+        grad *= (mask * scale).unsqueeze(-1)
+        if grad_bias is not None:
+            grad_bias += grad.sum(0)
+        block.copy_(grad)
+    return total, grad_bias
 
 
 class TwoLevelSoftmaxHead(Head):
@@ -209,8 +239,8 @@ class TwoLevelSoftmaxHead(Head):
         nll = in_class + torch.cat(in_cluster)
         return nll.new_zeros(targets.numel()).index_copy(0, order, nll).view(targets.shape)
 
-    def loss(self, features: Tensor, targets: Tensor) -> Tensor:
-        return self.nll(features, targets).sum(dtype=torch.float64).to(features.dtype)
+    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
+        return (self.nll(features, targets).sum(dtype=torch.float64) * scale).to(features.dtype)
 
 
 def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:

@@ -141,6 +141,8 @@ class TruncatedBptt(lightning.LightningModule):
 
     def on_fit_start(self) -> None:
         self.network.prepare(self.device)
+        if isinstance(self.optimizer, MomentumSGD):
+            self.optimizer.native = self.network.native
         group = get_world_size() if is_initialized() else 1
         if group != self.trainer.world_size:
             raise RuntimeError(
@@ -186,8 +188,7 @@ class TruncatedBptt(lightning.LightningModule):
                 break
             for group in self.optimizer.param_groups:
                 group["lr"] = group["initial_lr"] * self.schedule.rate(self.trainer.global_step)
-            if chunk.first:
-                self.states["train"], self.window = self.network.initial_state(chunk.inputs.size(1)), []
+            self.begin(chunk)
             updates.append(self.replay(chunk) if self.cuda_graph else self.update(chunk))
             self.tokens["train"] += chunk.count
         if self.device.type != "cpu":
@@ -196,7 +197,7 @@ class TruncatedBptt(lightning.LightningModule):
             for chunk, nll, norm in zip(batch, nlls, norms, strict=False):
                 self.check_nll(nll, chunk)
                 self.grad_norms.append(require_finite(norm))
-        total = torch.stack([update.nll.double() for update in updates]).sum()
+        total = torch.stack([update.nll for update in updates]).sum()
         self.nll("train").update(total)
         every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         if every and -started % every < len(updates):
@@ -213,10 +214,12 @@ class TruncatedBptt(lightning.LightningModule):
         """Forward and backward pass over one chunk and one step of the optimizer."""
         self.noise.add()
         features = self.read_window(chunk)
-        nll = self.network.head.loss(features, chunk.targets)
+        scale = self.loss_scale(chunk)
+        loss = self.network.head.loss(features, chunk.targets, scale)
+        nll = loss.detach().double() / scale
         if not nll.is_cuda:
-            self.check_nll(float(nll.detach()), chunk)
-        self.manual_backward(nll * self.loss_scale(chunk))
+            self.check_nll(float(nll), chunk)
+        self.manual_backward(loss)
         self.noise.remove()
         optimizer = self.optimizers()
         optimizer.step()  # type: ignore[union-attr]
@@ -224,7 +227,7 @@ class TruncatedBptt(lightning.LightningModule):
         norm = getattr(self.optimizer, "grad_norm", math.nan)
         if not nll.is_cuda:
             self.grad_norms.append(norm)
-        return Update(features.detach(), nll.detach(), norm, self.states["train"])
+        return Update(features.detach(), nll, norm, self.states["train"])
 
     def replay(self, chunk: Chunk) -> Update:
         """The same by a CUDA graph."""
@@ -240,12 +243,12 @@ class TruncatedBptt(lightning.LightningModule):
         """An update that a CUDA graph can hold: of nothing but its arguments and the weights."""
         self.optimizer.zero_grad()
         features, state = self.network(inputs, state)
-        nll = self.network.head.loss(features, targets)
-        divisor = {"mean": targets.numel(), "sum_time": targets.size(1), "sum": 1}[self.loss_reduction]
-        (nll / divisor).backward()
+        scale = 1 / {"mean": targets.numel(), "sum_time": targets.size(1), "sum": 1}[self.loss_reduction]
+        loss = self.network.head.loss(features, targets, scale)
+        loss.backward()
         self.optimizer.step()
         norm = self.optimizer.grad_norm  # type: ignore[attr-defined]
-        return Update(features.detach(), nll.detach(), norm, detach_all(state))
+        return Update(features.detach(), loss.detach().double() / scale, norm, detach_all(state))
 
     def loss_scale(self, chunk: Chunk) -> float:
         """What the summed loss is multiplied by before it is differentiated.
@@ -259,6 +262,11 @@ class TruncatedBptt(lightning.LightningModule):
         mean = nll * self.trainer.world_size / chunk.count
         if not mean <= self.max_nll:
             raise DivergenceError(f"the loss is {mean:.4g} nats per token")
+
+    def begin(self, chunk: Chunk) -> None:
+        """At the first chunk of the text, forget what was read before."""
+        if chunk.first:
+            self.states["train"], self.window = self.network.initial_state(chunk.inputs.size(1)), []
 
     def read_window(self, chunk: Chunk) -> Tensor:
         """Features (T, B, H) of a training chunk, at the end of the window that gradients flow back through."""

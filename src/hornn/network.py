@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive
 from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initial import make_sparse, rescale
+from hornn.kernels import native
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
@@ -93,6 +94,8 @@ class LanguageModel(nn.Module):
         require_choice("network.backend", backend, BACKENDS)
         self.backend = backend
         self.scan_backend = "eager"
+        self.native = False
+        self.missing: str | None = None
         cells = [cell(input_size=embedding_size)]
         for _ in range(num_layers - 1):
             cells.append(cell(input_size=cells[-1].output_size))
@@ -150,13 +153,18 @@ class LanguageModel(nn.Module):
     def prepare(self, device: torch.device) -> None:
         """Choose what runs on `device`: until then the loops as written, in fp32.
 
-        `scan_backend` is then the backend of the time loop, `head.precision` and `head.native` say how the output
-        layer is computed in training. Raises ValueError for a backend or precision that was asked for by name and
+        `scan_backend` is then the backend of the time loop, `head.precision` that of the output layer in training,
+        `native` says whether the output layer and the update may use the native kernels, `missing` why `auto` does
+        without them. Raises ValueError for a backend or precision that was asked for by name and
         cannot run there.
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
         self.head.precision = resolve_precision(self.precision, device)
+        wanted = self.backend in ("auto", "native") and device.type == "cpu"
+        self.missing = native.why_not() if wanted else None
+        self.native = wanted and self.missing is None and self.embedding.weight.dtype == torch.float32
+        self.head.native = self.native
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Token ids (T, B) and the state before them -> features (T, B, H) and the state after them."""

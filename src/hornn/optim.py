@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hornn.cells.base import require_choice
+from hornn.kernels import native
 
 CLIP_MODES = ("element", "norm")
 
@@ -91,7 +92,12 @@ class MomentumSGD(ClippedOptimizer):
     Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the
     thesis bounds |w|^2 by c, here |w|; the incoming weights of one unit from one tap or from the input are a
     vector of their own. The constants of decay and max-norm are not published, nor is the clip's kind.
+
+    `native` may be set for weights in fp32 on a CPU: the kernels of `hornn.kernels.native` then do it all in one
+    pass over the weights.
     """
+
+    native = False
 
     def __init__(
         self,
@@ -112,10 +118,21 @@ class MomentumSGD(ClippedOptimizer):
         )
         self.set_clip(clip, clip_mode)
 
+    def clip_gradients(self) -> None:
+        """Measure and clip; the native update clips in its own pass."""
+        if self.native:
+            grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+            self.grad_norm = require_finite(native.grad_norm(grads))
+        else:
+            super().clip_gradients()
+
     def update(self) -> None:
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             grads = [p.grad for p in params]
+            if self.native:
+                self.update_natively(params, grads, group)
+                continue
             momenta = [self.momentum_of(p) for p in params] if group["momentum"] else []
             lr = group["lr"]
             if group["weight_decay"]:
@@ -124,6 +141,18 @@ class MomentumSGD(ClippedOptimizer):
             if group["max_norm"] is not None:
                 for p in params:
                     project_rows(p, group["max_norm"])
+
+    def update_natively(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
+        """The update of one parameter group in one pass, from gradients that are not clipped yet."""
+        clip, scale = math.inf, 1.0
+        if self.clip is not None and self.grad_norm > self.clip:  # else no element exceeds the clip
+            if self.clip_mode == "element":
+                clip = self.clip
+            else:
+                scale = self.clip / float(self.grad_norm)
+        momenta = [self.momentum_of(p) for p in params]
+        constants = (group["lr"], group["momentum"], group["weight_decay"], clip, scale, group["max_norm"])
+        native.momentum_update_(params, momenta, grads, *constants)
 
     def momentum_of(self, parameter: Tensor) -> Tensor:
         """M of this parameter, 0 before its first update."""

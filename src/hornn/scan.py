@@ -50,6 +50,10 @@ def find_native_obstacle(
         return "the native kernels are for CPUs"
     if state_grad_norm is not None or native_pooling(recurrence) is None:
         return "there are native kernels for rnn, srn and the language-model HORNNs without state_grad_norm"
+    taps = recurrence.registers[0].operands[-1]
+    assert isinstance(taps, Taps)
+    if taps.weight.dtype != torch.float32:
+        return f"the native kernels compute in fp32, its weights are {taps.weight.dtype}"
     return native.why_not()
 
 

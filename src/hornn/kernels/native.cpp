@@ -1,0 +1,768 @@
+// The CPU kernels: the scan of the higher-order cells, the cross entropy of the output layer, the update of weights.
+// `native.py` says what each operator computes and checks every argument; nothing is checked twice here.
+//
+// Vectors are the vector types of GCC and clang, as wide as the registers of the machine that compiles. Results do
+// not depend on the number of threads: threads share out columns, rows or blocks, and every sum is taken by one of
+// them in one order.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <omp.h>
+#include <sched.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+
+#if defined(__AVX512F__)
+constexpr int W = 16;             // floats in a vector
+constexpr int ACCUMULATORS = 24;  // vector registers that hold sums
+#elif defined(__AVX__)
+constexpr int W = 8;
+constexpr int ACCUMULATORS = 12;
+#else
+constexpr int W = 4;
+constexpr int ACCUMULATORS = 12;
+#endif
+constexpr int MAX_ROWS = ACCUMULATORS / 2;  // of a tile two vectors wide
+constexpr int AHEAD = 32;  // vectors between what is read and what is fetched from memory
+
+typedef float Vec __attribute__((vector_size(4 * W)));
+typedef int32_t Ints __attribute__((vector_size(4 * W)));
+typedef uint32_t Bits __attribute__((vector_size(4 * W)));
+typedef uint16_t Halves __attribute__((vector_size(2 * W)));
+typedef double Doubles __attribute__((vector_size(8 * W)));
+typedef float VecInMemory __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef uint16_t HalvesInMemory __attribute__((vector_size(2 * W), aligned(2), may_alias));
+
+inline Vec splat(float x) { return x - Vec{}; }
+inline Vec load(const float* p) { return *reinterpret_cast<const VecInMemory*>(p); }
+inline void store(float* p, Vec x) { *reinterpret_cast<VecInMemory*>(p) = x; }
+
+// The first `count` floats from p on, at most a vector, and zeros after them.
+inline Vec load(const float* p, int64_t count) {
+  if (count >= W) return load(p);
+  Vec x{};
+  std::memcpy(&x, p, 4 * count);
+  return x;
+}
+
+inline void store(float* p, Vec x, int64_t count) {
+  if (count >= W)
+    store(p, x);
+  else
+    std::memcpy(p, &x, 4 * count);
+}
+
+// e^x = scale (1 + m), with scale a power of two and 1 + m within a factor sqrt(2) of 1. x saturates at -87 and 88.
+struct Exponential {
+  Vec scale, m;
+};
+
+inline Exponential exponential(Vec x) {
+  x = x < -87.0f ? splat(-87.0f) : x;
+  x = x > 88.0f ? splat(88.0f) : x;
+  const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const Vec n = (x * 1.44269504f + shift) - shift;
+  const Vec r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // ln 2 in two parts: n times the first is exact
+  // The Taylor series of e^r - 1; what it leaves out is below 6e-9 for |r| <= ln(2) / 2.
+  Vec tail = r * (1.0f / 5040) + 1.0f / 720;
+  tail = tail * r + 1.0f / 120;
+  tail = tail * r + 1.0f / 24;
+  tail = tail * r + 1.0f / 6;
+  tail = tail * r + 0.5f;
+  const Ints exponent = (__builtin_convertvector(n, Ints) + 127) << 23;
+  return {reinterpret_cast<Vec>(exponent), r + r * r * tail};
+}
+
+inline Vec exp(Vec x) {
+  const Exponential e = exponential(x);
+  return x < -87.0f ? Vec{} : e.scale + e.scale * e.m;
+}
+
+inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
+
+// (e^2x - 1) / (e^2x + 1), from e^2x - 1 itself so that a small x loses nothing.
+inline Vec tanh(Vec x) {
+  const Exponential e = exponential(2.0f * x);
+  const Vec minus_one = e.scale * e.m + (e.scale - 1.0f);
+  return minus_one / (minus_one + 2.0f);
+}
+
+enum class Activation { sigmoid, tanh, relu };
+enum class Pooling { sum, max, gated };
+
+Activation activation_of(c10::string_view name) {
+  return name == "sigmoid" ? Activation::sigmoid : name == "tanh" ? Activation::tanh : Activation::relu;
+}
+
+Pooling pooling_of(c10::string_view name) {
+  return name == "sum" ? Pooling::sum : name == "max" ? Pooling::max : Pooling::gated;
+}
+
+inline Vec activate(Vec x, Activation f) {
+  if (f == Activation::sigmoid) return sigmoid(x);
+  if (f == Activation::tanh) return tanh(x);
+  return x < 0.0f ? Vec{} : x;
+}
+
+// f'(x) from y = f(x).
+inline Vec slope(Vec y, Activation f) {
+  if (f == Activation::sigmoid) return y * (1.0f - y);
+  if (f == Activation::tanh) return 1.0f - y * y;
+  return y > 0.0f ? splat(1.0f) : Vec{};
+}
+
+// The left factor of a product is packed in blocks of R rows, [depth][R]; the right one in panels of W columns,
+// [depth][W]. A tile is R rows of C vectors.
+using Product = void (*)(const float* a, const float* b, int64_t panel, int64_t depth, float* tile);
+
+// tile += A B, for the C panels that start at b, b + panel, ...
+template <int R, int C>
+void product(const float* a, const float* b, int64_t panel, int64_t depth, float* tile) {
+  Vec sum[R][C];
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) sum[r][c] = load(tile + (r * C + c) * W);
+  for (int64_t k = 0; k < depth; ++k, a += R, b += W) {
+    Vec column[C];
+    for (int c = 0; c < C; ++c) {
+      column[c] = load(b + c * panel);
+      __builtin_prefetch(b + c * panel + AHEAD * W);
+    }
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) sum[r][c] += a[r] * column[c];
+  }
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[r][c]);
+}
+
+// Two ways into a packed left factor: out[i][r] = x[r * ld + i], and out[i][r] = x[i * ld + r].
+using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
+
+template <int R>
+void pack_rows(const float* x, int64_t ld, int64_t depth, float* out) {
+  for (int64_t i = 0; i < depth; ++i)
+    for (int r = 0; r < R; ++r) out[i * R + r] = x[r * ld + i];
+}
+
+template <int R>
+void pack_columns(const float* x, int64_t ld, int64_t depth, float* out) {
+  for (int64_t i = 0; i < depth; ++i)
+    for (int r = 0; r < R; ++r) out[i * R + r] = x[i * ld + r];
+}
+
+constexpr int widest(int rows) { return 4 * rows <= ACCUMULATORS ? 4 : 2; }
+
+// What there is for a number of rows: the products with 1, 2 or 4 panels, and the packing.
+struct Kernels {
+  Product products[3];
+  Pack pack_rows, pack_columns;
+
+  Product product(int64_t columns) const { return products[columns / 2]; }
+};
+
+template <int... R>
+constexpr auto all_kernels(std::integer_sequence<int, R...>) {
+  return std::array{Kernels{{product<R + 1, 1>, product<R + 1, 2>, product<R + 1, widest(R + 1)>},
+                            pack_rows<R + 1>,
+                            pack_columns<R + 1>}...};
+}
+
+constexpr auto KERNELS = all_kernels(std::make_integer_sequence<int, MAX_ROWS>());
+
+// Rows [start, start + rows).
+struct Block {
+  int64_t start;
+  int rows;
+
+  const Kernels& kernels() const { return KERNELS[rows - 1]; }
+};
+
+// `count` rows in blocks of at most MAX_ROWS, as even as can be.
+std::vector<Block> blocks_of(int64_t count) {
+  const int64_t number = (count + MAX_ROWS - 1) / MAX_ROWS;
+  std::vector<Block> blocks;
+  for (int64_t i = 0; i < number; ++i) {
+    const int64_t start = count * i / number;
+    blocks.push_back({start, static_cast<int>(count * (i + 1) / number - start)});
+  }
+  return blocks;
+}
+
+inline int64_t panels_of(int64_t columns) { return (columns + W - 1) / W; }
+
+// A panel of the right factor x[k * ld + j]; columns from `columns` on are zeros.
+void pack_panel(const float* x, int64_t ld, int64_t depth, int64_t columns, float* out) {
+  for (int64_t k = 0; k < depth; ++k) store(out + k * W, load(x + k * ld, columns));
+}
+
+// A panel of the right factor x[j * ld + k]; columns from `columns` on are zeros.
+void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int64_t columns, float* out) {
+  float square[W][W] = {};
+  for (int64_t k = 0; k < depth; k += W) {
+    for (int64_t j = 0; j < std::min<int64_t>(columns, W); ++j) store(square[j], load(x + j * ld + k, depth - k));
+    for (int64_t i = 0; i < std::min<int64_t>(depth - k, W); ++i)
+      for (int64_t j = 0; j < W; ++j) *out++ = square[j][i];
+  }
+}
+
+Tensor buffer(int64_t size) { return at::empty({size}, at::kFloat); }
+
+// Where the threads of a team wait for each other. Cheaper than OpenMP's own, which may put them to sleep.
+class Barrier {
+ public:
+  void wait(int team) {
+    if (team == 1) return;
+    const int now = phase.load(std::memory_order_relaxed);
+    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team) {
+      arrived.store(0, std::memory_order_relaxed);
+      phase.store(now + 1, std::memory_order_release);
+      return;
+    }
+    for (int turns = 0; phase.load(std::memory_order_acquire) == now; ++turns)
+      if (turns > 1000) sched_yield();  // more threads than processors: let the others get there
+  }
+
+ private:
+  alignas(64) std::atomic<int> arrived{0};
+  alignas(64) std::atomic<int> phase{0};
+};
+
+struct Sizes {
+  int64_t T, B, H, K, G, panels;
+
+  Sizes(int64_t steps, const Tensor& history, bool gated)
+      : T(steps), B(history.size(1)), H(history.size(2)), K(history.size(0)), G(gated ? (1 + K) * H : H),
+        panels(panels_of(H)) {}
+
+  // A step of less than about a microsecond is not worth a second thread.
+  int team(int64_t threads) const { return K * B * H * H < 100000 ? 1 : std::min<int64_t>(threads, panels); }
+};
+
+// Panels of K matrices (K, H, H), transposed or not: [panels][K][H][W], `stride` floats from a panel to the next.
+void pack_weights(const float* weight, bool transposed, const Sizes& z, int64_t stride, float* out) {
+#pragma omp for collapse(2)
+  for (int64_t p = 0; p < z.panels; ++p)
+    for (int64_t n = 0; n < z.K; ++n) {
+      const float* matrix = weight + n * z.H * z.H;
+      float* packed = out + p * stride + n * z.H * W;
+      if (transposed)
+        pack_panel_transposed(matrix + p * W * z.H, z.H, z.H, z.H - p * W, packed);
+      else
+        pack_panel(matrix + p * W, z.H, z.H, z.H - p * W, packed);
+    }
+}
+
+// A part of a step: the rows of a block by `columns` panels from p on, as a tile of `width` floats a row.
+struct Tile {
+  Block block;
+  int64_t p, columns, width, H;
+
+  // Call work(offset in the tile, row, column, floats up to the row's end) for each vector.
+  template <class F>
+  void each(F work) const {
+    for (int r = 0; r < block.rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        work(r * width + c * W, block.start + r, (p + c) * W, H - (p + c) * W);
+  }
+
+  // The tile's place in a packed (B, H) left factor gets its contents.
+  void pack(const float* tile, float* factor) const {
+    block.kernels().pack_rows(tile, width, std::min(width, H - p * W), factor + block.start * H + p * W * block.rows);
+  }
+};
+
+// Call work(tile) for each tile of a step that is this thread's: its share of the panels, which differs by one from
+// block to block where the panels do not come out even.
+template <class F>
+void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, int team, int me, F work) {
+  for (int64_t p = 0; p < z.panels; p += wide)
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const int64_t odd = i % team;
+      const int64_t end = std::min(p + wide, (z.panels * (me + 1) + odd) / team);
+      int64_t columns = wide;
+      for (int64_t q = std::max(p, (z.panels * me + odd) / team); q < end; q += columns) {
+        while (columns > end - q) columns /= 2;
+        work(Tile{blocks[i], q, columns, columns * W, z.H});
+      }
+    }
+}
+
+// All steps from the first to the last. Also returns what the backward pass needs, where `keep`: with max pooling
+// which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
+std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
+                                                const std::optional<Tensor>& gate_weight,
+                                                c10::string_view pooling_name, c10::string_view activation_name,
+                                                bool keep, int64_t threads) {
+  const Pooling pooling = pooling_of(pooling_name);
+  const Activation f = activation_of(activation_name);
+  const bool gated = pooling == Pooling::gated;
+  const Sizes z(u.size(0), history, gated);
+  const int64_t per = gated ? 2 : 1;  // panels of weights for a panel of the state
+  const std::vector<Block> blocks = blocks_of(z.B);
+  const int64_t wide = widest(blocks.back().rows) / per;
+
+  Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
+  Tensor winners = at::empty({keep && pooling == Pooling::max ? z.T : 0, z.B, z.H}, at::kFloat);
+  Tensor gates = at::empty({keep && gated ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
+  Tensor taps = at::empty(gates.sizes(), at::kFloat);
+  Tensor packed = buffer(z.K * z.panels * per * z.H * W);
+  Tensor ring = buffer((z.K + 1) * z.B * z.H);  // the states t - K .. t, packed: state t in slot t mod K + 1
+
+  const float* u_ = u.const_data_ptr<float>();
+  const float* history_ = history.const_data_ptr<float>();
+  const float* packed_ = packed.const_data_ptr<float>();
+  float* y_ = y.mutable_data_ptr<float>();
+  float* gates_ = gates.mutable_data_ptr<float>();
+  float* taps_ = taps.mutable_data_ptr<float>();
+  float* winners_ = winners.mutable_data_ptr<float>();
+  float* ring_ = ring.mutable_data_ptr<float>();
+  const auto slot = [&](int64_t t) { return ring_ + (t + z.K + 1) % (z.K + 1) * z.B * z.H; };
+
+  Barrier barrier;
+#pragma omp parallel num_threads(z.team(threads))
+  {
+    const int team = omp_get_num_threads(), me = omp_get_thread_num();
+    const int64_t panel = z.K * z.H * W;
+    pack_weights(weight.const_data_ptr<float>(), true, z, per * panel, packed.mutable_data_ptr<float>());
+    if (gated)
+      pack_weights(gate_weight->const_data_ptr<float>(), true, z, per * panel,
+                   packed.mutable_data_ptr<float>() + panel);
+#pragma omp for
+    for (int64_t n = 1; n <= z.K; ++n)
+      for (const Block& block : blocks)
+        block.kernels().pack_rows(history_ + ((n - 1) * z.B + block.start) * z.H, z.H, z.H,
+                                  slot(-n) + block.start * z.H);
+
+    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], winner[ACCUMULATORS * W];
+    for (int64_t t = 0; t < z.T; ++t) {
+      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+        const auto multiply = [&](int64_t n, float* out) {  // out += W_n h_{t-n}
+          tile.block.kernels().product(tile.columns * per)(slot(t - n) + tile.block.start * z.H,
+                                                           packed_ + tile.p * per * panel + (n - 1) * z.H * W, panel,
+                                                           z.H, out);
+        };
+        const auto input = [&](int64_t b, int64_t j) { return u_ + (t * z.B + b) * z.G + j; };
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t) {
+          store(sum + i, Vec{});
+          for (int64_t n = 0; n < z.G / z.H; ++n) __builtin_prefetch(input(b, n * z.H + j));
+        });
+        for (int64_t n = 1; n <= z.K; ++n) {
+          if (pooling == Pooling::sum || (pooling == Pooling::max && n == 1)) {
+            multiply(n, sum);
+            if (n == 1) std::fill(winner, winner + ACCUMULATORS * W, 1.0f);
+            continue;
+          }
+          std::fill(part, part + ACCUMULATORS * W, 0.0f);
+          multiply(n, part);
+          if (pooling == Pooling::max) {
+            tile.each([&](int64_t i, int64_t, int64_t, int64_t) {
+              const Vec tap = load(part + i), most = load(sum + i);
+              const Ints wins = ~(tap <= most) & (most == most);  // the first of equals; a NaN wins and stays
+              store(sum + i, wins ? tap : most);
+              store(winner + i, wins ? splat(n) : load(winner + i));
+            });
+          } else {
+            tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+              const Vec tap = load(part + 2 * i);
+              const Vec r = sigmoid(load(part + 2 * i + W) + load(input(b, n * z.H + j), lanes));
+              store(sum + i, load(sum + i) + r * tap);
+              if (keep) {
+                const int64_t at = ((t * z.B + b) * z.K + n - 1) * z.H + j;
+                store(gates_ + at, r, lanes);
+                store(taps_ + at, tap, lanes);
+              }
+            });
+          }
+        }
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          const Vec h = activate(load(sum + i) + load(input(b, j), lanes), f);
+          store(sum + i, h);
+          store(y_ + (t * z.B + b) * z.H + j, h, lanes);
+          if (keep && pooling == Pooling::max) store(winners_ + (t * z.B + b) * z.H + j, load(winner + i), lanes);
+        });
+        tile.pack(sum, slot(t));
+      });
+      barrier.wait(team);
+    }
+  }
+  return {y, winners, gates, taps};
+}
+
+// out[j][k] = sum over rows of g[row][j] states[row][k]; g has `ld` floats a row, the states are panels.
+struct WeightGradient {
+  const float *g, *states;
+  int64_t ld;
+  float* out;
+};
+
+// All steps from the last to the first, and then those of the history, where its gradient is needed, for the
+// gradients of the states; after them the gradients of the weights.
+std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
+    const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
+    const std::optional<Tensor>& gate_weight, const Tensor& winners, const Tensor& gates, const Tensor& taps,
+    c10::string_view pooling_name, c10::string_view activation_name, bool need_history, bool need_weights,
+    int64_t threads) {
+  const Pooling pooling = pooling_of(pooling_name);
+  const Activation f = activation_of(activation_name);
+  const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
+  const Sizes z(y.size(0), history, gated);
+  const int64_t rows = z.T * z.B, past = z.K * z.B;
+  const std::vector<Block> blocks = blocks_of(z.B), outputs = blocks_of(z.H);
+  const int64_t wide = widest(blocks.back().rows);
+
+  Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
+  Tensor grad_history = at::empty({need_history ? z.K : 0, z.B, z.H}, at::kFloat);
+  Tensor grad_weight = at::empty({need_weights ? z.K : 0, z.H, z.H}, at::kFloat);
+  Tensor grad_gate_weight = at::empty({need_weights && gated ? z.K : 0, z.H, z.H}, at::kFloat);
+  // The gradient of W_n h_{t-n}; with sum pooling it is that of u for every n.
+  Tensor grad_taps = at::empty({gated || max ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
+  // What flows back through the matrices from the steps s .. s + K, packed; step s in slot s mod K + 1.
+  const int64_t sources = gated ? 2 * z.K : max ? z.K : 1;
+  Tensor ring = buffer((z.K + 1) * sources * z.B * z.H);
+  Tensor packed = buffer((gated ? 2 : 1) * z.K * z.panels * z.H * W);
+  Tensor states = buffer(need_weights ? z.panels * (past + rows) * W : 0);
+
+  const float* grad_y_ = grad_y.const_data_ptr<float>();
+  const float* grad_last_ = grad_last.const_data_ptr<float>();
+  const float* y_ = y.const_data_ptr<float>();
+  const float* history_ = history.const_data_ptr<float>();
+  const float* gates_ = gates.const_data_ptr<float>();
+  const float* taps_ = taps.const_data_ptr<float>();
+  const float* winners_ = winners.const_data_ptr<float>();
+  float* grad_u_ = grad_u.mutable_data_ptr<float>();
+  float* grad_taps_ = grad_taps.mutable_data_ptr<float>();
+  float* grad_history_ = grad_history.mutable_data_ptr<float>();
+  float* packed_ = packed.mutable_data_ptr<float>();
+  float* ring_ = ring.mutable_data_ptr<float>();
+  float* states_ = states.mutable_data_ptr<float>();
+  const auto slot = [&](int64_t s, int64_t source) {
+    return ring_ + (s % (z.K + 1) * sources + source) * z.B * z.H;
+  };
+
+  std::vector<WeightGradient> gradients;
+  for (int64_t n = 1; need_weights && n <= z.K; ++n) {
+    const float* taken = states_ + (past - n * z.B) * W;  // h_{t-n} for every t
+    float* out = grad_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H;
+    if (gated || max)
+      gradients.push_back({grad_taps_ + (n - 1) * z.H, taken, z.K * z.H, out});
+    else
+      gradients.push_back({grad_u_, taken, z.G, out});
+    if (gated)
+      gradients.push_back({grad_u_ + n * z.H, taken, z.G,
+                           grad_gate_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H});
+  }
+
+  Barrier barrier;
+#pragma omp parallel num_threads(z.team(threads))
+  {
+    const int team = omp_get_num_threads(), me = omp_get_thread_num();
+    const int64_t panel = z.K * z.H * W, matrices = z.panels * panel;
+    pack_weights(weight.const_data_ptr<float>(), false, z, panel, packed_);
+    if (gated) pack_weights(gate_weight->const_data_ptr<float>(), false, z, panel, packed_ + matrices);
+
+    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], part_gate[ACCUMULATORS * W];
+    for (int64_t s = z.T - 1; s >= (need_history ? -z.K : 0); --s) {
+      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+        const auto multiply = [&](int64_t t, int64_t source, const float* matrix) {
+          tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H,
+                                                     matrix + tile.p * panel, panel, z.H, sum);
+        };
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          const int64_t at = (s * z.B + b) * z.H + j;
+          Vec dh{};
+          if (s >= 0) {
+            dh += load(grad_y_ + at, lanes);
+            __builtin_prefetch(y_ + at);
+          }
+          if (z.T - 1 - s < z.K) dh += load(grad_last_ + ((z.T - 1 - s) * z.B + b) * z.H + j, lanes);
+          store(sum + i, dh);
+          for (int64_t n = 0; gated && s >= 0 && n < z.K; ++n) {
+            __builtin_prefetch(gates_ + ((s * z.B + b) * z.K + n) * z.H + j);
+            __builtin_prefetch(taps_ + ((s * z.B + b) * z.K + n) * z.H + j);
+          }
+        });
+        for (int64_t n = std::max<int64_t>(1, -s); n <= z.K && s + n < z.T; ++n) {
+          const float* matrix = packed_ + (n - 1) * z.H * W;
+          multiply(s + n, gated ? 2 * n - 2 : max ? n - 1 : 0, matrix);
+          if (gated) multiply(s + n, 2 * n - 1, matrix + matrices);
+        }
+        if (s < 0) {
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+            store(grad_history_ + ((-s - 1) * z.B + b) * z.H + j, load(sum + i), lanes);
+          });
+          return;
+        }
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          const Vec dz = load(sum + i) * slope(load(y_ + (s * z.B + b) * z.H + j, lanes), f);
+          store(sum + i, dz);
+          store(grad_u_ + (s * z.B + b) * z.G + j, dz, lanes);
+        });
+        if (pooling == Pooling::sum) {
+          tile.pack(sum, slot(s, 0));
+          return;
+        }
+        for (int64_t n = 1; n <= z.K; ++n) {
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+            const int64_t at = ((s * z.B + b) * z.K + n - 1) * z.H + j;
+            const Vec dz = load(sum + i);
+            Vec dtap;
+            if (max) {
+              dtap = load(winners_ + (s * z.B + b) * z.H + j, lanes) == splat(n) ? dz : Vec{};
+            } else {
+              const Vec r = load(gates_ + at, lanes), dgate = dz * load(taps_ + at, lanes) * (r * (1.0f - r));
+              dtap = dz * r;
+              store(part_gate + i, dgate);
+              store(grad_u_ + (s * z.B + b) * z.G + n * z.H + j, dgate, lanes);
+            }
+            store(part + i, dtap);
+            store(grad_taps_ + at, dtap, lanes);
+          });
+          tile.pack(part, slot(s, max ? n - 1 : 2 * n - 2));
+          if (gated) tile.pack(part_gate, slot(s, 2 * n - 1));
+        }
+      });
+      barrier.wait(team);
+    }
+
+    if (need_weights) {
+#pragma omp for
+      for (int64_t p = 0; p < z.panels; ++p) {  // the states from the oldest of the history on
+        float* out = states_ + p * (past + rows) * W;
+        for (int64_t n = z.K; n >= 1; --n)
+          pack_panel(history_ + (n - 1) * z.B * z.H + p * W, z.H, z.B, z.H - p * W, out + (past - n * z.B) * W);
+        pack_panel(y_ + p * W, z.H, rows, z.H - p * W, out + past * W);
+      }
+      std::vector<float> left(rows * MAX_ROWS);
+#pragma omp for
+      for (const Block& block : outputs) {
+        const float* packed_from = nullptr;
+        for (const WeightGradient& gradient : gradients) {
+          if (gradient.g != packed_from) {
+            packed_from = gradient.g;
+            block.kernels().pack_columns(gradient.g + block.start, gradient.ld, rows, left.data());
+          }
+          int64_t columns = widest(block.rows);
+          for (int64_t p = 0; p < z.panels; p += columns) {
+            while (columns > z.panels - p) columns /= 2;
+            std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+            block.kernels().product(columns)(left.data(), gradient.states + p * (past + rows) * W,
+                                             (past + rows) * W, rows, sum);
+            for (int r = 0; r < block.rows; ++r)
+              for (int64_t c = 0; c < columns; ++c)
+                store(gradient.out + (block.start + r) * z.H + (p + c) * W, load(sum + (r * columns + c) * W),
+                      z.H - (p + c) * W);
+          }
+        }
+      }
+    }
+  }
+  return {grad_u, grad_history, grad_weight, grad_gate_weight};
+}
+
+inline Vec read(const float* p) { return load(p); }
+inline Vec read(const uint16_t* p) {
+  const Halves x = *reinterpret_cast<const HalvesInMemory*>(p);
+  return reinterpret_cast<Vec>(__builtin_convertvector(x, Bits) << 16);
+}
+
+inline void write(float* p, Vec x) { store(p, x); }
+inline void write(uint16_t* p, Vec x) {  // to the nearest, ties to even
+  const Bits bits = reinterpret_cast<Bits>(x);
+  const Bits rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  *reinterpret_cast<HalvesInMemory*>(p) = __builtin_convertvector(rounded, Halves);
+}
+
+inline double total(Vec x) {
+  double sum = 0;
+  for (int l = 0; l < W; ++l) sum += x[l];
+  return sum;
+}
+
+// One row of logits: its negative log-likelihood in nats; with `overwrite` the row becomes scale * (softmax - one-hot), which
+// is also added to `bias_sum` where there is a bias. `x` is room for V floats rounded up to whole vectors.
+template <class Element>
+double cross_entropy_row(Element* row, const float* bias, int64_t target, int64_t V, bool overwrite, float scale,
+                         float* bias_sum, float* x) {
+  const int64_t whole = V / W * W, padded = panels_of(V) * W;
+  const int64_t rest = V - whole;
+  Element tail[W] = {};
+  std::copy(row + whole, row + V, tail);
+  Vec most = splat(-std::numeric_limits<float>::infinity());
+  for (int64_t i = 0; i < padded; i += W) {
+    Vec v = read(i < whole ? row + i : tail);
+    if (bias) v += load(bias + i, V - i);
+    if (i == whole)
+      for (int64_t l = rest; l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
+    store(x + i, v);
+    most = v > most ? v : most;
+  }
+  float largest = most[0];
+  for (int l = 1; l < W; ++l) largest = std::max(largest, most[l]);
+  const float wanted = x[target];
+
+  double sum = 0;
+  for (int64_t start = 0; start < padded; start += 256 * W) {  // few enough terms for fp32
+    Vec partial{};
+    for (int64_t i = start; i < std::min(start + 256 * W, padded); i += W) {
+      const Vec e = exp(load(x + i) - largest);
+      store(x + i, e);
+      partial += e;
+    }
+    sum += total(partial);
+  }
+  if (overwrite) {
+    const float share = static_cast<float>(scale / sum);
+    for (int64_t i = 0; i < padded; i += W) store(x + i, load(x + i) * share);
+    x[target] -= scale;
+    for (int64_t i = 0; i < whole; i += W) write(row + i, load(x + i));
+    if (rest) {
+      write(tail, load(x + whole));
+      std::copy(tail, tail + rest, row + whole);
+    }
+    for (int64_t i = 0; bias && i < V; i += W) store(bias_sum + i, load(bias_sum + i, V - i) + load(x + i), V - i);
+  }
+  return std::log(sum) + (static_cast<double>(largest) - wanted);
+}
+
+template <class Element>
+void cross_entropy_rows(Element* logits, const float* bias, const int64_t* targets, int64_t N, int64_t V,
+                        bool overwrite, float scale, int64_t threads, double* nll, float* grad_bias) {
+  const int64_t share = 16;  // rows
+  std::vector<std::vector<float>> bias_sums((N + share - 1) / share);
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<float> x(panels_of(V) * W);
+#pragma omp for
+    for (size_t k = 0; k < bias_sums.size(); ++k) {
+      if (bias && overwrite) bias_sums[k].assign(V, 0.0f);
+      for (int64_t i = k * share; i < std::min<int64_t>(N, (k + 1) * share); ++i) {
+        Element* row = logits + i * V;
+        if (targets[i] >= 0) {
+          nll[i] = cross_entropy_row(row, bias, targets[i], V, overwrite, scale, bias_sums[k].data(), x.data());
+        } else {
+          nll[i] = 0;
+          if (overwrite) std::fill(row, row + V, Element{});
+        }
+      }
+    }
+  }
+  for (const std::vector<float>& bias_sum : bias_sums)
+    for (size_t j = 0; j < bias_sum.size(); ++j) grad_bias[j] += bias_sum[j];
+}
+
+std::tuple<Tensor, Tensor> cross_entropy(const Tensor& logits, const std::optional<Tensor>& bias,
+                                         const Tensor& targets, bool overwrite, double scale, int64_t threads) {
+  const int64_t N = logits.size(0), V = logits.size(1);
+  Tensor nll = at::empty({N}, at::kDouble);
+  Tensor grad_bias = at::zeros({bias && overwrite ? V : 0}, at::kFloat);
+  const auto run = [&](auto* data) {
+    cross_entropy_rows(data, bias ? bias->const_data_ptr<float>() : nullptr, targets.const_data_ptr<int64_t>(), N, V,
+                       overwrite, scale, threads, nll.mutable_data_ptr<double>(), grad_bias.mutable_data_ptr<float>());
+  };
+  if (logits.scalar_type() == at::kFloat)
+    run(static_cast<float*>(logits.data_ptr()));
+  else
+    run(static_cast<uint16_t*>(logits.data_ptr()));
+  return {nll, grad_bias};
+}
+
+constexpr int64_t BLOCK = 4096;  // floats that a thread takes at a time
+
+double grad_norm(at::TensorList grads, int64_t threads) {
+  double total = 0;
+  for (const Tensor& grad : grads) {
+    const float* g = grad.const_data_ptr<float>();
+    const int64_t size = grad.numel(), blocks = (size + BLOCK - 1) / BLOCK;
+    std::vector<double> squares(blocks);
+#pragma omp parallel for num_threads(threads) if (blocks > 8)
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t end = std::min(size, (i + 1) * BLOCK);
+      Doubles sum{};
+      for (int64_t j = i * BLOCK; j < end; j += W) {
+        const Doubles x = __builtin_convertvector(load(g + j, end - j), Doubles);
+        sum += x * x;
+      }
+      for (int l = 0; l < W; ++l) squares[i] += sum[l];
+    }
+    for (const double square : squares) total += square;
+  }
+  return std::sqrt(total);
+}
+
+void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorList grads, double lr, double momentum,
+                     double decay, double clip, double scale, double max_norm, int64_t threads) {
+  const float rate = lr, mu = momentum, keep = 1 - lr * decay, bound = clip, factor = scale;
+  for (size_t k = 0; k < params.size(); ++k) {
+    float* weight = params[k].mutable_data_ptr<float>();
+    float* velocity = momenta[k].mutable_data_ptr<float>();
+    const float* grad = grads[k].const_data_ptr<float>();
+    const bool bounded = max_norm > 0 && params[k].dim() > 1;
+    const int64_t size = params[k].numel(), length = bounded ? params[k].size(-1) : BLOCK;
+    const int64_t rows = (size + length - 1) / length;
+#pragma omp parallel for num_threads(threads) if (size > 8 * BLOCK)
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t start = row * length, end = std::min(size, start + length);
+      Doubles squares{};
+      for (int64_t i = start; i < end; i += W) {
+        Vec g = factor * load(grad + i, end - i);
+        g = g < -bound ? splat(-bound) : g;
+        g = g > bound ? splat(bound) : g;
+        const Vec m = mu * load(velocity + i, end - i) - rate * g;
+        const Vec w = keep * load(weight + i, end - i) + m;
+        store(velocity + i, m, end - i);
+        store(weight + i, w, end - i);
+        if (bounded) {
+          const Doubles wide = __builtin_convertvector(w, Doubles);
+          squares += wide * wide;
+        }
+      }
+      if (!bounded) continue;
+      double square = 0;
+      for (int l = 0; l < W; ++l) square += squares[l];
+      if (square > max_norm * max_norm) {
+        const float shrink = max_norm / std::sqrt(square);
+        for (int64_t i = start; i < end; i += W) store(weight + i, shrink * load(weight + i, end - i), end - i);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+#define OPERATORS(name, library) TORCH_LIBRARY(name, library)
+
+OPERATORS(HORNN_NAMESPACE, library) {
+  library.def(
+      "scan(Tensor u, Tensor history, Tensor weight, Tensor? gate_weight, str pooling, str activation, bool keep,"
+      " int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      &scan);
+  library.def(
+      "scan_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor history, Tensor weight, Tensor? gate_weight,"
+      " Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, bool need_history,"
+      " bool need_weights, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      &scan_backward);
+  library.def(
+      "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
+      " int threads) -> (Tensor, Tensor)",
+      &cross_entropy);
+  library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);
+  library.def(
+      "momentum_update(Tensor(a!)[] params, Tensor(b!)[] momenta, Tensor[] grads, float lr, float momentum,"
+      " float decay, float clip, float scale, float max_norm, int threads) -> ()",
+      &momentum_update);
+}
