@@ -1,9 +1,37 @@
-"""Measure our code beside torch's own layers on this machine: `python src/bench.py [outputs/bench]`."""
+"""Measure our code beside torch's own layers on this machine: `python src/bench.py --help`."""
 
-import sys
+import argparse
 from pathlib import Path
+from typing import NoReturn
 
-from hornn.bench import run
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}; --help lists the options\n")
+
 
 if __name__ == "__main__":
-    print(run(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs/bench")))
+    parser = Parser(description="Our training step, evaluation and memory beside torch's own, as ratios.")
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("outputs/bench"), help="results go to OUT.json and OUT.md")
+    add("--against", type=Path, metavar="FILE.json", help="earlier results to compare with")
+    add("--only", metavar="NAME,...", help="sections, such as step,memory; a wrong name lists them all")
+    add("--rounds", type=int, metavar="N", help="quiet rounds a row, at most 5 in series; default 15")
+    add("--quick", action="store_true", help="tiny sizes: whether everything runs, not how fast")
+    add(
+        "--readme", type=Path, metavar="README.md", help="measure nothing, write the tables of --tables to it"
+    )
+    add("--tables", type=Path, metavar="FILE.json", default=Path("outputs/tables/bench.json"))
+    options = parser.parse_args()
+    from hornn import bench  # after the command line is understood: torch takes seconds to load
+
+    try:
+        if options.readme:
+            bench.renew(options.readme, options.tables)
+        else:
+            names = options.only.split(",") if options.only else bench.SECTIONS
+            bench.run(options.out, options.against, names, bench.choose_plan(options.quick, options.rounds))
+    except (ValueError, OSError) as error:
+        parser.exit(2, f"error: {error}\n")
+    except KeyboardInterrupt:
+        parser.exit(130, "error: interrupted\n")

@@ -141,7 +141,8 @@ def cross_entropy_(
 ) -> tuple[Tensor, Tensor | None]:
     """Overwrite logits (N, V) with the gradient of `scale` times their summed cross entropy.
 
-    Returns that sum, unscaled, and the gradient of the bias. Rows whose target is negative add nothing. On a CPU block by block, which then stays in the cache.
+    Returns that sum, unscaled, and the gradient of the bias. Rows whose target is negative add nothing. On a CPU
+    it goes block by block: a block stays in the cache.
     """
     rows = ROWS if logits.device.type == "cpu" else max(1, len(logits))
     wide = torch.promote_types(logits.dtype, torch.float32)

@@ -14,7 +14,7 @@ class Update:
     """h_t = (1 - z_t) * n_t + z_t * h_{t-1}, of u and v (..., 3, H) with the blocks r, z, n, and of b_n (H)."""
 
     def __call__(self, u: Tensor, v: Tensor, h: Tensor, *b_n: Tensor) -> Tensor:
-        r, z, n, _ = self.gates(u, v, b_n)
+        _, z, n, _ = self.gates(u, v, b_n)
         return torch.lerp(n, h, z)
 
     def partials(self, result: Tensor, u: Tensor, v: Tensor, h: Tensor, *b_n: Tensor) -> list[Tensor]:

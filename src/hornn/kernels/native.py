@@ -237,8 +237,8 @@ def cross_entropy_(
 ) -> tuple[Tensor, Tensor | None]:
     """The sum over rows of -log softmax(logits [+ bias])_target in nats, and the scaled gradient of the bias.
 
-    logits (N, V), bf16 or fp32, are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32. targets (N),
-    int64; a row whose target is negative adds nothing and becomes 0. Returns a float64 scalar and the bias
+    logits (N, V), bf16 or fp32, are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32.
+    targets (N), int64; a row whose target is negative adds nothing and becomes 0. Returns a float64 scalar and the bias
     gradient (V), fp32, which is None without a bias. ValueError for tensors that do not fit.
     """
     _require_logits(logits, bias, targets)
