@@ -184,7 +184,7 @@ def test_linear_cross_entropy_is_torch_s(bias: bool) -> None:
     b = torch.randn(V, generator=generator, dtype=torch.float64) if bias else None
     targets = torch.randint(-1, V, (rows,), generator=generator)
     leaves = [tensor.requires_grad_() for tensor in (h, weight, b) if tensor is not None]
-    ours = LinearCrossEntropy.apply(h, weight, b, targets, 1.0, torch.float64)
+    ours = LinearCrossEntropy.apply(h, weight, b, targets, 1.0)
     theirs = F.cross_entropy(F.linear(h, weight, b), targets, ignore_index=-1, reduction="sum")
     assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
     grads = [torch.autograd.grad(1.7 * loss, leaves) for loss in (ours, theirs)]
@@ -200,7 +200,7 @@ def test_linear_cross_entropy_gradcheck(bias: bool) -> None:
     targets = torch.tensor([0, 4, -1, 2, 2, 3, 1])
 
     def loss(h: Tensor, weight: Tensor, b: Tensor | None = None) -> Tensor:
-        return LinearCrossEntropy.apply(h, weight, b, targets, 1.0, torch.float64)
+        return LinearCrossEntropy.apply(h, weight, b, targets, 1.0)
 
     assert torch.autograd.gradcheck(loss, [tensor.requires_grad_() for tensor in (h, weight, *b)])
 

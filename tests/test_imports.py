@@ -12,14 +12,14 @@ ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
 
 # What a part may import stands before it, or beside it on the same line.
 LEVELS = (
-    ("metrics", "result"),
+    ("metrics", "result", "identity", "allocator"),
     ("cells", "data"),
     ("kernels",),
     ("scan",),
     ("initial", "heads", "network"),
     ("optim", "checkpoint", "inference", "graph", "module"),
     ("callbacks",),
-    ("experiment", "parameters", "bench"),
+    ("experiment", "parameters", "bench", "sweep"),
     ("trained",),
 )
 LIGHTNING = {"module", "data", "experiment", "callbacks", "checkpoint", "trained"}

@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from hornn.kernels import native as kernels
 from hornn.optim import Constant, ConstantThenHalve, DivergenceError, HalveOnPlateau, MomentumSGD, Schedule
 
 Arrays = list[NDArray[np.float64]]
@@ -199,3 +200,34 @@ def test_a_schedule_resumes_from_its_state(schedule: type[Schedule]) -> None:
 def test_schedules_refuse(build: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("clip", [None, 0.7])
+@pytest.mark.parametrize("mode", ["element", "norm"])
+@pytest.mark.parametrize("gamma", [0.0, 0.05])
+@pytest.mark.parametrize("mu", [0.0, 0.9])
+def test_a_gradient_of_some_rows_is_one_of_zeros_elsewhere(
+    mu: float, gamma: float, mode: str, clip: float | None, native: bool
+) -> None:
+    if native and kernels.why_not():
+        pytest.skip(str(kernels.why_not()))
+    torch.manual_seed(0)
+    dtype = torch.float32 if native else torch.float64
+    weight = torch.nn.Parameter(torch.randn(6, 3, dtype=dtype))
+    other = torch.nn.Parameter(torch.randn(4, 3, dtype=dtype))
+    twins = [torch.nn.Parameter(weight.detach().clone()), torch.nn.Parameter(other.detach().clone())]
+    constants: dict[str, Any] = {"momentum": mu, "weight_decay": gamma, "clip": clip, "clip_mode": mode}
+    ours = MomentumSGD([weight, other], lr=0.3, **constants)
+    ours.native = native
+    dense = MomentumSGD(twins, lr=0.3, **constants)
+    for _ in range(4):
+        rows, values = torch.randint(6, (5,)), torch.randn(5, 3, dtype=dtype)
+        weight.grad = torch.sparse_coo_tensor(rows[None], values, weight.shape, check_invariants=True)
+        other.grad = torch.randn_like(other)
+        twins[0].grad, twins[1].grad = weight.grad.to_dense(), other.grad.clone()
+        ours.step()
+        dense.step()
+        assert ours.grad_norm == pytest.approx(float(dense.grad_norm), rel=1e-6)
+        for found, expected in zip([weight, other], twins, strict=True):
+            torch.testing.assert_close(found, expected)

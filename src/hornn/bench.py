@@ -97,6 +97,7 @@ class Plan(NamedTuple):
     batch_sizes: tuple[int, ...] = (1, 20, 64, 128)
     scored_tokens: int = 6_000
     scored_chunks: tuple[tuple[int, int], ...] = ((1, 300), (20, 30))  # columns, chunk length
+    processes: int = 3  # whose peaks of memory are taken; the same work differs by a third between them
     large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
     head_widths: tuple[int, ...] = (100, 400)
     product: int = 2048  # rows and columns of the matrices that show the machine's peak
@@ -116,6 +117,7 @@ QUICK = Plan(
     batch_sizes=(1, 3),
     scored_tokens=40,
     scored_chunks=((1, 10), (3, 4)),
+    processes=1,
     large_vocab=100,
     head_widths=(8,),
     product=32,
@@ -262,7 +264,7 @@ def head_step(head: Callable[..., Head], sizes: Sizes, precision: str = "fp32") 
     """Forward and backward pass of one of our output layers alone; with precision `auto` as in training."""
     layer = head(input_size=sizes.hidden_size, counts=zipf_counts(sizes.vocab_size))
     layer.precision = resolve_precision(precision, CPU)
-    layer.native = precision == "auto" and native.why_not() is None
+    layer.native = runs_natively(precision)
     features = torch.randn(sizes.seq_len, sizes.batch_size, sizes.hidden_size, requires_grad=True)
     targets = batch(sizes)[1]
 
@@ -271,6 +273,11 @@ def head_step(head: Callable[..., Head], sizes: Sizes, precision: str = "fp32") 
         layer.loss(features, targets).backward()
 
     return step
+
+
+def runs_natively(precision: str) -> bool:
+    """Whether an output layer of that precision alone uses the native kernels."""
+    return precision == "auto" and native.why_not() is None
 
 
 def linear_step(sizes: Sizes) -> Work:
@@ -407,6 +414,11 @@ def memory_of(make: Callable[[], Work], times: int = 5) -> float:
     return peak_memory_mb() - before
 
 
+def memory_apart(make: Callable[[], Work], processes: int) -> list[float]:
+    """`memory_of` in fresh processes, one after the other, in rising order."""
+    return sorted(apart(memory_of, make) for _ in range(processes))
+
+
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -461,7 +473,8 @@ def row_of(
         network = build(variant, sizes)
     except ValueError as error:
         return {**row, "missing": str(error)}
-    return {**row, "scan": network.backends()["scan"], "dtype": network.head.precision, **measure(network)}
+    runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
+    return {**row, **runs, **measure(network)}
 
 
 def matrix_gflop(network: LanguageModel, sizes: Sizes) -> dict[str, float]:
@@ -549,27 +562,30 @@ def memory(bench: Bench) -> list[Row]:
     sizes = plan.sizes
     variants = [Variant("hornn_fofe", backend=backend) for backend in NAMED]
     variants += [Variant("hornn_fofe", precision="fp32"), Variant("hornn_gated")]
-    training = apart(memory_of, partial(torch_step, "nn.RNN", sizes))
+    training = memory_apart(partial(torch_step, "nn.RNN", sizes), plan.processes)
     for variant in variants:
         make = partial(step_of, variant, sizes)
         rows.append(row_of("training", variant, "nn.RNN", sizes, partial(memory_beside, training, make)))
     sizes = plan.sizes._replace(vocab_size=plan.large_vocab)
-    layer = apart(memory_of, partial(linear_step, sizes))
+    layer = memory_apart(partial(linear_step, sizes), plan.processes)
     for kind, precision in ((SoftmaxHead, "auto"), (SoftmaxHead, "fp32"), (TwoLevelSoftmaxHead, "fp32")):
-        row = {
+        work = {
             "work": f"output layer, V = {sizes.vocab_size:,}",
             "ours": kind.__name__,
-            "precision": precision,
+            "other": "nn.Linear",
         }
-        row |= {"dtype": resolve_precision(precision, CPU), "other": "nn.Linear"}
+        dtype = resolve_precision(precision, CPU)
+        row: Row = {**work, "precision": precision, "dtype": dtype, "native": runs_natively(precision)}
         rows.append(row | memory_beside(layer, partial(head_step, kind, sizes, precision)))
     return rows
 
 
-def memory_beside(other_mb: float, make: Callable[[], Work], network: LanguageModel | None = None) -> Row:
-    """The memory of our work in a process of its own, not in that of `network`."""
-    ours_mb = apart(memory_of, make)
-    return {"ours_mb": ours_mb, "other_mb": other_mb, "ratio": ours_mb / other_mb}
+def memory_beside(other: list[float], make: Callable[[], Work], network: LanguageModel | None = None) -> Row:
+    """The memory of our work in as many processes as of the other's, none of them that of `network`."""
+    ours = memory_apart(make, len(other))
+    medians = {"ours_mb": statistics.median(ours), "other_mb": statistics.median(other)}
+    ranges = {"ours_range": [ours[0], ours[-1]], "other_range": [other[0], other[-1]]}
+    return {**medians, **ranges, "ratio": medians["ours_mb"] / medians["other_mb"]}
 
 
 def head(bench: Bench) -> list[Row]:
@@ -663,7 +679,7 @@ class Section(NamedTuple):
     columns: dict[str, str]
 
 
-OURS = {"work": "{work}", "ours": "`{ours}`", "backend": "{scan}", "output layer": "{dtype}"}
+OURS = {"work": "{work}", "ours": "`{ours}`", "backend": "{scan}", "output layer": "{layer}"}
 TIMES = {
     **OURS,
     "ms": "{ours_ms:.1f}",
@@ -681,9 +697,9 @@ EPOCHS = TIMES | {
 SPEEDS = TIMES | {"tokens/s": "{ours_speed:,.0f}", "other, tokens/s": "{other_speed:,.0f}"}
 MEGABYTES = {
     **OURS,
-    "MB": "{ours_mb:.0f}",
+    "MB": "{ours_mb:.0f} ({ours_range[0]:.0f}-{ours_range[1]:.0f})",
     "other": "{other}",
-    "other, MB": "{other_mb:.0f}",
+    "other, MB": "{other_mb:.0f} ({other_range[0]:.0f}-{other_range[1]:.0f})",
     "ratio": "{ratio:.2f}",
 }
 BOUNDS = {
@@ -722,7 +738,7 @@ SECTIONS = {
     "memory": Section(
         memory,
         "Memory",
-        "The peak over that after the imports, each in a fresh process; five steps.",
+        "Five steps: the peak over that after the imports, median and range of some fresh processes.",
         MEGABYTES,
     ),
     "head": Section(
@@ -810,7 +826,7 @@ def report(bench: Bench) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """The processor, its extensions for matrices and vectors, what is used of it, and the versions."""
+    """The processor, its extensions for matrices and vectors, the threads and what steers them, the versions."""
     cpuinfo = Path("/proc/cpuinfo")
     known: dict[str, str] = {}
     for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
@@ -821,6 +837,11 @@ def machine() -> dict[str, Any]:
         "processor": known.get("model name") or platform.processor() or platform.machine(),
         "flags": [flag for flag in flags if flag.startswith(("avx", "amx", "fma", "sve", "asimd", "bf16"))],
         "threads": torch.get_num_threads(),
+        "environment": {
+            key: value
+            for key, value in sorted(os.environ.items())
+            if key.startswith(("OMP_", "GOMP_", "KMP_", "MKL_"))
+        },
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "system": platform.system(),
         "python": platform.python_version(),
@@ -868,13 +889,14 @@ def render(results: Mapping[str, Any]) -> str:
 def describe(results: Mapping[str, Any]) -> str:
     """Where, when and how it was measured."""
     on, rounds = results["machine"], results["rounds"]
+    steered = "".join(f", {key}={value}" for key, value in on["environment"].items())
     noise = (
         f"rounds in which other processes took more than {QUIET:.0%} of a core are dropped"
         if results["filtered"]
         else "this system does not tell what other processes take, so no round is dropped"
     )
     return (
-        f"{on['processor']}, {on['threads']} threads, {on['memory_gb']} GB, {on['system']}, torch {on['torch']}, "
+        f"{on['processor']}, {on['threads']} threads{steered}, {on['memory_gb']} GB, {on['system']}, torch {on['torch']}, "
         f"Python {on['python']}; {origin(results)}. "
         f"{Sizes(**results['sizes'])} where nothing else is said. Medians of {rounds['most']} rounds, of "
         f"{rounds['series']} in series, each with a sample of both sides; {noise}. Ratio: ours / other; spread: "
@@ -910,7 +932,8 @@ def header(columns: Collection[str]) -> list[str]:
 
 def cells(formats: Collection[str], row: Row) -> str:
     """A line of a table; a cell whose values the row lacks is empty."""
-    row = {**row, "drops": describe_drops(row)}
+    layer = f"{row['dtype']}, native" if row.get("native") else row.get("dtype")
+    row = {**row, "layer": layer, "drops": describe_drops(row)}
     texts = []
     for format_ in formats:
         names = [name.partition("[")[0] for _, name, _, _ in string.Formatter().parse(format_) if name]
@@ -964,8 +987,9 @@ def render_changes(now: list[Row], then: Mapping[str, Any]) -> str:
         "ratio now / then": "{ratio_change:.2f}",
         "noise": "{noise}",
     }
-    processor = then["machine"].get("processor")
-    title = f"**Against {origin(then)}** ({processor}): {len(changes)} rows of both."
+    places = [f"{on.get('processor')}, {on.get('threads')} threads" for on in (machine(), then["machine"])]
+    where = "" if places[0] == places[1] else f" Now on {places[0]}; then on {places[1]}."
+    title = f"**Against {origin(then)}:** {len(changes)} rows of both.{where}"
     return "\n".join([title, "", *header(columns), *(cells(columns.values(), row) for row in changes)])
 
 

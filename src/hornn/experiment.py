@@ -27,6 +27,7 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from hornn.allocator import keep_freed_memory
 from hornn.callbacks import BEST, LAST, LiveProgress, RunKeeper
 from hornn.cells.base import Cell, require_positive
 from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
@@ -74,6 +75,7 @@ def train(cfg: DictConfig) -> None:
     diverges.
     """
     started = time.time()
+    keep_freed_memory()
     quiet_libraries()
     run = prepare(cfg)
     result = {"status": "completed", **run.identity}

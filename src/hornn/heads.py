@@ -73,6 +73,7 @@ class SoftmaxHead(Head):
         self.W_out = Cell.weight(len(counts), input_size)
         self.b_out = nn.Parameter(torch.zeros(len(counts))) if bias else None
         self.precision = "fp32"
+        self.narrow = NarrowCopy(self.W_out)
 
     def log_probs(self, features: Tensor) -> Tensor:
         return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
@@ -91,11 +92,35 @@ class SoftmaxHead(Head):
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         """`scale` times the sum of `nll`, without a second (T B, V) block."""
-        dtype = torch.bfloat16 if self.precision == "bf16" else features.dtype
+        narrow = self.narrow.read() if self.precision == "bf16" else None
         loss: Tensor = LinearCrossEntropy.apply(
-            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, dtype, self.native
+            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, narrow, self.native
         )
         return loss
+
+
+class NarrowCopy:
+    """A weight in bf16, made anew where the weight has changed since. `tensor` is the copy, once there is one.
+
+    Whoever changes the weight and the copy alike says so by `keep`.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight = weight
+        self.tensor: Tensor | None = None
+        self.version = -1
+
+    def read(self) -> Tensor:
+        if self.tensor is None or self.tensor.device != self.weight.device:
+            self.tensor = torch.empty_like(self.weight, dtype=torch.bfloat16, requires_grad=False)
+            self.version = -1
+        if self.version != self.weight._version:
+            self.tensor.copy_(self.weight.detach())
+            self.keep()
+        return self.tensor
+
+    def keep(self) -> None:
+        self.version = self.weight._version
 
 
 class LinearCrossEntropy(torch.autograd.Function):
@@ -103,7 +128,8 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     With p = softmax(W h + b) and the one-hot target e, the gradient with respect to the logits is
     p - e, times the scale; it overwrites the logits, and two products turn it into the gradients of h and W.
-    Products are taken in `dtype`, exponentials in fp32 (or in h's dtype if that is wider), the sum in float64.
+    The products take `narrow`, the weight in bf16, where it is given; exponentials are in fp32 (or in h's dtype if
+    that is wider), the sum in float64.
     """
 
     @staticmethod
@@ -114,16 +140,17 @@ class LinearCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         scale: float,
-        dtype: torch.dtype,
+        narrow: Tensor | None = None,
         use_native: bool = False,
     ) -> Tensor:
         """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
-        narrow_h, narrow_weight = h.to(dtype), weight.to(dtype)
-        logits = narrow_h @ narrow_weight.mT
+        operand = weight if narrow is None else narrow
+        narrow_h = h.to(operand.dtype)
+        logits = narrow_h @ operand.mT
         differentiate = native.cross_entropy_ if use_native else cross_entropy_
         total, grad_bias = differentiate(logits, bias, targets, scale)
-        grad_h = (logits @ narrow_weight).to(h.dtype)
-        grad_weight = (logits.mT @ narrow_h).to(weight.dtype)
+        grad_h = (logits @ operand).to(h.dtype)
+        grad_weight = (logits.mT @ narrow_h).to(weight.grad_dtype)
         ctx.save_for_backward(grad_h, grad_weight, grad_bias)
         return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
 

@@ -140,15 +140,29 @@ class TruncatedBptt(lightning.LightningModule):
         return float(max(group["lr"] for group in self.optimizer.param_groups))
 
     def on_fit_start(self) -> None:
-        self.network.prepare(self.device)
-        if isinstance(self.optimizer, MomentumSGD):
-            self.optimizer.native = self.network.native
         group = get_world_size() if is_initialized() else 1
         if group != self.trainer.world_size:
             raise RuntimeError(
                 f"the trainer counts {self.trainer.world_size} processes but their group has {group}: "
                 "start each distributed run as a process of its own"
             )
+        self.network.prepare(self.device)
+        if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu" and group == 1:
+            self.share_with(self.optimizer)
+
+    def share_with(self, optimizer: MomentumSGD) -> None:
+        """Spare the update what only this optimizer can do without, where all of it happens in one process.
+
+        The gradient of the embedding has the rows of the chunk's words alone. With native kernels that of the output
+        layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
+        """
+        network, head = self.network, self.network.head
+        optimizer.native = network.native
+        tied = network.embedding.weight is getattr(head, "W_out", None)
+        network.embedding.sparse = not tied
+        if network.native and not tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
+            head.W_out.grad_dtype = torch.bfloat16
+            optimizer.narrow = head.narrow
 
     def check_graph(self, device: torch.device, world_size: int, optimizer: torch.optim.Optimizer) -> None:
         """Raise ValueError for a training that a CUDA graph of one chunk's update cannot hold."""

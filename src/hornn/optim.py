@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hornn.cells.base import require_choice
+from hornn.heads import NarrowCopy
 from hornn.kernels import native
 
 CLIP_MODES = ("element", "norm")
@@ -54,7 +55,7 @@ class ClippedOptimizer(torch.optim.Optimizer):
 
     def clip_gradients(self) -> None:
         """Measure the gradient's norm, stop where it is not finite, clip."""
-        grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        grads = self.gradients()
         norm = torch.stack(torch._foreach_norm(grads)).norm()
         if norm.is_cuda:
             self.grad_norm = norm
@@ -69,6 +70,18 @@ class ClippedOptimizer(torch.optim.Optimizer):
             torch._foreach_clamp_max_(grads, self.clip)
         else:
             torch._foreach_mul_(grads, (self.clip / norm).clamp(max=1.0))
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients of all parameters; of a sparse one the rows that it has, each once."""
+        found = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and p.grad.is_sparse:
+                    p.grad = p.grad.coalesce()
+                    found.append(p.grad.values())
+                elif p.grad is not None:
+                    found.append(p.grad)
+        return found
 
 
 def require_finite(grad_norm: float) -> float:
@@ -94,10 +107,11 @@ class MomentumSGD(ClippedOptimizer):
     vector of their own. The constants of decay and max-norm are not published, nor is the clip's kind.
 
     `native` may be set for weights in fp32 on a CPU: the kernels of `hornn.kernels.native` then do it all in one
-    pass over the weights.
+    pass over the weights, which writes `narrow`, the copy of one of them, too.
     """
 
     native = False
+    narrow: NarrowCopy | None = None
 
     def __init__(
         self,
@@ -121,38 +135,68 @@ class MomentumSGD(ClippedOptimizer):
     def clip_gradients(self) -> None:
         """Measure and clip; the native update clips in its own pass."""
         if self.native:
-            grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-            self.grad_norm = require_finite(native.grad_norm(grads))
+            self.grad_norm = require_finite(native.grad_norm(self.gradients()))
         else:
             super().clip_gradients()
 
     def update(self) -> None:
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            grads = [p.grad for p in params]
-            if self.native:
-                self.update_natively(params, grads, group)
-                continue
-            momenta = [self.momentum_of(p) for p in params] if group["momentum"] else []
-            lr = group["lr"]
-            if group["weight_decay"]:
-                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            descend(params, momenta, grads, lr, group["momentum"])
-            if group["max_norm"] is not None:
-                for p in params:
-                    project_rows(p, group["max_norm"])
-
-    def update_natively(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
-        """The update of one parameter group in one pass, from gradients that are not clipped yet."""
-        clip, scale = math.inf, 1.0
-        if self.clip is not None and self.grad_norm > self.clip:  # else no element exceeds the clip
+        clip, scale = math.inf, 1.0  # that the native update has still to apply
+        if self.native and self.clip is not None and self.grad_norm > self.clip:
             if self.clip_mode == "element":
                 clip = self.clip
             else:
                 scale = self.clip / float(self.grad_norm)
-        momenta = [self.momentum_of(p) for p in params]
-        constants = (group["lr"], group["momentum"], group["weight_decay"], clip, scale, group["max_norm"])
-        native.momentum_update_(params, momenta, grads, *constants)
+        for group in self.param_groups:
+            known = [p for p in group["params"] if p.grad is not None]
+            for p in known:
+                if p.grad.is_sparse:
+                    self.update_rows(p, group, clip, scale)
+            if not (params := [p for p in known if not p.grad.is_sparse]):
+                continue
+            grads = [p.grad for p in params]
+            if self.native:
+                momenta = [self.momentum_of(p) for p in params]
+                constants = (group["lr"], group["momentum"], group["weight_decay"], clip, scale)
+                copies = [self.narrow_of(p) for p in params]
+                native.momentum_update_(params, momenta, grads, *constants, group["max_norm"], copies)
+                if self.narrow is not None and any(p is self.narrow.weight for p in params):
+                    self.narrow.keep()
+                continue
+            momenta = [self.momentum_of(p) for p in params] if group["momentum"] else []
+            if group["weight_decay"]:
+                torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
+            descend(params, momenta, grads, group["lr"], group["momentum"])
+            if group["max_norm"] is not None:
+                for p in params:
+                    project_rows(p, group["max_norm"])
+
+    def update_rows(self, weight: Tensor, group: dict[str, Any], clip: float, scale: float) -> None:
+        """The update of a matrix whose gradient is 0 but in some rows.
+
+        The others are not touched where momentum and decay are 0. Its rows are words: max-norm does not concern them.
+        """
+        lr, mu, decay = group["lr"], group["momentum"], group["weight_decay"]
+        assert weight.grad is not None
+        assert group["max_norm"] is None
+        step = weight.grad.values().mul(scale).clamp_(-clip, clip).mul_(-lr)
+        rows = weight.grad.indices()[0]
+        if mu:
+            momentum = self.momentum_of(weight)
+            if self.native:
+                none = weight.new_empty(0)
+                native.momentum_update_([weight], [momentum], [none], lr, mu, decay, math.inf, 1.0, None)
+            else:
+                momentum.mul_(mu)
+                weight.mul_(1 - lr * decay).add_(momentum)
+            momentum.index_add_(0, rows, step)
+        elif decay:
+            weight.mul_(1 - lr * decay)
+        weight.index_add_(0, rows, step)
+
+    def narrow_of(self, parameter: Tensor) -> Tensor:
+        """The copy of this parameter in bf16 that an update is to write, empty where there is none."""
+        copy = self.narrow.tensor if self.narrow is not None and self.narrow.weight is parameter else None
+        return parameter.new_empty(0) if copy is None else copy
 
     def momentum_of(self, parameter: Tensor) -> Tensor:
         """M of this parameter, 0 before its first update."""

@@ -587,14 +587,30 @@ inline void write(uint16_t* p, Vec x) {  // to the nearest, ties to even
   *reinterpret_cast<HalvesInMemory*>(p) = __builtin_convertvector(rounded, Halves);
 }
 
+inline Vec read(const float* p, int64_t count) { return load(p, count); }
+inline Vec read(const uint16_t* p, int64_t count) {
+  if (count >= W) return read(p);
+  uint16_t x[W] = {};
+  std::copy(p, p + count, x);
+  return read(x);
+}
+
+inline void write(uint16_t* p, Vec x, int64_t count) {
+  if (count >= W) return write(p, x);
+  uint16_t rounded[W];
+  write(rounded, x);
+  std::copy(rounded, rounded + count, p);
+}
+
 inline double total(Vec x) {
   double sum = 0;
   for (int l = 0; l < W; ++l) sum += x[l];
   return sum;
 }
 
-// One row of logits: its negative log-likelihood in nats; with `overwrite` the row becomes scale * (softmax - one-hot), which
-// is also added to `bias_sum` where there is a bias. `x` is room for V floats rounded up to whole vectors.
+// One row of logits: its negative log-likelihood in nats; with `overwrite` the row becomes (softmax - one-hot) times
+// `scale`, which is also added to `bias_sum` where there is a bias. `x` is room for V floats rounded up to whole
+// vectors.
 template <class Element>
 double cross_entropy_row(Element* row, const float* bias, int64_t target, int64_t V, bool overwrite, float scale,
                          float* bias_sum, float* x) {
@@ -683,62 +699,98 @@ std::tuple<Tensor, Tensor> cross_entropy(const Tensor& logits, const std::option
 
 constexpr int64_t BLOCK = 4096;  // floats that a thread takes at a time
 
-double grad_norm(at::TensorList grads, int64_t threads) {
-  double total = 0;
-  for (const Tensor& grad : grads) {
-    const float* g = grad.const_data_ptr<float>();
-    const int64_t size = grad.numel(), blocks = (size + BLOCK - 1) / BLOCK;
-    std::vector<double> squares(blocks);
-#pragma omp parallel for num_threads(threads) if (blocks > 8)
-    for (int64_t i = 0; i < blocks; ++i) {
-      const int64_t end = std::min(size, (i + 1) * BLOCK);
-      Doubles sum{};
-      for (int64_t j = i * BLOCK; j < end; j += W) {
-        const Doubles x = __builtin_convertvector(load(g + j, end - j), Doubles);
-        sum += x * x;
-      }
-      for (int l = 0; l < W; ++l) squares[i] += sum[l];
-    }
-    for (const double square : squares) total += square;
-  }
-  return std::sqrt(total);
+// Calls `run` with the numbers of a gradient, fp32 or bf16.
+template <class Run>
+void with_elements(const Tensor& grad, const Run& run) {
+  if (grad.scalar_type() == at::kFloat)
+    run(grad.const_data_ptr<float>());
+  else
+    run(static_cast<const uint16_t*>(grad.const_data_ptr()));
 }
 
-void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorList grads, double lr, double momentum,
-                     double decay, double clip, double scale, double max_norm, int64_t threads) {
-  const float rate = lr, mu = momentum, keep = 1 - lr * decay, bound = clip, factor = scale;
-  for (size_t k = 0; k < params.size(); ++k) {
-    float* weight = params[k].mutable_data_ptr<float>();
-    float* velocity = momenta[k].mutable_data_ptr<float>();
-    const float* grad = grads[k].const_data_ptr<float>();
-    const bool bounded = max_norm > 0 && params[k].dim() > 1;
-    const int64_t size = params[k].numel(), length = bounded ? params[k].size(-1) : BLOCK;
-    const int64_t rows = (size + length - 1) / length;
+template <class Element>
+double sum_of_squares(const Element* g, int64_t size, int64_t threads) {
+  const int64_t blocks = (size + BLOCK - 1) / BLOCK;
+  std::vector<double> squares(blocks);
+#pragma omp parallel for num_threads(threads) if (blocks > 8)
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t end = std::min(size, (i + 1) * BLOCK);
+    Doubles sum{};
+    for (int64_t j = i * BLOCK; j < end; j += W) {
+      const Doubles x = __builtin_convertvector(read(g + j, end - j), Doubles);
+      sum += x * x;
+    }
+    for (int l = 0; l < W; ++l) squares[i] += sum[l];
+  }
+  double sum = 0;
+  for (const double square : squares) sum += square;
+  return sum;
+}
+
+double grad_norm(at::TensorList grads, int64_t threads) {
+  double sum = 0;
+  for (const Tensor& grad : grads)
+    with_elements(grad, [&](const auto* g) { sum += sum_of_squares(g, grad.numel(), threads); });
+  return std::sqrt(sum);
+}
+
+struct Constants {
+  float rate, mu, keep, bound, factor;
+  double max_norm;
+};
+
+// One weight; `grad` is null where it is zero, `narrow` where no copy in bf16 is wanted.
+template <class Element>
+void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* narrow,
+            int64_t threads) {
+  float* weight = param.mutable_data_ptr<float>();
+  float* velocity = momentum.mutable_data_ptr<float>();
+  const bool bounded = z.max_norm > 0 && param.dim() > 1;
+  const int64_t size = param.numel(), length = bounded ? param.size(-1) : BLOCK;
+  const int64_t rows = (size + length - 1) / length;
 #pragma omp parallel for num_threads(threads) if (size > 8 * BLOCK)
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t start = row * length, end = std::min(size, start + length);
-      Doubles squares{};
-      for (int64_t i = start; i < end; i += W) {
-        Vec g = factor * load(grad + i, end - i);
-        g = g < -bound ? splat(-bound) : g;
-        g = g > bound ? splat(bound) : g;
-        const Vec m = mu * load(velocity + i, end - i) - rate * g;
-        const Vec w = keep * load(weight + i, end - i) + m;
-        store(velocity + i, m, end - i);
-        store(weight + i, w, end - i);
-        if (bounded) {
-          const Doubles wide = __builtin_convertvector(w, Doubles);
-          squares += wide * wide;
-        }
-      }
-      if (!bounded) continue;
-      double square = 0;
-      for (int l = 0; l < W; ++l) square += squares[l];
-      if (square > max_norm * max_norm) {
-        const float shrink = max_norm / std::sqrt(square);
-        for (int64_t i = start; i < end; i += W) store(weight + i, shrink * load(weight + i, end - i), end - i);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t start = row * length, end = std::min(size, start + length);
+    Doubles squares{};
+    for (int64_t i = start; i < end; i += W) {
+      Vec g = grad ? z.factor * read(grad + i, end - i) : Vec{};
+      g = g < -z.bound ? splat(-z.bound) : g;
+      g = g > z.bound ? splat(z.bound) : g;
+      const Vec m = z.mu * load(velocity + i, end - i) - z.rate * g;
+      const Vec w = z.keep * load(weight + i, end - i) + m;
+      store(velocity + i, m, end - i);
+      store(weight + i, w, end - i);
+      if (narrow) write(narrow + i, w, end - i);
+      if (bounded) {
+        const Doubles wide = __builtin_convertvector(w, Doubles);
+        squares += wide * wide;
       }
     }
+    if (!bounded) continue;
+    double square = 0;
+    for (int l = 0; l < W; ++l) square += squares[l];
+    if (square > z.max_norm * z.max_norm) {
+      const float shrink = z.max_norm / std::sqrt(square);
+      for (int64_t i = start; i < end; i += W) {
+        const Vec w = shrink * load(weight + i, end - i);
+        store(weight + i, w, end - i);
+        if (narrow) write(narrow + i, w, end - i);
+      }
+    }
+  }
+}
+
+void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorList grads, at::TensorList copies,
+                     double lr, double momentum, double decay, double clip, double scale, double max_norm,
+                     int64_t threads) {
+  const Constants z{static_cast<float>(lr),   static_cast<float>(momentum), static_cast<float>(1 - lr * decay),
+                    static_cast<float>(clip), static_cast<float>(scale),    max_norm};
+  for (size_t k = 0; k < params.size(); ++k) {
+    uint16_t* narrow = copies[k].numel() ? static_cast<uint16_t*>(copies[k].mutable_data_ptr()) : nullptr;
+    const bool zero = !grads[k].numel();
+    with_elements(grads[k], [&](const auto* g) {
+      update(z, params[k], momenta[k], zero ? nullptr : g, narrow, threads);
+    });
   }
 }
 
@@ -762,7 +814,8 @@ OPERATORS(HORNN_NAMESPACE, library) {
       &cross_entropy);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);
   library.def(
-      "momentum_update(Tensor(a!)[] params, Tensor(b!)[] momenta, Tensor[] grads, float lr, float momentum,"
+      "momentum_update(Tensor(a!)[] params, Tensor(b!)[] momenta, Tensor[] grads, Tensor(c!)[] copies, float lr,"
+      " float momentum,"
       " float decay, float clip, float scale, float max_norm, int threads) -> ()",
       &momentum_update);
 }

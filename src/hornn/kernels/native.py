@@ -257,8 +257,8 @@ def nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
 
 
 def grad_norm(grads: Sequence[Tensor]) -> float:
-    """The Euclidean norm of all `grads` (contiguous, fp32) together; not finite if one of them is not."""
-    _require_floats(**{f"gradient {i}": grad for i, grad in enumerate(grads)})
+    """The Euclidean norm of all `grads` (contiguous, fp32 or bf16) together; not finite if one of them is not."""
+    _require_floats(**{f"gradient {i}": g for i, g in enumerate(grads) if g.dtype != torch.bfloat16})
     _require_contiguous(grads)
     norm: float = _operators().grad_norm(list(grads), torch.get_num_threads())
     return norm
@@ -275,6 +275,7 @@ def momentum_update_(
     clip: float,
     scale: float,
     max_norm: float | None,
+    copies: Sequence[Tensor] | None = None,
 ) -> None:
     """The update of `hornn.optim.MomentumSGD` in one pass over the weights.
 
@@ -284,17 +285,25 @@ def momentum_update_(
         w_i <- w_i min(1, max_norm / |w_i|)     for each row of a tensor of two dimensions or more
 
     clip is infinite where there is none, max_norm None. Lists of contiguous fp32 tensors of equal shapes, else
-    ValueError.
+    ValueError; a gradient may be bf16, and an empty one stands for zeros. `copies`, bf16 and of the parameters'
+    shapes or empty, receive the new weights.
     """
-    for kind, tensors in {"parameter": params, "momentum": momenta, "gradient": grads}.items():
-        _require_floats(**{f"{kind} {i}": tensor for i, tensor in enumerate(tensors)})
-        _require_contiguous(tensors)
-        if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in params]:
+    copies = [params[0].new_empty(0)] * len(params) if copies is None else copies
+    lists = {"parameter": params, "momentum": momenta, "gradient": grads, "copy": copies}
+    for kind, tensors in lists.items():
+        if len(tensors) != len(params):
             raise ValueError(f"each {kind} must have the shape of its parameter")
+        for i, (tensor, param) in enumerate(zip(tensors, params, strict=True)):
+            if kind in ("parameter", "momentum") or tensor.dtype != torch.bfloat16 and tensor.numel():
+                _require_floats(**{f"{kind} {i}": tensor})
+            if tensor.shape != param.shape and (kind in ("parameter", "momentum") or tensor.numel()):
+                raise ValueError(f"each {kind} must have the shape of its parameter")
+        _require_contiguous(tensors)
     _operators().momentum_update(
         list(params),
         list(momenta),
         list(grads),
+        list(copies),
         lr,
         momentum,
         decay,
