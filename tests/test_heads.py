@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from hornn.cells.base import Cell
 from hornn.heads import Head, LinearCrossEntropy, SoftmaxHead, TwoLevelSoftmaxHead, fill_clusters
+from hornn.kernels import native
 from hornn.metrics import perplexity
 from hornn.network import LanguageModel
 
@@ -296,3 +297,26 @@ def test_a_fresh_network_predicts_about_uniformly(head_class: type[Head]) -> Non
     if head_class is SoftmaxHead:
         assert_close(nll, torch.full((1, V), math.log(V)))
     assert_close((-nll).exp().sum(), torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("use_native", [False, True])
+def test_scores_in_bf16_are_close_and_follow_the_weights(use_native: bool, bias: bool) -> None:
+    if use_native and native.why_not():
+        pytest.skip(str(native.why_not()))
+    torch.manual_seed(0)
+    head = SoftmaxHead(input_size=16, counts=[1] * 50, bias=bias)
+    head.native = use_native
+    features, targets = torch.randn(7, 3, 16), torch.randint(50, (7, 3))
+    targets[-1, -1] = -1
+    for _ in range(2):
+        head.scoring = "fp32"
+        with torch.no_grad():
+            exact = head.nll(features, targets)
+            head.scoring = "bf16"
+            found = head.nll(features, targets)
+        assert not torch.equal(found.float(), exact.float())
+        assert_close(found.double(), exact.double(), rtol=0, atol=0.05)  # logits below 4 have a bit of 2^-7
+        assert found[-1, -1] == 0
+        with torch.no_grad():
+            head.W_out.mul_(-1)

@@ -896,8 +896,8 @@ def describe(results: Mapping[str, Any]) -> str:
         else "this system does not tell what other processes take, so no round is dropped"
     )
     return (
-        f"{on['processor']}, {on['threads']} threads{steered}, {on['memory_gb']} GB, {on['system']}, torch {on['torch']}, "
-        f"Python {on['python']}; {origin(results)}. "
+        f"{on['processor']}, {on['threads']} threads{steered}, {on['memory_gb']} GB, {on['system']}, "
+        f"torch {on['torch']}, Python {on['python']}; {origin(results)}. "
         f"{Sizes(**results['sizes'])} where nothing else is said. Medians of {rounds['most']} rounds, of "
         f"{rounds['series']} in series, each with a sample of both sides; {noise}. Ratio: ours / other; spread: "
         "its least and largest."

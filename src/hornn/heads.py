@@ -23,13 +23,13 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 
     Raises ValueError for an unknown precision, or for `bf16` on a device that only emulates it.
     """
-    require_choice("network.precision", precision, PRECISIONS)
+    require_choice("precision", precision, PRECISIONS)
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
         fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
     if precision == "bf16" and not fast:
-        raise ValueError(f"network.precision=bf16 is not supported by this {device.type}; use fp32, or auto")
+        raise ValueError(f"precision=bf16 is not supported by this {device.type}; use fp32, or auto")
     return ("bf16" if fast else "fp32") if precision == "auto" else precision
 
 
@@ -38,12 +38,13 @@ class Head(nn.Module, ABC):
 
     A head is built with `input_size=` (H), `counts=` (how often each word occurs in the training text, in the
     order of the ids; its length is V) and `bias=`; its other arguments are bound. `precision`, one of
-    `precisions`, is set before training and concerns `loss` alone; `native` says whether the head may use the
-    kernels of `hornn.kernels.native`.
+    `precisions`, is set before training and concerns `loss` alone, `scoring` is that of `nll`; `native` says whether
+    the head may use the kernels of `hornn.kernels.native`.
     """
 
     precisions: tuple[str, ...] = PRECISIONS
     precision: str
+    scoring: str = "fp32"
     native: bool = False
 
     @abstractmethod
@@ -65,7 +66,8 @@ class SoftmaxHead(Head):
     W_out (V, H), b_out (V). Source: HORNN paper, equation (2). Of `counts` only the length is used.
 
     `precision` concerns the training loss alone: with `bf16` its three matrix products take bf16 operands,
-    and the softmax is computed in fp32. Scores (`nll`, `log_probs`) always use the weights' own dtype.
+    and the softmax is computed in fp32. Scores (`nll`) use the weights' own dtype unless `scoring` is `bf16`;
+    `log_probs` always do.
     """
 
     def __init__(self, input_size: int, counts: Sequence[int], bias: bool = False) -> None:
@@ -85,10 +87,15 @@ class SoftmaxHead(Head):
 
     def score(self, h: Tensor, words: Tensor) -> Tensor:
         """`nll` of features (N, H) and targets (N)."""
-        if self.native and not torch.is_grad_enabled():
-            return native.nll(h @ self.W_out.mT, self.b_out, words)
-        nll = F.cross_entropy(F.linear(h, self.W_out, self.b_out), words.clamp(min=0), reduction="none")
-        return nll * (words >= 0)
+        if torch.is_grad_enabled():
+            logits = F.linear(h, self.W_out, self.b_out)
+            return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
+        operand = self.narrow.read() if self.scoring == "bf16" else self.W_out
+        logits = h.to(operand.dtype) @ operand.mT
+        if self.native:
+            return native.nll(logits, self.b_out, words)
+        logits = logits.to(h.dtype) if self.b_out is None else logits.to(h.dtype) + self.b_out
+        return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         """`scale` times the sum of `nll`, without a second (T B, V) block."""

@@ -17,6 +17,7 @@ from hornn.data.text import SPLITS, TextDataModule, encode_text
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, UNK, Vocabulary
 from hornn.experiment import build_network
+from hornn.heads import resolve_precision
 from hornn.inference import sample, score_dynamically, score_sentences, score_stream
 from hornn.metrics import bits, perplexity
 from hornn.network import LanguageModel
@@ -63,6 +64,7 @@ def load_model(path: Path, device: str) -> TrainedModel:
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"checkpoint {path} holds the weights of another model: {reason}") from error
+    network.backend = network.precision = "auto"  # here, whatever trained it there
     network.to(device).eval().prepare(torch.device(device))
     return TrainedModel(network, vocabulary, tokenizer, card)
 
@@ -85,6 +87,13 @@ def evaluate(cfg: DictConfig) -> None:
         if target is not None and Path(str(target)).is_dir():
             raise ValueError(f"{target} is a folder: give the path of a file to write")
     model = load_model(Path(str(cfg.checkpoint)), cfg.device)
+    head = model.network.head
+    require_choice("precision", cfg.precision, head.precisions)
+    head.scoring = resolve_precision(cfg.precision, torch.device(cfg.device))
+    if "bf16" not in head.precisions:
+        head.scoring = "fp32"
+    if cfg.dynamic_lr is not None and head.scoring != "fp32":
+        raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={cfg.precision}")
     if cfg.text is None:
         ids, unknown = corpus_split(model, cfg)
         lengths = None
@@ -116,6 +125,7 @@ def evaluate(cfg: DictConfig) -> None:
         "tokens": len(ids),
         "out_of_vocabulary": unknown,
         "read_as": read,
+        "precision": head.scoring,
         "tokens_per_second": len(ids) / seconds,
     }
     for name, value in figures.items():
