@@ -21,7 +21,7 @@ smoke: .venv/stamp
 	$(BIN)/python src/train.py -m sweeps=smoke_relu_cells
 
 bench: .venv/stamp
-	$(BIN)/python src/bench.py
+	$(BIN)/python src/bench.py $(BENCH)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache src/*.egg-info

@@ -157,7 +157,12 @@ def test_the_choice_of_a_backend() -> None:
     ("name", "backend", "bound", "message"),
     [
         ("highway", "deferred", None, "does not declare its step .*; use auto, eager"),
-        ("hornn", "deferred", 1.0, "network.state_grad_norm bounds the gradient of a state that holds several"),
+        (
+            "hornn",
+            "deferred",
+            1.0,
+            "network.state_grad_norm bounds the gradient of a state that holds several",
+        ),
         ("lstm", "native", None, "there are native kernels for rnn, .*; use auto, eager, deferred"),
         ("rnn", "fused", None, "network.backend must be one of auto, eager, deferred, native, got 'fused'"),
     ],

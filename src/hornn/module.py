@@ -148,21 +148,7 @@ class TruncatedBptt(lightning.LightningModule):
             )
         self.network.prepare(self.device)
         if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu" and group == 1:
-            self.share_with(self.optimizer)
-
-    def share_with(self, optimizer: MomentumSGD) -> None:
-        """Spare the update what only this optimizer can do without, where all of it happens in one process.
-
-        The gradient of the embedding has the rows of the chunk's words alone. With native kernels that of the output
-        layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
-        """
-        network, head = self.network, self.network.head
-        optimizer.native = network.native
-        tied = network.embedding.weight is getattr(head, "W_out", None)
-        network.embedding.sparse = not tied
-        if network.native and not tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
-            head.W_out.grad_dtype = torch.bfloat16
-            optimizer.narrow = head.narrow
+            match(self.network, self.optimizer)
 
     def check_graph(self, device: torch.device, world_size: int, optimizer: torch.optim.Optimizer) -> None:
         """Raise ValueError for a training that a CUDA graph of one chunk's update cannot hold."""
@@ -428,6 +414,21 @@ class TruncatedBptt(lightning.LightningModule):
         self.seconds = saved["seconds"]
         self.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
+
+
+def match(network: LanguageModel, optimizer: MomentumSGD) -> None:
+    """Spare an update on the CPU, all of it in one process, what only this optimizer can do without.
+
+    The gradient of the embedding has the rows of the chunk's words alone. With native kernels that of the output
+    layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
+    """
+    head = network.head
+    optimizer.native = network.native
+    tied = network.embedding.weight is getattr(head, "W_out", None)
+    network.embedding.sparse = not tied
+    if network.native and not tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
+        head.W_out.grad_dtype = torch.bfloat16
+        optimizer.narrow = head.narrow
 
 
 def gather_columns(tensor: Tensor) -> Tensor:
