@@ -1,0 +1,219 @@
+"""The figures of a table, as SVG that takes its ink from the page. matplotlib is loaded when there is one to draw."""
+
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hornn.metrics import bits
+from hornn.reporting.runs import Run
+from hornn.reporting.sweeps import Figure, Metric
+from hornn.reporting.tables import Line, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Told apart by most eyes, on white and on black.
+COLOURS = ("#0284c7", "#e8590c", "#2f9e44", "#c2255c", "#7950f2", "#b08900", "#0c9a8d", "#8a6d5c")
+MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
+INK = "#010203"  # stands for the page's own text colour until the figure is in the page
+UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+class Style(NamedTuple):
+    colour: str
+    marker: str
+
+    @property
+    def symbol(self) -> str:
+        return MARKERS[self.marker]
+
+
+class Panel(NamedTuple):
+    svg: str
+    caption: str
+
+
+class Plot(NamedTuple):
+    """Panels side by side with one legend: pairs of a label and its style."""
+
+    panels: tuple[Panel, ...]
+    legend: tuple[tuple[str, Style], ...]
+
+
+def draw_figures(table: Table) -> list[Plot]:
+    """Those that there is data for: test scores against the rows' x, learning curves, scores against cost."""
+    plots = []
+    for metric in table.sweep.metrics:
+        lines = [line for line in table.lines if metric.key in line.scores]
+        if metric.key in ("test_ppl", "test_bpc") and any(line.measured for line in lines):
+            name = f"{table.sweep.name}-{metric.key}"
+            if table.sweep.figure:
+                plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
+            plots += draw_curves(name, metric, lines)
+            plots += draw_costs(name, metric, lines)
+    return plots
+
+
+def style(index: int) -> Style:
+    """That of the n-th line: 40 differ."""
+    return Style(COLOURS[index % len(COLOURS)], list(MARKERS)[(index // len(COLOURS) + index) % len(MARKERS)])
+
+
+def unit_of(seconds: float) -> tuple[str, float]:
+    """The largest unit of time that `seconds` is at least two of, and its length."""
+    return next((unit, size) for unit, size in UNITS if seconds >= 2 * size or size == 1)
+
+
+def draw(
+    name: str, x_label: str, y_label: str, caption: str, paint: Callable[["Axes"], None], log: bool = False
+) -> Panel:
+    """One panel. `name` keeps the ids inside of the SVG apart from those of other figures on the page."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+
+    parts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color")
+    settings: Any = dict.fromkeys(parts, INK)
+    settings |= {"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 10}
+    with rc_context(settings):
+        figure = Figure(figsize=(4.8, 3.4), facecolor="none")
+        axes = figure.add_axes((0.13, 0.14, 0.85, 0.83), facecolor="none")
+        axes.set(xlabel=x_label, ylabel=y_label)
+        axes.locator_params(nbins=5)
+        axes.grid(alpha=0.15)
+        axes.spines[["top", "right"]].set_visible(False)
+        paint(axes)
+        if log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+            axes.yaxis.set_major_formatter(ScalarFormatter())
+            axes.yaxis.set_minor_locator(NullLocator())
+        text = io.StringIO()
+        FigureCanvasSVG(figure).print_svg(
+            text, metadata={"Date": None, "Creator": None}
+        )  # savefig draws twice
+    svg = re.sub(
+        r'<g id="[^"]*"', "<g", text.getvalue()
+    )  # nothing refers to groups, and they all have one name
+    return Panel(svg[svg.index("<svg") :].replace(INK, "currentColor"), caption)
+
+
+def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) -> Plot:
+    """The metric against the rows' x, a line for each group, the published numbers beside ours."""
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.row.x is not None:
+            groups.setdefault(line.row.group, []).append(line)
+    styles = {group: style(index) for index, group in enumerate(groups)}
+
+    def paint(axes: "Axes") -> None:
+        if figure.published_best:
+            axes.axvspan(*figure.published_best, color=INK, alpha=0.08, linewidth=0)
+        for group, members in groups.items():
+            colour, marker = styles[group]
+            scores = [(line.row, line.scores[metric.key]) for line in members]
+            theirs = sorted(
+                (row.x, score.published.value)
+                for row, score in scores
+                if score.published and score.published.value is not None and not row.dynamic
+            )
+            ours = sorted(
+                (row.x, score.mean, score.deviation or 0.0) for row, score in scores if score.values
+            )
+            if theirs:
+                axes.plot(
+                    *zip(*theirs, strict=True), "--", color=colour, marker=marker, mfc="none", alpha=0.7
+                )
+            if ours:
+                x, y, spread = zip(*ours, strict=True)
+                axes.errorbar(x, y, spread, color=colour, marker=marker, capsize=3)
+        axes.set_xticks(sorted({line.row.x for line in lines if line.row.x is not None}))
+
+    caption = (
+        f"{metric.label} against {figure.x_label}. Full marks: ours, with one standard deviation over seeds; open "
+        "marks and broken lines: published"
+        + (", those by dynamic evaluation left out" if any(line.row.dynamic for line in lines) else "")
+        + ("; grey: where the paper found the best" if figure.published_best else "")
+    )
+    panel = draw(f"{name}-x", figure.x_label, metric.label, f"{caption}.", paint)
+    return Plot((panel,), tuple(styles.items()))
+
+
+def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
+    """Validation over epochs and over time, of each row's best run."""
+    curves = {
+        line.row.label: points
+        for line in lines
+        if line.best and len(points := learning_curve(line.best, metric)) > 1
+    }
+    if not curves:
+        return []
+    unit, size = unit_of(max(points[-1][1] for points in curves.values()))
+
+    def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
+        def paint(axes: "Axes") -> None:
+            for index, points in enumerate(curves.values()):
+                colour, marker = style(index)
+                x, y = [point[axis] / scale for point in points], [point[2] for point in points]
+                axes.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2)
+
+        y_label = metric.label.replace("test", "valid")
+        return draw(f"{name}-curve{axis}", x_label, y_label, caption, paint, log=True)
+
+    panels = (
+        panel(0, 1, "epochs", "Validation after each epoch, of each row's best run by validation."),
+        panel(1, size, f"training time ({unit})", "The same over time, which compares only on one device."),
+    )
+    return [Plot(panels, tuple((label, style(index)) for index, label in enumerate(curves)))]
+
+
+def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]:
+    """(epoch, seconds so far, validation score) of each epoch that says all three."""
+    records = [
+        record
+        for record in run.result.get("metrics") or []
+        if all(isinstance(record.get(key), int | float) for key in ("epoch", "seconds", "valid_ppl"))
+    ]
+    times = accumulate(float(record["seconds"]) for record in records)
+    in_bits = metric.key == "test_bpc"
+    return [
+        (record["epoch"], time, bits(math.log(record["valid_ppl"])) if in_bits else record["valid_ppl"])
+        for record, time in zip(records, times, strict=True)
+    ]
+
+
+def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
+    """The metric against weights and against the time that the best run trained."""
+    points = {
+        line.row.label: (line.parameters / 1e6, curve[-1][1], mean)
+        for line in lines
+        if line.best
+        and line.parameters
+        and (mean := line.scores[metric.key].mean) is not None
+        and (curve := learning_curve(line.best, metric))
+    }
+    if len(points) < 2:
+        return []
+    unit, size = unit_of(max(point[1] for point in points.values()))
+
+    def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
+        def paint(axes: "Axes") -> None:
+            for index, point in enumerate(points.values()):
+                axes.plot(
+                    point[axis] / scale, point[2], color=style(index).colour, marker=style(index).marker
+                )
+
+        return draw(f"{name}-cost{axis}", x_label, metric.label, caption, paint)
+
+    panels = [
+        panel(
+            1, size, f"training time ({unit})", f"{metric.label} against the time that the best run trained."
+        )
+    ]
+    if len({point[0] for point in points.values()}) > 1:
+        panels.insert(0, panel(0, 1, "weights (millions)", f"{metric.label} against the number of weights."))
+    return [Plot(tuple(panels), tuple((label, style(index)) for index, label in enumerate(points)))]

@@ -1,0 +1,298 @@
+"""A table as text cells, and those as Markdown, CSV and LaTeX."""
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hornn.reporting.runs import Run, commits
+from hornn.reporting.tables import Line, Table
+from hornn.result import write_atomically
+
+UNVERIFIED, DYNAMIC = "†", "‡"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+EXPLAINED = {
+    UNVERIFIED: "recalled or second-hand: not read in the paper itself",
+    DYNAMIC: "the published number used dynamic evaluation; ours does not",
+}
+
+
+class Cell(NamedTuple):
+    """`value` is what a column is sorted by; `marks` are letters that the legend explains."""
+
+    text: str = ""
+    value: float | str | None = None
+    marks: str = ""
+    kind: str = "number"
+
+
+class Grid(NamedTuple):
+    """A table as cells. `legend`: mark -> what it says."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    legend: dict[str, str]
+
+
+def lay_out(table: Table) -> Grid:
+    """Columns: the row, for each metric the published number, ours and the difference, then what a run cost.
+
+    Columns without any entry are left out, but for the published and our numbers; so is a device that is everywhere
+    the same, which the notes name.
+    """
+    metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
+    header = ["model"]
+    for metric in metrics:
+        what = f" ({metric.label})" if len(metrics) > 1 else ""
+        header += [f"published{what}", f"ours{what}"]
+        header += ["best by validation" + what] if has_best(metric.key) else []
+        header.append(f"difference{what}")
+    sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
+    header += ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]
+
+    letters: dict[str, str] = {}
+    rows = []
+    for line in table.lines:
+        for mark in line.marks:
+            letters.setdefault(mark, letter(len(letters)))
+        cells = [Cell(line.row.label, line.row.label, "".join(letters[mark] for mark in line.marks), "label")]
+        for metric in metrics:
+            cells += score_cells(metric.key, line)
+        if sized:
+            cells.append(Cell(write_number("num_parameters", line.parameters), line.parameters))
+        if timed:
+            cells.append(Cell(write_number("seconds_per_epoch", line.seconds), line.seconds))
+        cells += [Cell(line.device, line.device, kind="device"), Cell(line.status, line.status, kind="runs")]
+        rows.append(tuple(cells))
+    used = [
+        index
+        for index, name in enumerate(header)
+        if name.startswith(("model", "published", "runs"))
+        or (table.runnable and name.startswith("ours"))
+        or (any(cells[index].text for cells in rows) and not (name == "device" and len(table.devices) == 1))
+    ]
+    rows = [tuple(cells[index] for index in used) for cells in rows]
+    header = [header[index] for index in used]
+    shown = "".join(cell.text for cells in rows for cell in cells)
+    legend = {sign: text for sign, text in EXPLAINED.items() if sign in shown}
+    return Grid(tuple(header), tuple(rows), {**legend, **{sign: mark for mark, sign in letters.items()}})
+
+
+def letter(index: int) -> str:
+    """a to z, then aa, ab, .."""
+    return (letter(index // 26 - 1) if index >= 26 else "") + LETTERS[index % 26]
+
+
+def has_best(key: str) -> bool:
+    """Whether choosing a seed by validation says something: not for sizes, times and validation itself."""
+    return key.startswith("test_")
+
+
+def score_cells(key: str, line: Line) -> list[Cell]:
+    score = line.scores.get(key)
+    published = score.published if score else None
+    theirs = Cell()
+    if published and published.value is not None:
+        signs = UNVERIFIED * (not published.verified) + DYNAMIC * line.row.dynamic
+        theirs = Cell(write_published(published.value) + signs, published.value)
+    ours = Cell()
+    if score and score.mean is not None:
+        text = write_number(key, score.mean)
+        if score.deviation is not None and not is_count(key):
+            text += f" ± {write_number(key, score.deviation)} (n = {len(score.values)})"
+        ours = Cell(text, score.mean)
+    difference = score.difference if score else None
+    cells = [theirs, ours]
+    if has_best(key):
+        best = score.best if score else None
+        cells.append(Cell(write_number(key, best), best))
+    sign = "+" if difference and difference > 0 else ""
+    return [*cells, Cell(sign + write_number(key, difference), difference)]
+
+
+def write_number(key: str, value: float | None) -> str:
+    """Whole for counts, to a thousandth for bits and nats, else to a tenth."""
+    if value is None:
+        return ""
+    if is_count(key):
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if key.endswith(("_bpc", "_nll")) else f"{value:.1f}"
+
+
+def is_count(key: str) -> bool:
+    return key == "num_parameters" or key.startswith("corpus.")
+
+
+def write_published(value: float) -> str:
+    """As printed, with commas in long whole numbers."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def markdown(table: Table, folder: Path) -> str:
+    """The table with its remarks; links to result files start at `folder`, where the text will lie."""
+    grid, labels = lay_out(table), [metric.label for metric in table.sweep.metrics]
+    lines = [
+        f"**{table.sweep.title}** ({'; '.join(filter(None, [table.sweep.paper, *labels]))})",
+        "",
+        "| " + " | ".join(grid.header) + " |",
+        "|"
+        + "|".join("---" if name in ("model", "device", "runs") else "---:" for name in grid.header)
+        + "|",
+    ]
+    for line, cells in zip(table.lines, grid.rows, strict=True):
+        texts = [
+            escape_markdown(cell.text) + (f" <sup>{cell.marks}</sup>" if cell.marks else "") for cell in cells
+        ]
+        texts[-1] = ", ".join(filter(None, [*(link_markdown(run, folder) for run in line.runs), texts[-1]]))
+        lines.append("| " + " | ".join(texts) + " |")
+    remarks = [f"- <sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items()]
+    remarks += [f"- {escape_markdown(text)}" for text in (*table.comparisons, *notes(table))]
+    return "\n".join([*lines, "", *remarks]) + "\n"
+
+
+def link_markdown(run: Run, folder: Path) -> str:
+    return f"[seed {run.seed}]({link(run.path, folder)})" if run.path else ""
+
+
+def link(path: Path, folder: Path) -> str:
+    """The way from a folder to a file, as an address."""
+    return Path(os.path.relpath(path, folder)).as_posix().replace(" ", "%20")
+
+
+def escape_markdown(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+
+
+def notes(table: Table) -> list[str]:
+    """What stands below a table: notes, where the numbers were read, how to fill it, where results come from."""
+    sweep = table.sweep
+    texts = [sweep.note] if sweep.note else []
+    texts += [f"{line.row.label}: {line.row.note}" for line in table.lines if line.row.note]
+    sources = {
+        score.published.source for line in table.lines for score in line.scores.values() if score.published
+    }
+    told = "; ".join(sorted(source for source in sources if source and not sweep.paper.endswith(source)))
+    if sources:
+        texts.append(f"Published numbers: {sweep.paper}{f' ({told})' if told else ''}.")
+    if table.runnable:
+        texts.append(f"{table.measured} of {table.runnable} rows measured.")
+    if sweep.command and any(line.status for line in table.lines if line.row.run is not None):
+        texts[-1] += f" `{sweep.command}` makes what is missing"
+        again = any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs)
+        texts[-1] += ", `hydra.launcher.retry_failed=true` behind it also what failed." if again else "."
+    if table.commits:
+        place = f" on {table.devices[0]}" if len(table.devices) == 1 else ""
+        texts.append(f"Results of commit {', '.join(table.commits)}{place}{dates(table)}.")
+    return [*texts, *table.warnings]
+
+
+def dates(table: Table) -> str:
+    """The first and the last day on which its runs finished, as far as the results say."""
+    ends = (run.result.get("finished") for line in table.lines for run in line.measured)
+    days = sorted({str(end)[:10] for end in ends if end})
+    return f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
+
+
+def comma_separated(table: Table) -> str:
+    """Full precision, a line for each row and metric, for other programs."""
+    entries = [
+        {
+            "sweep": table.sweep.name,
+            "row": line.row.name,
+            "label": line.row.label,
+            "metric": key,
+            "published": score.published.value if score.published else None,
+            "verified": score.published.verified if score.published else None,
+            "source": score.published.source if score.published else None,
+            "dynamic_evaluation": line.row.dynamic,
+            "mean": score.mean,
+            "deviation": score.deviation,
+            "seeds": len(score.values),
+            "best_by_validation": score.best,
+            "difference": score.difference,
+            "num_parameters": line.parameters,
+            "seconds_per_epoch": line.seconds,
+            "device": line.device,
+            "status": line.status,
+            "marks": "; ".join(line.marks),
+            "commits": " ".join(commits(line.measured)),
+            "results": " ".join(str(run.path) for run in line.measured),
+        }
+        for line in table.lines
+        for key, score in line.scores.items()
+    ]
+    out = io.StringIO()
+    if entries:
+        writer = csv.DictWriter(out, entries[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(entries)
+    return out.getvalue()
+
+
+def latex(table: Table) -> str:
+    """A tabular for booktabs in a table environment; the runs' links are left out."""
+    grid = lay_out(table)
+    keep = [index for index, name in enumerate(grid.header) if name not in ("device",)]
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{escape_latex(table.sweep.title)} ({escape_latex(table.sweep.paper)}).}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(keep) - 2)}l}}",
+        r"\toprule",
+        " & ".join(escape_latex(grid.header[index]) for index in keep) + r" \\",
+        r"\midrule",
+    ]
+    for cells in grid.rows:
+        texts = [
+            escape_latex(cells[index].text) + (f"$^{{{cells[index].marks}}}$" if cells[index].marks else "")
+            for index in keep
+        ]
+        lines.append(" & ".join(texts) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [
+        rf"\par\footnotesize {escape_latex(mark)} {escape_latex(text)}" for mark, text in grid.legend.items()
+    ]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    special = {char: f"\\{char}" for char in "&%$#_{}"} | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        UNVERIFIED: r"\dag{}",
+        DYNAMIC: r"\ddag{}",
+    }
+    return "".join(special.get(char, char) for char in text)
+
+
+def write_files(tables: Sequence[Table], folder: Path) -> None:
+    """<name>.md, .csv and .tex of each table."""
+    for table in tables:
+        for suffix, text in (
+            ("md", markdown(table, folder)),
+            ("csv", comma_separated(table)),
+            ("tex", latex(table)),
+        ):
+            (folder / f"{table.sweep.name}.{suffix}").write_text(text, encoding="utf-8")
+
+
+# -- README --------------------------------------------------------------------------------------------------
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+def renew(path: Path, tables: Iterable[Table]) -> None:
+    """Replace the measured tables between the marks in a Markdown file. ValueError where the marks are missing."""
+    text = path.read_text(encoding="utf-8")
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{path} has no place for the results: put the lines {BEGIN!r} and {END!r} there")
+    body = "\n".join(markdown(table, path.parent) for table in tables if table.measured) or "No runs yet.\n"
+    write_atomically(path, f"{head}{BEGIN}\n{body}{END}{tail}")

@@ -1,0 +1,206 @@
+"""Finding the runs of each row of a table: the records that sweeps leave, result files, and what is wrong with them."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hornn.reporting.sweeps import Metric, Row, Sweep
+from hornn.result import NAME, SCHEMA_VERSION, STATUSES
+
+RECORD_VERSION = 1
+NEEDED = ("status", "seed", "config_hash", "num_parameters")
+
+
+class Run(NamedTuple):
+    """One run of a row. `state`: done, diverged, damaged, lost, or what its record says: queued, running, failed.
+
+    `result` holds result.json where it can be read, `problem` says why not, or what failed.
+    """
+
+    seed: int
+    state: str
+    path: Path | None = None
+    result: Mapping[str, Any] = {}
+    problem: str = ""
+    config_hash: str | None = None
+
+
+class Job(NamedTuple):
+    """One line of a record."""
+
+    row: str
+    seed: int
+    run_dir: str
+    status: str
+    config_hash: str | None
+    error: str | None
+
+
+class Finding(NamedTuple):
+    """`runs`: identity of a row -> its runs; `warnings`: name of a sweep, or "", -> what was found and fits nowhere."""
+
+    runs: dict[str, list[Run]]
+    warnings: dict[str, list[str]]
+
+
+def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = False) -> Finding:
+    """The runs of all rows of all sweeps.
+
+    `results`/tables/<sweep>/<row>-seed<k>.json are the committed results, `results`/sweeps/<sweep>.json the
+    records of what was launched. A committed result wins over the run's own file where both are of one config.
+    Rows that are the same run share their runs, whichever sweep launched them.
+    """
+    found = Finding({}, {})
+    for sweep in sweeps:
+        for row, run in committed(sweep, results, found.warnings):
+            add(found.runs.setdefault(row.identity, []), run)
+    if not committed_only:
+        for sweep in sweeps:
+            for row, run in recorded(sweep, results, found.warnings):
+                add(found.runs.setdefault(row.identity, []), run)
+    names = {sweep.name for sweep in sweeps}
+    for folder in sorted((results / "tables").glob("*/")):
+        if folder.name not in names:
+            found.warnings.setdefault("", []).append(f"{folder} belongs to no sweep file: name it after one")
+    return found
+
+
+def add(runs: list[Run], new: Run) -> None:
+    """Keep one result for each seed and config, the first; what a record says counts where there is none."""
+    if new.state == "damaged":
+        if all(old.path != new.path for old in runs):
+            runs.append(new)
+        return
+    rivals = [
+        old
+        for old in runs
+        if (old.seed, old.state == "damaged") == (new.seed, False)
+        and (old.config_hash == new.config_hash or None in (old.config_hash, new.config_hash))
+    ]
+    if all(not old.result and (new.result or old.state == "queued") for old in rivals):
+        runs[:] = [old for old in runs if old not in rivals] + [new]
+
+
+def committed(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> list[tuple[Row, Run]]:
+    found = []
+    rows = {row.name: row for row in sweep.rows}
+    for path in sorted((results / "tables" / sweep.name).glob("*.json")):
+        name, _, seed = path.stem.rpartition("-seed")
+        row = rows.get(name)
+        if row is None or row.run is None or not seed.isdecimal():
+            warn(warnings, sweep, f"{path} belongs to no row: its name must be <row>-seed<number>.json")
+            continue
+        run = read_run(path, int(seed))
+        if run.result and run.result["seed"] != run.seed:
+            problem = f"its name says seed {run.seed}, it holds seed {run.result['seed']}"
+            run = Run(run.seed, "damaged", path, problem=problem)
+        found.append((row, run))
+    return found
+
+
+def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> list[tuple[Row, Run]]:
+    """The runs of the sweep's record; folders in it are relative to the folder that `results` lies in."""
+    path = results / "sweeps" / f"{sweep.name}.json"
+    found, rows = [], {row.name: row for row in sweep.rows}
+    try:
+        jobs = read_record(path) if path.exists() else []
+    except ValueError as error:
+        warn(warnings, sweep, str(error))
+        return []
+    for job in jobs:
+        row = rows.get(job.row)
+        if row is None or row.run is None:
+            warn(
+                warnings,
+                sweep,
+                f"{path} names a row {job.row!r} that {sweep.path} does not run: was it renamed?",
+            )
+            continue
+        file = results.parent / job.run_dir / NAME
+        if file.exists():
+            run = read_run(file, job.seed)
+            if run.result and job.config_hash not in (None, run.config_hash):
+                problem = f"its config is {run.config_hash}, the record's {job.config_hash}"
+                run = Run(job.seed, "damaged", file, problem=problem)
+        elif job.status == "done":
+            run = Run(job.seed, "lost", problem=f"{file} is gone", config_hash=job.config_hash)
+        else:
+            run = Run(job.seed, job.status, problem=job.error or "", config_hash=job.config_hash)
+        found.append((row, run))
+    return found
+
+
+def read_record(path: Path) -> list[Job]:
+    """The jobs of a record. Raises ValueError naming the file where it is damaged."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["schema_version"] != RECORD_VERSION:
+            raise ValueError(f"schema version {record['schema_version']}, not {RECORD_VERSION}")
+        return [
+            Job(
+                job["row"],
+                job["seed"],
+                job["run_dir"],
+                job["status"],
+                job.get("config_hash"),
+                job.get("error"),
+            )
+            for job in record["jobs"]
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): remove it, the next launch finds the runs again"
+        ) from error
+
+
+def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
+    """A table for each record of a sweep that was given on the command line alone and has no file."""
+    found = []
+    names = {sweep.name for sweep in sweeps}
+    for path in sorted((results / "sweeps").glob("*.json")):
+        if path.stem in names:
+            continue
+        try:
+            labels = dict.fromkeys(job.row for job in read_record(path))
+        except ValueError:
+            labels = {}
+        rows = tuple(
+            Row(label, label, (), None, {}, "", None, False, "", {}, f"{path.stem}: {label}")
+            for label in labels
+        )
+        metric = Metric("test_ppl", "perplexity, test")
+        found.append(Sweep(path.stem, path.stem, "", (metric,), True, (), rows, None, "", path, ""))
+    return found
+
+
+def read_run(path: Path, seed: int) -> Run:
+    """A result file; one that cannot be used becomes a damaged run that says why."""
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        version = result["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"of schema version {version}, this program reads {SCHEMA_VERSION}")
+        if missing := [key for key in NEEDED if key not in result]:
+            raise ValueError(f"without {', '.join(missing)}")
+        if result["status"] not in STATUSES:
+            raise ValueError(f"of unknown status {result['status']!r}")
+    except (ValueError, TypeError, KeyError) as error:
+        return Run(seed, "damaged", path, problem=f"not a whole result file: {error}")
+    state = "done" if result["status"] == "completed" else "diverged"
+    return Run(seed, state, path, result, result.get("error") or "", result["config_hash"])
+
+
+def warn(warnings: dict[str, list[str]], sweep: Sweep, text: str) -> None:
+    if text not in warnings.setdefault(sweep.name, []):
+        warnings[sweep.name].append(text)
+
+
+def commits(runs: Collection[Run]) -> list[str]:
+    """Commits that the results come from, shortened, a `+` for a tree with changes of its own."""
+    found = {
+        (run.result.get("commit") or "unknown")[:7] + ("+" if run.result.get("dirty") else "")
+        for run in runs
+        if run.result
+    }
+    return sorted(found)

@@ -1,0 +1,240 @@
+"""The sweep files: each names the runs of one published table or figure, and the numbers to set beside them.
+
+The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
+
+    name, title, paper   the file's name, a heading, the source
+    metric               a key of result.json (dots lead inside), with `metric_label`; or a list of {key, label}.
+                         A key in _bpc is the perplexity in _ppl as bits per character
+    lower_is_better      true | false; null: a size, neither
+    seeds                every row is run with each
+    rows                 the table's rows, see `Row`
+    figure, note         optional; see `Figure`
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hornn.reporting.recipe import load, resolve
+
+STATES = ("not built", "quoted")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class Metric(NamedTuple):
+    key: str
+    label: str
+
+
+class Published(NamedTuple):
+    """A number from a paper; `verified` if it was read there, not recalled."""
+
+    value: float | None
+    verified: bool
+    source: str
+
+
+class Row(NamedTuple):
+    """One line of a table.
+
+    `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
+    `published` maps keys of metrics to numbers: the row takes part in these metrics alone, in all where it is empty.
+    `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
+    `recipe` holds the values that decide its runs (`hornn.reporting.recipe`); rows with one `identity` are the same
+    run, whatever sweep they stand in.
+    """
+
+    name: str
+    label: str
+    run: tuple[str, ...] | None
+    state: str | None
+    published: Mapping[str, Published]
+    group: str
+    x: float | None
+    dynamic: bool
+    note: str
+    recipe: Mapping[str, Any]
+    identity: str
+
+
+class Figure(NamedTuple):
+    """`x` names what the rows' x is; `published_best`: the range of x that the paper found best."""
+
+    x: str
+    x_label: str
+    series: str
+    published_best: tuple[float, float] | None
+
+
+class Sweep(NamedTuple):
+    name: str
+    title: str
+    paper: str
+    metrics: tuple[Metric, ...]
+    lower_is_better: bool | None
+    seeds: tuple[int, ...]
+    rows: tuple[Row, ...]
+    figure: Figure | None
+    note: str
+    path: Path
+    command: str  # that makes its runs; empty where the file does not know
+
+
+SWEEP_KEYS = {
+    "name": str,
+    "title": str,
+    "paper": str,
+    "metric": str | list,
+    "metric_label": str,
+    "lower_is_better": bool | None,
+    "seeds": list,
+    "rows": list,
+    "figure": dict,
+    "note": str,
+}
+ROW_KEYS = {
+    "name": str,
+    "label": str,
+    "run": list | None,
+    "state": str,
+    "published": dict | None,
+    "group": str,
+    "x": int | float,
+    "dynamic": bool,
+    "note": str,
+}
+FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list}
+PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
+OPTIONAL = {"figure", "note", "metric_label", "state", "published", "group", "x", "dynamic", "published_best"}
+
+
+def read_sweeps(folder: Path) -> list[Sweep]:
+    """All sweeps of a folder that define a table, by name. Raises ValueError for one that is wrong."""
+    if not folder.is_dir():
+        raise ValueError(
+            f"there is no folder {folder}: give --sweeps FOLDER, the one that holds the sweep files"
+        )
+    contents = {path: load(path) for path in sorted(folder.glob("*.yaml"))}
+    return [define(path, content) for path, content in contents.items() if "sweep" in content]
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The table that a sweep file defines. Raises ValueError naming the file, and the row, that is wrong."""
+    return define(path, load(path))
+
+
+def define(path: Path, content: dict[str, Any]) -> Sweep:
+    """The table of a sweep file's content."""
+    node = content.pop("sweep", None)
+    check(node, SWEEP_KEYS, f"{path}: sweep")
+    if node["name"] != path.stem:
+        raise ValueError(f"{path}: sweep.name is {node['name']!r}: it must be the file's name, {path.stem!r}")
+    seeds = node["seeds"]
+    if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
+        raise ValueError(f"{path}: sweep.seeds must list different whole numbers, got {seeds}")
+    metrics = read_metrics(node, path)
+    rows = tuple(read_row(row, metrics, content, path) for row in node["rows"])
+    seen: dict[str, str] = {}
+    for row in rows:
+        for what in (f"name {row.name}", row.identity and f"run {' '.join(row.run or ())}"):
+            if what and what in seen:
+                raise ValueError(
+                    f"{path}: rows {seen[what]!r} and {row.name!r} have the same {what}: keep one"
+                )
+            seen[what] = row.name
+    figure = None
+    if "figure" in node:
+        check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
+        best = node["figure"].get("published_best")
+        figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
+    return Sweep(
+        node["name"],
+        node["title"],
+        node["paper"],
+        metrics,
+        node["lower_is_better"],
+        tuple(seeds),
+        rows,
+        figure,
+        node.get("note", ""),
+        path,
+        f"python src/train.py -m sweeps={path.stem}",
+    )
+
+
+def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
+    if isinstance(node["metric"], str):
+        if "metric_label" not in node:
+            raise ValueError(f"{path}: sweep.metric {node['metric']!r} needs a metric_label")
+        return (Metric(node["metric"], node["metric_label"]),)
+    for item in node["metric"]:
+        check(item, {"key": str, "label": str}, f"{path}: sweep.metric")
+    metrics = tuple(Metric(**item) for item in node["metric"])
+    if not metrics or len({metric.key for metric in metrics}) < len(metrics):
+        raise ValueError(
+            f"{path}: sweep.metric must list different keys, got {[each.key for each in metrics]}"
+        )
+    return metrics
+
+
+def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path) -> Row:
+    """`base`: the config that the file gives to each of its runs."""
+    where = f"{path}: row {node.get('name') if isinstance(node, dict) else node!r}"
+    check(node, ROW_KEYS, where)
+    if not NAME.fullmatch(node["name"]):
+        raise ValueError(f"{where}: a name has letters, digits and . _ - alone: files are called after it")
+    run, state = node["run"], node.get("state")
+    if (run is None) == (state is None):
+        raise ValueError(f"{where}: give either run, or run: null and state: {' | '.join(STATES)}")
+    if state is not None and state not in STATES:
+        raise ValueError(f"{where}: unknown state {state!r}; it is one of: {', '.join(STATES)}")
+    if run is not None and not all(isinstance(word, str) and "=" in word for word in run):
+        raise ValueError(f"{where}: run must list overrides key=value, got {run}")
+    published = node.get("published") or {}
+    keys = [metric.key for metric in metrics]
+    if len(keys) == 1 and published and keys[0] not in published:
+        published = {keys[0]: published}
+    for key, number in published.items():
+        if key not in keys:
+            raise ValueError(f"{where}: published names {key!r}; the metrics are: {', '.join(keys)}")
+        check(number, PUBLISHED_KEYS, f"{where}: published")
+        if number["value"] is not None and not number["source"].strip():
+            raise ValueError(f"{where}: the published {number['value']} has no source: say where it was read")
+    recipe = {}
+    if run is not None:
+        try:
+            recipe = resolve(run, base, path.resolve().parents[1] / "conf")
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+    return Row(
+        node["name"],
+        node["label"],
+        None if run is None else tuple(run),
+        state,
+        {key: Published(**number) for key, number in published.items()},
+        node.get("group", ""),
+        node.get("x"),
+        node.get("dynamic", False),
+        node.get("note", ""),
+        recipe,
+        "" if run is None else json.dumps(recipe, sort_keys=True),
+    )
+
+
+def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError unless `node` has known keys alone, all those needed, with values of their types."""
+    if not isinstance(node, dict):
+        raise ValueError(f"{where} must hold keys and values, got {node!r}")
+    for key in node:
+        if key not in keys:
+            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
+    for key, kind in keys.items():
+        if key not in node:
+            if key not in OPTIONAL:
+                raise ValueError(f"{where}: {key} is missing")
+        elif not isinstance(node[key], kind) or (
+            isinstance(node[key], bool) and kind not in (bool, bool | None)
+        ):
+            raise ValueError(f"{where}: {key} cannot be {node[key]!r}")

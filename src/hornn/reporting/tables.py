@@ -1,0 +1,250 @@
+"""A table: for each row the published numbers and ours, what is missing and why, and whether the orders agree."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from hornn.metrics import bits
+from hornn.reporting.recipe import departures
+from hornn.reporting.runs import Finding, Run, commits
+from hornn.reporting.sweeps import Metric, Published, Row, Sweep
+
+
+class Score(NamedTuple):
+    """One metric of one row: what was published, ours by seed, ours of the seed that validation finds best."""
+
+    published: Published | None
+    values: tuple[float, ...]
+    best: float | None
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.values) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the sample: divided by n - 1."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        if self.mean is None or self.published is None or self.published.value is None:
+            return None
+        return self.mean - self.published.value
+
+
+class Line(NamedTuple):
+    """A row with its runs. `status` says in words what is missing, empty where nothing is; `marks` what to know."""
+
+    row: Row
+    scores: Mapping[str, Score]
+    runs: tuple[Run, ...]
+    status: str
+    marks: tuple[str, ...]
+    parameters: float | None
+    seconds: float | None
+    device: str
+
+    @property
+    def measured(self) -> tuple[Run, ...]:
+        """The runs that its numbers come from."""
+        return tuple(run for run in self.runs if run.state == "done") if self.status != CONFLICT else ()
+
+    @property
+    def best(self) -> Run | None:
+        return choose(self.measured)
+
+
+class Table(NamedTuple):
+    sweep: Sweep
+    lines: tuple[Line, ...]
+    comparisons: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def measured(self) -> int:
+        return sum(bool(line.measured) for line in self.lines)
+
+    @property
+    def runnable(self) -> int:
+        return sum(line.row.run is not None for line in self.lines)
+
+    @property
+    def devices(self) -> list[str]:
+        return sorted({line.device for line in self.lines if line.device})
+
+    @property
+    def commits(self) -> list[str]:
+        return commits([run for line in self.lines for run in line.measured])
+
+
+CONFLICT = "conflict"
+
+
+def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
+    """Tables with results first, then those that can be run."""
+    tables = [build_table(sweep, found) for sweep in sweeps]
+    return sorted(tables, key=lambda table: (table.measured == 0, table.runnable == 0))
+
+
+def build_table(sweep: Sweep, found: Finding) -> Table:
+    runs = {
+        row.name: sorted(found.runs.get(row.identity, []), key=lambda run: run.seed)
+        if row.run is not None
+        else []
+        for row in sweep.rows
+    }
+    several = len(commits([run for each in runs.values() for run in each if run.state == "done"])) > 1
+    lines = tuple(build_line(row, sweep, runs[row.name], several) for row in sweep.rows)
+    comparisons = tuple(filter(None, (compare(metric, sweep, lines) for metric in sweep.metrics)))
+    return Table(sweep, lines, comparisons, tuple(found.warnings.get(sweep.name, ())))
+
+
+def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: bool) -> Line:
+    configs = {run.config_hash: run.seed for run in runs if run.result}
+    conflict = len(configs) > 1
+    done = [] if conflict else [run for run in runs if run.state == "done"]
+    best = choose(done)
+    scores, marks = {}, []
+    for metric in sweep.metrics:
+        if row.published and metric.key not in row.published:
+            continue
+        values = tuple(value for run in done if (value := measure(run.result, metric.key)) is not None)
+        if len(values) < len(done):
+            marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
+        top = measure(best.result, metric.key) if best else None
+        scores[metric.key] = Score(row.published.get(metric.key), values, top)
+    devices = sorted({str(run.result.get("device") or "unknown") for run in done})
+    seconds = [float(value) for run in done if (value := run.result.get("seconds_per_epoch"))]
+    return Line(
+        row,
+        scores,
+        tuple(runs),
+        CONFLICT if conflict else state_in_words(row, sweep.seeds, runs),
+        (*marks, *remarks(row, runs, done, devices, several_commits)),
+        float(done[0].result["num_parameters"]) if done else None,
+        fmean(seconds) if seconds and len(devices) == 1 else None,
+        "; ".join(devices),
+    )
+
+
+def measure(result: Mapping[str, Any], key: str) -> float | None:
+    """A number of result.json; None where it has none. `corpus.tokens.train` leads inside."""
+    if key.endswith("_bpc"):
+        perplexity = measure(result, key.removesuffix("_bpc") + "_ppl")
+        characters = result.get("corpus", {}).get("unit") == "char"
+        return bits(math.log(perplexity)) if perplexity and characters else None
+    value: Any = result
+    for word in key.split("."):
+        value = value.get(word) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def choose(runs: Iterable[Run]) -> Run | None:
+    """The run with the lowest validation perplexity: the test text has no say in it."""
+    judged = [run for run in runs if measure(run.result, "valid_ppl") is not None]
+    return min(judged, key=lambda run: run.result["valid_ppl"], default=None)
+
+
+def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:
+    """What is missing of a row: one word, or a word for each seed where they differ; empty where nothing is."""
+    if row.run is None:
+        return row.state or ""
+    states = dict.fromkeys(seeds, "not run")
+    for run in runs:
+        if states.get(run.seed) != "done":
+            states[run.seed] = run.state
+    if len(set(states.values())) == 1:
+        word = next(iter(states.values()))
+        return "" if word == "done" else word
+    return ", ".join(f"seed {seed} {state}" for seed, state in sorted(states.items()) if state != "done")
+
+
+def remarks(
+    row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str], several_commits: bool
+) -> Iterable[str]:
+    configs: dict[str, list[int]] = {}
+    for run in runs:
+        if run.config_hash and run.state != "damaged":
+            configs.setdefault(run.config_hash, []).append(run.seed)
+    if len(configs) > 1:
+        each = "; ".join(f"{digest}: seed {', '.join(map(str, seeds))}" for digest, seeds in configs.items())
+        yield f"runs of different configs are not averaged ({each})"
+    departed = dict.fromkeys(
+        item for run in done for item in departures(row.recipe, run.result.get("config") or {})
+    )
+    if departed:
+        yield f"departs from the recipe: {'; '.join(departed)}"
+    made = commits(done)
+    if len(made) > 1:
+        yield f"its seeds come from several commits: {', '.join(made)}"
+    elif several_commits and made:
+        yield f"result of commit {made[0]}"
+    if any(run.result.get("dirty") for run in done):
+        yield "from a working tree with changes that are not committed"
+    if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
+        yield "validation reads the test text: the best epoch and the best seed are chosen on it"
+    if len(devices) > 1:
+        yield "its seeds ran on different devices: no time is given"
+    for run in runs:
+        if run.problem and run.state != "done":
+            yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"
+
+
+# -- the order of models -------------------------------------------------------------------------------------
+
+
+def compare(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
+    """Whether our order of the rows is the paper's, in words; empty with fewer than two rows to compare.
+
+    Rows whose published number used dynamic evaluation are left out: ours does without.
+    """
+    both = [
+        (line.row.label, score.published.value, score.mean)
+        for line in lines
+        if (score := line.scores.get(metric.key))
+        and not line.row.dynamic
+        and score.published is not None
+        and score.published.value is not None
+        and score.mean is not None
+    ]
+    if len(both) < 2:
+        return ""
+    labels, theirs, ours = zip(*both, strict=True)
+    pairs = [(i, j) for i, j in combinations(range(len(both)), 2) if theirs[i] != theirs[j]]
+    same = sum((theirs[i] - theirs[j]) * (ours[i] - ours[j]) > 0 for i, j in pairs)
+    words = [f"{len(both)} rows have both numbers ({metric.label})."]
+    if not pairs:
+        words.append("The paper does not separate them.")
+    elif same == len(pairs):
+        words.append(f"The order of models is the paper's in all {len(pairs)} pairs that it separates.")
+    else:
+        words.append(
+            f"The order of models is not the paper's: of the {len(pairs)} pairs that it separates, {same} stand in"
+            " the same order here."
+        )
+    correlation = spearman(theirs, ours) if len(both) > 2 else None
+    if correlation is not None:
+        words.append(f"Spearman's rank correlation is {correlation:.2f}.")
+    if sweep.lower_is_better is not None:
+        for who, values in (("The paper", theirs), ("Ours", ours)):
+            ranked = sorted(zip(values, labels, strict=True), reverse=not sweep.lower_is_better)
+            words.append(f"{who}, best first: {'; '.join(label for _, label in ranked)}.")
+    return " ".join(words)
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """The correlation of the ranks, equal values sharing their mean rank; None where one side is all equal."""
+    a, b = ranks(one), ranks(other)
+    middle = (len(a) + 1) / 2
+    spread = math.sqrt(sum((x - middle) ** 2 for x in a) * sum((y - middle) ** 2 for y in b))
+    return sum((x - middle) * (y - middle) for x, y in zip(a, b, strict=True)) / spread if spread else None
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    return [
+        sum(other < value for other in values) + (sum(other == value for other in values) + 1) / 2
+        for value in values
+    ]

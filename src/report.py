@@ -1,0 +1,33 @@
+"""Tables and figures of all sweeps beside the published numbers: `python src/report.py --help`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hornn.reporting.page import renew_readme, write_report
+
+
+def main() -> str:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
+    )
+    parser.add_argument("--sweeps", type=Path, default=Path("sweeps"), help="folder of sweep files")
+    parser.add_argument(
+        "--out", type=Path, default=Path("outputs/report"), help="folder for index.html and tables"
+    )
+    parser.add_argument(
+        "--readme", type=Path, help="renew the results in this Markdown file, write nothing else"
+    )
+    given = parser.parse_args()
+    if given.readme:
+        return renew_readme(given.results, given.sweeps, given.readme)
+    return write_report(given.results, given.sweeps, given.out)
+
+
+if __name__ == "__main__":
+    try:
+        print(main())
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,191 @@
+"""The page and the README: what a reader finds there, and that making them loads no torch."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hornn.reporting.formats import BEGIN, END
+from hornn.reporting.page import renew_readme, write_report
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def filled(place: Any) -> Any:
+    """A place with committed results of three rows, one of them with two seeds, and an ad hoc sweep."""
+    for row, seed, score in (
+        ("sum-2", 1, 111.5),
+        ("sum-2", 2, 112.5),
+        ("sum-3", 1, 107.0),
+        ("max-2", 1, 109.0),
+    ):
+        place.commit(row, seed, score, num_parameters=8_640_000 + (row == "max-2"))
+    place.record(
+        {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
+    )
+    return place
+
+
+def report(place: Any, *words: str, program: str | None = None) -> subprocess.CompletedProcess[str]:
+    script = [str(ROOT / "src" / "report.py")] if program is None else ["-c", program]
+    return subprocess.run(
+        [sys.executable, *script, *words],
+        cwd=place.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+class Outline(HTMLParser):
+    """Tags that are open, addresses, and the text of each table row."""
+
+    VOID = ("meta", "br", "path", "use", "rect", "circle")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.rows: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        self.addresses += [value for key in ("href", "src", "xlink:href") if (value := found.get(key))]
+        self.ids += [value] if (value := found.get("id")) else []
+        if tag == "tr":
+            self.rows.append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "tr" in self.open:
+            self.rows[-1] += f" {data.strip()}" if data.strip() else ""
+
+
+@pytest.fixture
+def page(filled: Any) -> Outline:
+    write_report(filled.results, filled.sweeps, filled.results / "report")
+    outline = Outline()
+    outline.feed((filled.results / "report" / "index.html").read_text())
+    assert not outline.open
+    return outline
+
+
+def test_the_page_shows_every_row(page: Outline) -> None:
+    assert [row for row in page.rows if row.startswith((" Sum", " RNN", " Stack"))] == [
+        " RNN 123‡ not run",
+        " Sum, order 2 111 112.0 ± 0.7 (n = 2) 111.5 +1.0 8,640,000 12.5 seed 1 seed 2",
+        " Sum, order 3 108† 107.0 107.0 -1.0 8,640,000 12.5 seed 1 seed 2 not run",
+        " Stack <RNN> 110 not built",
+    ]
+
+
+def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
+    assert " model=lstm 77.0 77.0 8,640,000 12.5 seed 1" in page.rows
+    assert "adhoc-12" in page.ids
+
+
+def test_its_links_lead_to_files_and_nothing_is_loaded(page: Outline, filled: Any) -> None:
+    folder = filled.results / "report"
+    files = {address for address in page.addresses if not address.startswith("#")}
+    assert "../tables/toy/sum-2-seed1.json" in files
+    assert all((folder / address).is_file() for address in files)
+    assert {address[1:] for address in page.addresses if address.startswith("#")} <= set(page.ids)
+    text = (folder / "index.html").read_text()
+    assert not re.search(r"https?://(?!www\.w3\.org|purl\.org|creativecommons\.org)", text)
+    assert "@import" not in text
+
+
+def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> None:
+    text = (filled.results / "report" / "index.html").read_text()
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
+    assert [caption.partition(".")[0] for caption in captions] == [
+        "perplexity, test against order",
+        "Validation after each epoch, of each row&#39;s best run by validation",
+        "The same over time, which compares only on one device",
+        "perplexity, test against the number of weights",
+        "perplexity, test against the time that the best run trained",
+        "Validation after each epoch, of each row&#39;s best run by validation",
+        "The same over time, which compares only on one device",
+    ]
+    assert len(page.ids) == len(set(page.ids))
+    assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(page.ids)
+    assert "#010203" not in text
+    assert text.count("currentColor") > 20
+
+
+def test_without_results_there_is_no_figure(place: Any) -> None:
+    said = write_report(place.results, place.sweeps, place.results / "report")
+    assert said.endswith("1 tables, 0 of 4 rows measured")
+    assert "<svg" not in (place.results / "report" / "index.html").read_text()
+
+
+def test_the_report_loads_no_torch(filled: Any) -> None:
+    program = "import sys, runpy; sys.argv = ['report.py']; runpy.run_path({!r}, run_name='__main__'); "
+    program += "print(sorted({{'torch', 'lightning', 'hydra', 'omegaconf', 'wandb'}} & set(sys.modules)))"
+    done = report(filled, program=program.format(str(ROOT / "src" / "report.py")))
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+    assert {path.name for path in (filled.results / "report").iterdir()} == {
+        *(f"{name}.{suffix}" for name in ("toy", "adhoc-12") for suffix in ("md", "csv", "tex")),
+        "index.html",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--sweeps", "absent"), "error: there is no folder absent: give --sweeps FOLDER"),
+        (
+            ("--out", "sweeps/toy.yaml"),
+            "error: cannot write to sweeps/toy.yaml (File exists): give --out FOLDER",
+        ),
+        (("--readme", "absent.md"), "error: [Errno 2] No such file or directory: 'absent.md'"),
+        (
+            ("--readme", "sweeps/toy.yaml"),
+            "error: sweeps/toy.yaml has no place for the results: put the lines",
+        ),
+    ],
+)
+def test_a_wrong_folder_or_file_is_one_line(place: Any, words: tuple[str, ...], message: str) -> None:
+    done = report(place, *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+
+
+def test_readme_holds_the_tables_of_committed_results(filled: Any) -> None:
+    readme = filled.folder / "README.md"
+    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    renew_readme(filled.results, filled.sweeps, readme)
+    text = readme.read_text()
+    assert text.startswith(
+        f"before\n{BEGIN}\n**Toy: order and pooling** (Nobody 2000, table 1; perplexity, test)\n"
+    )
+    assert text.endswith(f"\n{END}\nafter\n")
+    assert "[seed 1](outputs/tables/toy/sum-2-seed1.json)" in text
+    assert "lstm" not in text
+    renew_readme(filled.results, filled.sweeps, readme)
+    assert readme.read_text() == text
+
+
+def test_readme_without_results_says_so(place: Any) -> None:
+    readme = place.folder / "README.md"
+    readme.write_text(f"{BEGIN}{END}")
+    renew_readme(place.results, place.sweeps, readme)
+    assert readme.read_text() == f"{BEGIN}\nNo runs yet.\n{END}"

@@ -1,0 +1,326 @@
+"""Tables: which runs a row takes, what it says of those that are missing or doubtful, and the order of models."""
+
+import csv
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+
+from hornn.reporting.formats import comma_separated, latex, lay_out, markdown, notes
+from hornn.reporting.runs import find_runs
+from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.tables import Line, Table, build_tables, spearman
+
+
+def build(place: Any, name: str = "toy", committed_only: bool = False) -> Table:
+    sweeps = read_sweeps(place.sweeps)
+    tables = build_tables(sweeps, find_runs(sweeps, place.results, committed_only))
+    return next(table for table in tables if table.sweep.name == name)
+
+
+def line_of(table: Table, row: str) -> Line:
+    return next(line for line in table.lines if line.row.name == row)
+
+
+def cells_of(table: Table, row: str) -> dict[str, str]:
+    grid = lay_out(table)
+    index = [line.row.name for line in table.lines].index(row)
+    return dict(zip(grid.header, (cell.text for cell in grid.rows[index]), strict=True))
+
+
+def test_a_row_shows_mean_deviation_and_the_seed_that_validation_chooses(place: Any) -> None:
+    place.commit("sum-2", 1, 100.0)
+    place.commit("sum-2", 2, 104.0, valid_ppl=50.0)
+    assert cells_of(build(place), "sum-2") == {
+        "model": "Sum, order 2",
+        "published": "111",
+        "ours": f"102.0 ± {math.sqrt(8):.1f} (n = 2)",
+        "best by validation": "104.0",
+        "difference": "-9.0",
+        "weights": "8,640,000",
+        "s/epoch": "12.5",
+        "runs": "",
+    }
+
+
+def test_every_row_without_runs_says_why(place: Any) -> None:
+    table = build(place)
+    assert [line.status for line in table.lines] == ["not run", "not run", "not run", "not run", "not built"]
+    text = "\n".join(notes(table))
+    assert "0 of 4 rows measured. `python src/train.py -m sweeps=toy` makes what is missing." in text
+
+
+def test_published_numbers_are_marked(place: Any) -> None:
+    table = build(place)
+    assert cells_of(table, "rnn")["published"] == "123‡"
+    assert cells_of(table, "sum-3")["published"] == "108†"
+    assert lay_out(table).legend.keys() == {"†", "‡"}
+
+
+def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
+    place.record(
+        {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)},
+        {"row": "rnn", "seed": 2, "status": "running", "config_hash": "aaaa"},
+        {"row": "sum-2", "seed": 1, "status": "failed", "error": "killed (signal 9)"},
+        {"row": "sum-2", "seed": 2, "status": "queued"},
+        {"row": "sum-3", "seed": 1, "status": "done"},
+        {"row": "max-2", "seed": 1, "status": "failed", "result": place.result(1, 0.0, status="diverged")},
+    )
+    table = build(place)
+    assert line_of(table, "rnn").status == "seed 2 running"
+    assert line_of(table, "sum-2").status == "seed 1 failed, seed 2 queued"
+    assert line_of(table, "sum-2").marks == ("seed 1 failed: killed (signal 9)",)
+    assert line_of(table, "sum-3").status == "seed 1 lost, seed 2 not run"
+    assert line_of(table, "max-2").status == "seed 1 diverged, seed 2 not run"
+    assert cells_of(table, "max-2")["ours"] == ""
+    assert "`hydra.launcher.retry_failed=true` behind it also what failed" in "\n".join(notes(table))
+
+
+def test_a_committed_result_wins_over_the_run_of_the_same_config(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 999.0)})
+    line = line_of(build(place), "rnn")
+    assert line.scores["test_ppl"].values == (120.0,)
+    assert len(line.runs) == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record(
+        {"row": "rnn", "seed": seed, "status": "done", "result": place.result(seed, 90.0, config_hash="bbbb")}
+    )
+    table = build(place)
+    line = line_of(table, "rnn")
+    assert line.status == "conflict"
+    assert cells_of(table, "rnn")["ours"] == ""
+    assert line.marks == (f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})",)
+
+
+def test_a_result_counts_whatever_another_record_says(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: another")
+    place.write_sweep("another", text)
+    place.record({"row": "rnn", "seed": 1, "status": "queued", "config_hash": "aaaa"}, sweep="another")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    for name in ("toy", "another"):
+        line = line_of(build(place, name), "rnn")
+        assert [run.state for run in line.runs] == ["done"]
+        assert line.status == "seed 2 not run"
+
+
+def test_a_committed_result_of_an_older_config_is_marked(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record({"row": "rnn", "seed": 1, "status": "queued", "config_hash": "bbbb"})
+    line = line_of(build(place), "rnn")
+    assert line.scores["test_ppl"].values == (120.0,)
+    assert line.marks == ("runs of different configs are not averaged (aaaa: seed 1; bbbb: seed 1)",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema_version": 1, "stat', "not a whole result file: Unterminated string"),
+        ("", "not a whole result file: Expecting value"),
+        ('{"status": "completed"}', "not a whole result file: 'schema_version'"),
+        ("[1]", "not a whole result file: list indices"),
+        ('{"schema_version": 0}', "of schema version 0, this program reads 1"),
+        ('{"schema_version": 1, "status": "completed", "seed": 2}', "without config_hash, num_parameters"),
+    ],
+)
+def test_a_result_that_cannot_be_used_is_shown_with_its_reason(place: Any, text: str, message: str) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2).write_text(text)
+    table = build(place)
+    assert line_of(table, "rnn").status == "seed 2 damaged"
+    (mark,) = line_of(table, "rnn").marks
+    assert "rnn-seed2.json" in mark
+    assert message in mark
+    assert cells_of(table, "rnn")["ours"] == "120.0"
+
+
+def test_a_result_with_another_seed_than_its_name_is_damaged(place: Any) -> None:
+    path = place.commit("rnn", 1, 120.0)
+    path.rename(path.with_name("rnn-seed2.json"))
+    assert "its name says seed 2, it holds seed 1" in line_of(build(place), "rnn").marks[0]
+
+
+def test_a_run_that_is_not_of_the_recorded_config_is_damaged(place: Any) -> None:
+    path = place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    path.write_text(path.read_text().replace('"config_hash": "aaaa"', '"config_hash": "cccc"'))
+    assert "its config is aaaa, the record's cccc" in line_of(build(place), "rnn").marks[0]
+
+
+def test_commits_and_changed_trees_are_not_mixed_silently(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, commit="a" * 40)
+    place.commit("sum-2", 1, 110.0, commit="b" * 40, dirty=True)
+    place.commit("sum-3", 1, 110.0, commit="a" * 40)
+    place.commit("sum-3", 2, 110.0, commit="b" * 40)
+    table = build(place)
+    assert line_of(table, "rnn").marks == ("result of commit aaaaaaa",)
+    assert line_of(table, "sum-2").marks == (
+        "result of commit bbbbbbb+",
+        "from a working tree with changes that are not committed",
+    )
+    assert line_of(table, "sum-3").marks == ("its seeds come from several commits: aaaaaaa, bbbbbbb",)
+    assert table.commits == ["aaaaaaa", "bbbbbbb", "bbbbbbb+"]
+
+
+def test_a_result_by_another_recipe_is_marked(place: Any) -> None:
+    config = {
+        "model": {"_target_": "Hornn", "hidden_size": 400, "order": 2},
+        "data": {"unit": "word", "batch_size": 7},
+        "optimizer": {"lr": 0.1},
+        "trainer": {"max_epochs": 15, "accelerator": "gpu"},
+        "weight_noise": 0.1,
+    }
+    place.commit("sum-2", 1, 110.0, config=config)
+    place.commit("sum-3", 1, 110.0, config={**config, "trainer": {}, "weight_noise": 0})
+    table = build(place)
+    assert line_of(table, "sum-2").marks == (
+        "departs from the recipe: weight_noise=0.1, not 0.0; trainer.max_epochs=15, not 20",
+    )
+    assert line_of(table, "sum-3").marks == ("departs from the recipe: model.order=2, not 3",)
+
+
+def test_times_of_different_devices_are_not_averaged(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2, 120.0, device="gpu")
+    place.commit("sum-2", 1, 110.0)
+    assert cells_of(build(place), "rnn")["s/epoch"] == ""
+    assert cells_of(build(place), "rnn")["device"] == "cpu (abacus); gpu"
+    assert cells_of(build(place), "sum-2")["s/epoch"] == "12.5"
+
+
+def test_a_device_that_is_everywhere_the_same_is_told_once(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    assert "device" not in cells_of(build(place), "rnn")
+    assert "Results of commit 1234567 on cpu (abacus)." in notes(build(place))
+
+
+def test_validation_on_the_test_text_is_marked(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, corpus={"unit": "word", "valid_is_test": True})
+    assert line_of(build(place), "rnn").marks[0].startswith("validation reads the test text")
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema_version": 1}', '{"schema_version": 9, "jobs": []}', "[]"])
+def test_a_damaged_record_is_a_warning(place: Any, text: str) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record().write_text(text)
+    table = build(place)
+    assert "toy.json is damaged (" in table.warnings[0]
+    assert cells_of(table, "rnn")["ours"] == "120.0"
+
+
+def test_results_that_fit_no_row_are_a_warning(place: Any) -> None:
+    place.commit("absent", 1)
+    place.commit("stack", 1)
+    place.commit("rnn", 1).rename(place.results / "tables" / "toy" / "rnn.json")
+    place.record({"row": "gone", "seed": 1, "status": "done"})
+    warnings = build(place).warnings
+    assert [text.split("/")[-1] for text in warnings[:3]] == [
+        f"{name} belongs to no row: its name must be <row>-seed<number>.json"
+        for name in ("absent-seed1.json", "rnn.json", "stack-seed1.json")
+    ]
+    assert "names a row 'gone' that" in warnings[3]
+
+
+def test_a_run_serves_every_table_that_has_it(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: other")
+    place.write_sweep("other", text.replace("name: sum-2", "name: the-same"))
+    place.commit("sum-2", 1, 111.0)
+    assert line_of(build(place, "other"), "the-same").scores["test_ppl"].values == (111.0,)
+
+
+def test_bits_are_those_of_characters_alone(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("test_ppl", "test_bpc")
+    place.write_sweep("toy", text)
+    place.commit("rnn", 1, 2.0, corpus={"unit": "char"})
+    place.commit("sum-2", 1, 2.0, corpus={"unit": "word"})
+    table = build(place)
+    assert line_of(table, "rnn").scores["test_bpc"].values == pytest.approx((1.0,))
+    assert line_of(table, "sum-2").scores["test_bpc"].values == ()
+    assert line_of(table, "sum-2").marks == ("1 of its 1 results hold no test_bpc",)
+
+
+# -- the order of models -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([1, 2, 3], [10, 20, 30], 1.0),
+        ([1, 2, 3], [3, 2, 1], -1.0),
+        ([1, 2, 3, 4], [1, 3, 2, 4], 0.8),
+        # From SciPy 1.16: spearmanr([1, 2, 2, 4], [1, 3, 2, 4])
+        ([1, 2, 2, 4], [1, 3, 2, 4], 0.9486832980505138),
+        ([1, 1, 1], [1, 2, 3], None),
+    ],
+)
+def test_rank_correlation(one: list[float], other: list[float], expected: float | None) -> None:
+    found = spearman(one, other)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_the_order_is_told_in_words(place: Any) -> None:
+    place.commit("rnn", 1, 50.0)  # dynamic evaluation: takes no part
+    place.commit("sum-2", 1, 120.0)
+    place.commit("sum-3", 1, 110.0)
+    (text,) = build(place).comparisons
+    assert "in all 1 pairs" in text
+    assert "Spearman" not in text
+    place.commit("max-2", 1, 130.0)
+    (text,) = build(place).comparisons
+    assert "3 rows have both numbers (perplexity, test)." in text
+    assert "of the 3 pairs that it separates, 2 stand in the same order here" in text
+    assert "Spearman's rank correlation is 0.50." in text
+    assert "The paper, best first: Sum, order 3; Max, order 2; Sum, order 2." in text
+    assert "Ours, best first: Sum, order 3; Sum, order 2; Max, order 2." in text
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def test_markdown_is_a_whole_table_with_links(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    lines = markdown(build(place), place.folder / "docs").splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {rows[0].count("|")}
+    assert "[seed 1](../outputs/tables/toy/rnn-seed1.json), seed 2 not run" in rows[2]
+    assert "Stack &lt;RNN>" in rows[-1]
+
+
+def test_csv_holds_full_precision(place: Any) -> None:
+    place.commit("sum-2", 1, 100.123456789)
+    place.commit("sum-2", 2, 101.0)
+    rows = {row["row"]: row for row in csv.DictReader(io.StringIO(comma_separated(build(place))))}
+    assert float(rows["sum-2"]["mean"]) == (100.123456789 + 101.0) / 2
+    assert rows["sum-2"]["seeds"] == "2"
+    assert rows["sum-3"]["verified"] == "False"
+    assert rows["stack"]["status"] == "not built"
+    assert len(rows) == 5
+
+
+def test_latex_escapes_and_has_equal_columns(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, dirty=True)
+    text = latex(build(place))
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    columns = text.partition(r"\begin{tabular}{")[2].partition("}")[0]
+    assert {row.count(" & ") + 1 for row in rows} == {len(columns)}
+    assert r"123\ddag{}" in text
+    assert "±" not in text
+
+
+def test_committed_only_sees_no_record(place: Any) -> None:
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    assert build(place, committed_only=True).measured == 0
+    assert build(place).measured == 1
+
+
+def test_a_record_without_a_sweep_file_is_no_warning(place: Any) -> None:
+    place.record(
+        {"row": "model=rnn", "seed": 1, "status": "done", "result": place.result(1, 9.0)}, sweep="adhoc-1"
+    )
+    assert build(place).warnings == ()
+    assert json.loads((place.results / "sweeps" / "adhoc-1.json").read_text())["sweep"] == "adhoc-1"
