@@ -294,7 +294,7 @@ def momentum_update_(
         if len(tensors) != len(params):
             raise ValueError(f"each {kind} must have the shape of its parameter")
         for i, (tensor, param) in enumerate(zip(tensors, params, strict=True)):
-            if kind in ("parameter", "momentum") or tensor.dtype != torch.bfloat16 and tensor.numel():
+            if kind in ("parameter", "momentum") or (tensor.dtype != torch.bfloat16 and tensor.numel()):
                 _require_floats(**{f"{kind} {i}": tensor})
             if tensor.shape != param.shape and (kind in ("parameter", "momentum") or tensor.numel()):
                 raise ValueError(f"each {kind} must have the shape of its parameter")
