@@ -1,0 +1,82 @@
+"""From the overrides of a sweep to its jobs, one for each run that they compose to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from hornn.identity import CONFIG, effective, run_folder
+from hornn.sweep.job import Job
+
+ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
+
+
+def compose_jobs(
+    loader: ConfigLoader, master: DictConfig, batch: Sequence[Sequence[str]], options: Sequence[str] = ()
+) -> list[Job]:
+    """The jobs of these lists of overrides; equal runs are one job.
+
+    Outside a table the row of a job is what its overrides say that not all the others say too. `options`
+    stand before the overrides of every job. Raises ValueError where different runs would share a folder.
+    """
+    common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
+    jobs: dict[Path, Job] = {}
+    for overrides in batch:
+        own = [word for word in overrides if not word.startswith(ROW)]
+        cfg = loader.load_sweep_config(master, list(own))
+        choices = cfg.hydra.runtime.choices
+        with open_dict(cfg):
+            del cfg["hydra"]
+        config = as_dict(cfg)
+        named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
+        differing = [word for word in own if word not in common and not word.startswith("seed=")]
+        row = named[0] if named else " ".join(differing) or choices["model"]
+        run_dir = run_folder(config, choices["model"], choices["data"])
+        job = Job([row], [*options, *own], config, run_dir, overwrite=config["overwrite"])
+        if run_dir in jobs:
+            other = jobs[run_dir]
+            if other.seed != job.seed:
+                raise ValueError(
+                    f"seeds {other.seed} and {job.seed} of {row} would both write to {run_dir}: leave out run_dir"
+                )
+            check_same(other.config, config, f"{other.label} and {row} would both write to {run_dir}")
+            other.rows += [row] if row not in other.rows else []
+        else:
+            jobs[run_dir] = job
+    return list(jobs.values())
+
+
+def check_folder(job: Job) -> None:
+    """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal hashes."""
+    path = job.run_dir / CONFIG
+    if path.exists() and not job.overwrite:
+        held = OmegaConf.load(path)
+        assert isinstance(held, DictConfig)
+        check_same(as_dict(held), job.config, f"{job.run_dir} holds another run than that of {job.label}")
+
+
+def check_same(one: dict[str, Any], other: dict[str, Any], problem: str) -> None:
+    """Raise ValueError, with the keys that differ, unless both configs give the same run."""
+    different = sorted(set(_flat(effective(one))) ^ set(_flat(effective(other))))
+    if different:
+        keys = ", ".join(dict.fromkeys(key for key, _ in different))
+        raise ValueError(
+            f"{problem}, but their configs differ in {keys}: give them folders by run_dir=FOLDER"
+        )
+
+
+def as_dict(cfg: DictConfig) -> dict[str, Any]:
+    config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    assert isinstance(config, dict)
+    return config  # type: ignore[return-value]
+
+
+def _flat(node: Any, path: str = "") -> list[tuple[str, str]]:
+    """Each path into a nested mapping with the value there."""
+    if isinstance(node, dict):
+        return [
+            item for key, value in node.items() for item in _flat(value, f"{path}.{key}" if path else key)
+        ]
+    return [(path, repr(node))]

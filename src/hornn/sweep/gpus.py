@@ -1,0 +1,62 @@
+"""The GPUs that jobs share: each job has so many of them for itself, or a place on one beside others."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+
+class Pool:
+    """`names` of GPUs with `per_gpu` places on each."""
+
+    def __init__(self, names: Sequence[str], per_gpu: int) -> None:
+        self.free = dict.fromkeys(names, per_gpu)
+
+    def take(self, count: int) -> list[str] | None:
+        """A place on each of `count` GPUs, the emptiest first; None while there are not that many."""
+        emptiest = sorted((name for name in self.free if self.free[name]), key=lambda name: -self.free[name])
+        if len(emptiest) < count:
+            return None
+        for name in emptiest[:count]:
+            self.free[name] -= 1
+        return emptiest[:count]
+
+    def give_back(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.free[name] += 1
+
+
+def gpu_names(setting: Any) -> list[str]:
+    """The GPUs that `hydra.launcher.gpus` names; auto: those that this process sees."""
+    if isinstance(setting, Sequence) and not isinstance(setting, str):
+        return [str(name) for name in setting]
+    if setting != "auto":
+        raise ValueError(f"hydra.launcher.gpus must be auto or a list such as [0,1], got {setting!r}")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name.strip() for name in visible.split(",") if name.strip() not in ("", "-1")]
+    try:
+        listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=60)
+    except FileNotFoundError:
+        return []
+    return [line.split()[1].rstrip(":") for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+
+
+def gpus_wanted(accelerator: str, devices: Any, names: Sequence[str]) -> int:
+    """How many GPUs a job takes whose trainer has these settings.
+
+    Raises ValueError where there are not that many.
+    """
+    if accelerator not in ("gpu", "cuda") and not (accelerator == "auto" and names):
+        return 0
+    if isinstance(devices, list):
+        raise ValueError(
+            f"trainer.devices={devices} in a sweep: give their number, hydra.launcher.gpus names them"
+        )
+    count = len(names) if devices in ("auto", -1, "-1") else int(devices)
+    if count > len(names) or not names:
+        raise ValueError(
+            f"trainer.accelerator={accelerator} trainer.devices={devices} needs {max(count, 1)} GPU(s), the launcher "
+            f"has {len(names)} ({', '.join(names) or 'none'}): use trainer=cpu, or name them with hydra.launcher.gpus"
+        )
+    return count

@@ -1,0 +1,64 @@
+"""One run of a sweep."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from hornn.identity import config_hash
+from hornn.sweep.record import Entry
+
+
+@dataclass
+class Job:
+    """One run of a sweep and how far it is.
+
+    rows: the rows of the table that it is the run of. overrides: what the command line of its process says.
+    status: queued, running, elsewhere (another process works on it), done, failed.
+    """
+
+    rows: list[str]
+    overrides: list[str]
+    config: dict[str, Any]
+    run_dir: Path
+    gpus: int = 0  # that it needs
+    status: str = "queued"
+    error: str | None = None
+    overwrite: bool = False  # replace what an earlier run left
+    epoch: float | None = None
+    valid_ppl: float | None = None
+    test_ppl: float | None = None
+    started: float = 0.0  # when its process did, on the monotonic clock
+    seconds: float | None = None  # that its process took in this launch
+    claim: IO[str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.config_hash = config_hash(self.config)
+
+    @property
+    def seed(self) -> int:
+        seed: int = self.config["seed"]
+        return seed
+
+    @property
+    def label(self) -> str:
+        return ", ".join(self.rows)
+
+    def take(self, result: Mapping[str, Any]) -> None:
+        """Show what came out of the run."""
+        self.epoch, self.valid_ppl, self.test_ppl = result["epochs"], result["valid_ppl"], result["test_ppl"]
+
+    def entries(self) -> list[Entry]:
+        """What the sweep's record says of this job."""
+        return [
+            {
+                "row": row,
+                "seed": self.seed,
+                "run_dir": str(self.run_dir),
+                "overrides": self.overrides,
+                "config_hash": self.config_hash,
+                "status": "running" if self.status == "elsewhere" else self.status,
+                "error": self.error,
+            }
+            for row in self.rows
+        ]

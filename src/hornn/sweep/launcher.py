@@ -1,0 +1,137 @@
+"""Hydra's door to the jobs of a multirun: each runs as a process of its own."""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.sweep.compose import ROW, check_folder, compose_jobs
+from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
+from hornn.sweep.job import Job
+from hornn.sweep.progress import Watch
+from hornn.sweep.record import Record
+from hornn.sweep.sweeper import TableSweeper
+from hornn.sweep.workers import Workers
+
+ON_FAILURE = ("continue", "stop")
+NAMED = 5  # failed jobs that the last line names
+
+
+class ProcessLauncher(Launcher):
+    """Runs the jobs of a sweep as processes; conf/hydra/launcher/process.yaml explains the arguments.
+
+    Raises ValueError for an argument out of range and, at the end, where jobs failed.
+    """
+
+    def __init__(
+        self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, retry_failed: bool, program: str | None
+    ) -> None:
+        for key, value in {"jobs": jobs, "per_gpu": per_gpu}.items():
+            if type(value) is not int or value < 1:
+                raise ValueError(f"hydra.launcher.{key} must be a whole number, 1 or more, got {value!r}")
+        if on_failure not in ON_FAILURE:
+            raise ValueError(
+                f"hydra.launcher.on_failure must be {' or '.join(ON_FAILURE)}, got {on_failure!r}"
+            )
+        if type(retry_failed) is not bool:
+            raise ValueError(f"hydra.launcher.retry_failed must be true or false, got {retry_failed!r}")
+        self.jobs = jobs
+        self.gpus = gpu_names(gpus)
+        self.per_gpu = per_gpu
+        self.on_failure = on_failure
+        self.retry_failed = retry_failed
+        self.program = program
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        self.loader = hydra_context.config_loader
+        self.config = config
+        script = Path(self.program or task_function.__code__.co_filename)
+        self.command = [sys.executable, str(script.absolute())]
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        jobs = compose_jobs(self.loader, self.config, job_overrides, self._options())
+        for job in jobs:
+            check_folder(job)
+            trainer = job.config["trainer"]
+            job.gpus = gpus_wanted(
+                trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), self.gpus
+            )
+        record = Record(name_of(self.config, job_overrides))
+        at_once = min(self.jobs, len(jobs))
+        watch = Watch(record.name, jobs, at_once, Console())
+        workers = Workers(
+            jobs,
+            self._command,
+            record,
+            watch,
+            at_once,
+            Pool(self.gpus, self.per_gpu),
+            cores() // at_once or 1 if at_once > 1 else None,
+            self.on_failure == "stop",
+            self.retry_failed,
+        )
+        workers.look_up()
+        with watch:
+            workers.run()
+        if workers.stopped == signal.SIGINT:
+            raise KeyboardInterrupt
+        if workers.stopped:
+            sys.exit(128 + workers.stopped)
+        if failed := [job for job in jobs if job.status == "failed"]:
+            names = [f"{job.label} seed={job.seed}" for job in failed]
+            more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+            raise ValueError(
+                f"{len(failed)} of {len(jobs)} jobs failed: {'; '.join([*names[:NAMED], *more])}. "
+                "hydra.launcher.retry_failed=true tries them again"
+            )
+        return []
+
+    def _command(self, job: Job) -> list[str]:
+        again = ["overwrite=true"] if job.overwrite and not job.config["overwrite"] else []
+        return [*self.command, *job.overrides, *again]
+
+    def _options(self) -> list[str]:
+        """What else of the command line decides how a job's config is composed."""
+        folders = [s.path for s in self.config.hydra.runtime.config_sources if s.provider == "command-line"]
+        paths = [word for word in self.config.hydra.overrides.hydra if word.startswith("hydra.searchpath")]
+        return [*(f"--config-dir={folder}" for folder in folders), *paths]
+
+
+def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:
+    """The sweep's name: its table's, its file's, or one made of all that its jobs ask for beside the seed."""
+    if name := config.get("sweep", {}).get("name"):
+        return str(name)
+    if chosen := config.hydra.runtime.choices.get("sweeps"):
+        return str(chosen)
+    asked = sorted({tuple(sorted(w for w in words if not w.startswith(("seed=", ROW)))) for words in batch})
+    return f"adhoc-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]}"
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def register() -> None:
+    """Make the sweeper and the launcher known to Hydra, which else takes plugins from its own packages only."""
+    for plugin in (TableSweeper, ProcessLauncher):
+        Plugins.instance().register(plugin)
+    setattr(Plugins, "is_in_toplevel_plugins_module", staticmethod(_is_plugin))  # noqa: B010
+
+
+_is_hydras_own = Plugins.is_in_toplevel_plugins_module
+
+
+def _is_plugin(name: str) -> bool:
+    return name.startswith("hornn.sweep.") or _is_hydras_own(name)

@@ -1,0 +1,170 @@
+"""What a person sees of a sweep: a table that moves in a terminal, a line for each change elsewhere."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from hornn.sweep.job import Job
+
+STYLES = {
+    "running": "cyan",
+    "elsewhere": "blue",
+    "done": "green",
+    "failed": "bold red",
+    "unfinished": "yellow",
+}
+URGENT = ("running", "failed", "elsewhere")  # shown first where the terminal is too low for all
+
+
+class Line(NamedTuple):
+    """One run in the table."""
+
+    row: str
+    seed: int
+    status: str
+    epoch: float | None = None
+    max_epochs: int | None = None
+    valid_ppl: float | None = None
+    test_ppl: float | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+
+def seconds_left(
+    finished: Sequence[float], running: Sequence[float], queued: int, at_once: int
+) -> float | None:
+    """The time left, if each job takes as long as those that are finished did on average; None before one is.
+
+    finished: how long each took, running: for how long each has run, in seconds.
+    """
+    if not finished:
+        return None
+    mean = sum(finished) / len(finished)
+    rest = [max(0.0, mean - elapsed) for elapsed in running]
+    return max([(sum(rest) + queued * mean) / max(at_once, 1), *rest])
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def counts(lines: Sequence[Line]) -> str:
+    """`3 of 16 done, 2 running, 11 queued`."""
+    tally = Counter(line.status for line in lines)
+    done = f"{tally.pop('done', 0)} of {len(lines)} done"
+    return ", ".join([done, *(f"{count} {status}" for status, count in sorted(tally.items()))])
+
+
+def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group:
+    """The runs as a table; where they are more than `height`, those that matter now and a count of the others."""
+    shown = list(range(len(lines)))
+    if height is not None and len(lines) > height:
+        urgent = sorted(shown, key=lambda n: (lines[n].status not in URGENT, lines[n].status != "queued"))
+        shown = sorted(urgent[: max(height - 1, 1)])
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    grid.add_column("run", overflow="ellipsis", no_wrap=True)
+    for heading in ("seed", "status", "epoch", "valid", "test", "time"):
+        grid.add_column(heading, justify="left" if heading == "status" else "right", no_wrap=True)
+    for line in (lines[number] for number in shown):
+        bound = "" if line.max_epochs is None or line.max_epochs < 0 else f"/{line.max_epochs}"
+        grid.add_row(
+            Text(line.row),
+            str(line.seed),
+            Text(line.status, STYLES.get(line.status, "dim")),
+            "" if line.epoch is None else f"{line.epoch:g}{bound}",
+            *("" if score is None else f"{score:.2f}" for score in (line.valid_ppl, line.test_ppl)),
+            "" if line.seconds is None else duration(line.seconds),
+        )
+    hidden = [line for number, line in enumerate(lines) if number not in set(shown)]
+    tally = Counter(line.status for line in hidden)
+    more = ", ".join(f"{count} {status}" for status, count in sorted(tally.items()))
+    return Group(Text(title, "bold"), grid, *([Text(f"and {more}", "dim")] if hidden else []))
+
+
+class Watch:
+    """Shows a sweep while its jobs go on, as a context: in a terminal the table, elsewhere what changes."""
+
+    def __init__(self, name: str, jobs: Sequence[Job], at_once: int, console: Console) -> None:
+        self.name = name
+        self.jobs = jobs
+        self.at_once = at_once
+        self.console = console
+        self.live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self.shown = 0.0
+
+    def __enter__(self) -> "Watch":
+        if self.live:
+            self.live.start()
+        else:
+            self._say(self.title())
+        for job in self.jobs:
+            if job.status == "failed":  # before this launch
+                self.changed(job, [])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.update(self.render(None))
+            self.live.stop()
+        else:
+            self._say(self.title())
+
+    def refresh(self) -> None:
+        """Draw the table again, twice a second."""
+        if self.live and time.monotonic() - self.shown > 0.5:
+            self.live.update(self.render(self.console.height - 4), refresh=True)
+            self.shown = time.monotonic()
+
+    def changed(self, job: Job, lines: Sequence[str]) -> None:
+        """Say that a job has another status, and show the `lines` of its log where it failed."""
+        score = "" if job.test_ppl is None else f", test perplexity {job.test_ppl:.2f}"
+        if job.status == "failed":
+            self._say(f"{job.label} seed={job.seed}: failed: {job.error}", STYLES["failed"])
+            for line in lines:
+                self._say(f"    {line}", "dim")
+        elif not self.live:
+            took = "" if job.seconds is None or job.status != "done" else f" in {duration(job.seconds)}"
+            self._say(f"{job.label} seed={job.seed}: {job.status}{took}{score}{self.left()}")
+        self.shown = 0.0
+
+    def render(self, height: int | None) -> Group:
+        return table([line_of(job) for job in self.jobs], self.title(), height)
+
+    def title(self) -> str:
+        return f"{self.name}: {counts([line_of(job) for job in self.jobs])}{self.left()}"
+
+    def left(self) -> str:
+        now = time.monotonic()
+        seconds = seconds_left(
+            [job.seconds for job in self.jobs if job.status == "done" and job.seconds is not None],
+            [now - job.started for job in self.jobs if job.status == "running"],
+            sum(job.status == "queued" for job in self.jobs),
+            self.at_once,
+        )
+        return f"; about {duration(seconds)} left" if seconds else ""
+
+    def _say(self, text: str, style: str = "") -> None:
+        self.console.print(Text(text, style), soft_wrap=True)
+
+
+def line_of(job: Job) -> Line:
+    running = job.status == "running"
+    return Line(
+        job.label,
+        job.seed,
+        job.status,
+        job.epoch,
+        job.config["trainer"].get("max_epochs") if running else None,
+        job.valid_ppl,
+        job.test_ppl,
+        time.monotonic() - job.started if running else job.seconds,
+        job.error,
+    )

@@ -1,0 +1,58 @@
+"""How far sweeps are, read from their records and the folders of their runs."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from hornn.sweep.folder import is_claimed, read_progress, result_of
+from hornn.sweep.progress import Line, counts, table
+from hornn.sweep.record import FOLDER, Entry, Record
+
+
+def show(name: str | None = None, folder: Path = FOLDER, console: Console | None = None) -> None:
+    """Print the runs of a sweep, or one line for each sweep on record.
+
+    Raises ValueError for a name that is not on record, and for a record that cannot be read.
+    """
+    console = console or Console()
+    names = sorted(path.stem for path in folder.glob("*.json"))
+    if name is not None and name not in names:
+        raise ValueError(f"no sweep {name!r} on record; {folder} has: {', '.join(names) or 'none'}")
+    if name is None:
+        for known in names:
+            console.print(
+                f"{known}: {counts(lines_of(Record(known, folder)))}", highlight=False, soft_wrap=True
+            )
+        if not names:
+            console.print(f"no sweep has been launched yet: {folder} has none")
+        return
+    lines = lines_of(Record(name, folder))
+    console.print(table(lines, f"{name}: {counts(lines)}"))
+    for line in lines:
+        if line.error:
+            console.print(f"{line.row} seed={line.seed}: {line.error}", highlight=False, soft_wrap=True)
+
+
+def lines_of(record: Record) -> list[Line]:
+    return [line_of(entry) for entry in record.read()]
+
+
+def line_of(entry: Entry) -> Line:
+    """What the run's folder says; where it says nothing, the record. Begun and not at work is `unfinished`."""
+    run_dir = Path(entry["run_dir"])
+    epoch, valid = read_progress(run_dir) or (None, None)
+    line = Line(entry["row"], entry["seed"], "queued", epoch, None, valid)
+    try:
+        result = result_of(run_dir, entry["config_hash"], entry["seed"])
+    except ValueError as error:
+        return line._replace(status="failed", error=str(error))
+    if is_claimed(run_dir):
+        return line._replace(status="running")
+    if result is not None and result["status"] == "completed":
+        return line._replace(status="done", valid_ppl=result["valid_ppl"], test_ppl=result["test_ppl"])
+    if result is not None:
+        return line._replace(status="failed", error=result.get("error") or result["status"])
+    if entry["status"] == "failed":
+        return line._replace(status="failed", error=entry["error"])
+    begun = (run_dir / "last.ckpt").exists() or epoch is not None
+    return line._replace(status="unfinished" if begun else "queued")

@@ -1,0 +1,110 @@
+"""The jobs that a multirun asks for: the rows of its table times the seeds, times what the command line varies."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+from hornn.sweep.compose import ROW
+
+
+class TableSweeper(Sweeper):
+    """The product of all listed values; with `sweep.rows` in the config, one such product for each row that is a run.
+
+    params: overrides that a file gives, as if they stood first on the command line.
+
+    A row's `run` is a list of overrides. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command
+    line takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
+    cannot be told apart or read.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self.params = params
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        self.loader = hydra_context.config_loader
+        self.settings = config
+        self.jobs = Plugins.instance().instantiate_launcher(hydra_context, task_function, config)
+
+    def sweep(self, arguments: list[str]) -> Any:
+        parser = OverridesParser.create(config_loader=self.loader)
+        given = [
+            override
+            for override in parser.parse_overrides(
+                [*(f"{k}={v}" for k, v in self.params.items()), *arguments]
+            )
+            if not str(override.key_or_group).startswith("sweep.")  # what it says is in the config by now
+        ]
+        table: Any = OmegaConf.to_container(self.settings.get("sweep", {}), resolve=True)
+        batch = product_of(given)
+        if table.get("rows"):
+            keys = {str(override.key_or_group) for override in given}
+            seeds = [[f"seed={seed}"] for seed in seeds_of(table, self.settings.seed)]
+            batch = [
+                [*product, *overrides, f"{ROW}'{name}'", *seed]
+                for name, overrides in runs_of(table, keys, parser).items()
+                for product in batch
+                for seed in (seeds if "seed" not in keys else [[]])
+            ]
+        for overrides in batch:
+            try:
+                self.loader.load_sweep_config(self.settings, overrides)
+            except Exception as error:
+                error.add_note(f"in the job {' '.join(overrides)}")
+                raise
+        return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+
+
+def product_of(overrides: Sequence[Override]) -> list[list[str]]:
+    """Every combination of the listed values; of two settings of one key the last counts."""
+    values = {}
+    for override in overrides:
+        key = override.get_key_element()
+        if not override.is_sweep_override():
+            values[key] = [str(override.input_line)]
+        elif override.is_discrete_sweep():
+            values[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+        else:
+            raise ValueError(f"{override.input_line} is no list of values: write {key}=VALUE,VALUE")
+    return [list(words) for words in itertools.product(*values.values())]
+
+
+def seeds_of(table: Mapping[str, Any], default: int) -> list[int]:
+    seeds = table.get("seeds", [default])
+    if not isinstance(seeds, list) or not seeds or any(type(seed) is not int for seed in seeds):
+        raise ValueError(f"sweep.seeds must be a list of whole numbers such as [1,2,3], got {seeds!r}")
+    return list(dict.fromkeys(seeds))
+
+
+def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) -> dict[str, list[str]]:
+    """The overrides of each row that is a run; `given`: keys that the command line sets."""
+    runs: dict[str, list[str]] = {}
+    names = [str(row.get("name")) for row in table["rows"]]
+    for row, name in zip(table["rows"], names, strict=True):
+        where = f"row {name!r} of sweep {table.get('name')!r}"
+        if not row.get("name") or "'" in name or names.count(name) > 1:
+            raise ValueError(f"{where}: each row has a name of its own, without quotes")
+        if "run" not in row or not isinstance(row["run"], list | None):
+            raise ValueError(
+                f"{where} has no list 'run' of its overrides: write one, or run: null with a state"
+            )
+        if row["run"] is None:
+            continue
+        words = [str(word) for word in row["run"]]
+        for override in parser.parse_overrides(words):
+            if override.is_sweep_override():
+                raise ValueError(f"{where}: {override.input_line} is several runs; a row is one")
+            if (key := str(override.key_or_group)) in given:
+                raise ValueError(
+                    f"{where} sets {key} itself: the command line cannot set it for the whole table"
+                )
+        runs[name] = words
+    if not runs:
+        raise ValueError(f"sweep {table.get('name')!r} has no row that can be run yet")
+    return runs

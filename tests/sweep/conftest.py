@@ -1,0 +1,56 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sweep.mini import ROOT, TABLE, Ended, words, write_table
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: `conf/sweeps/mini.yaml` is a table of two runs."""
+    monkeypatch.chdir(tmp_path)
+    write_table(TABLE)
+    return tmp_path
+
+
+@pytest.fixture
+def launch(
+    folder: Path, command: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ended]:
+    """`launch("key=value", ..., FAKE_FAIL="1")`: a multirun of runs that cost nothing, here and now."""
+
+    def run(*overrides: str, **environment: str) -> Ended:
+        with monkeypatch.context() as context:
+            context.delenv("OMP_NUM_THREADS", raising=False)
+            for key, value in environment.items():
+                context.setenv(key, value)
+            return command("train", *words(*overrides))
+
+    return run
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """The same as a process that goes on; its output is read from `communicate()`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*overrides: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "src" / "train.py"), *words(*overrides)],
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()

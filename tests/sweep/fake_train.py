@@ -1,0 +1,81 @@
+"""What `src/train.py` is to a launcher, without torch: the same command line, files and locks, numbers made up.
+
+FAKE_EPOCH: seconds an epoch takes. FAKE_FAIL, FAKE_DIVERGE, FAKE_DEAF, FAKE_FULL: the seed whose job fails after an
+epoch, diverges, does not heed Ctrl-C, or has no room for its log. FAKE_GATE=1: it waits for a file `gate` first.
+"""
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig, OmegaConf
+
+from hornn.configuration import launch
+from hornn.identity import CONFIG, config_hash, run_folder
+from hornn.result import read_result, write_atomically, write_result
+from hornn.sweep.orphan import end_with_launcher
+
+
+def is_chosen(behaviour: str, seed: int) -> bool:
+    return os.environ.get(f"FAKE_{behaviour}") == str(seed)
+
+
+@hydra.main(version_base="1.3", config_path="../../conf", config_name="config")
+def main(cfg: DictConfig) -> None:
+    end_with_launcher()
+    choices = hydra.core.hydra_config.HydraConfig.get().runtime.choices
+    config = OmegaConf.to_container(cfg, resolve=True)
+    run_dir = run_folder(config, choices["model"], choices["data"])
+    run_dir.mkdir(parents=True, exist_ok=True)
+    while os.environ.get("FAKE_GATE") and not Path("gate").exists():
+        time.sleep(0.01)
+    lock = (run_dir / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(f"another process is working on {run_dir}") from None
+    if cfg.overwrite:
+        for name in ("result.json", "metrics.csv"):
+            (run_dir / name).unlink(missing_ok=True)
+    elif read_result(run_dir):
+        raise ValueError(f"{run_dir} holds a run")
+    if is_chosen("DEAF", cfg.seed):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if is_chosen("FULL", cfg.seed):
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, 1)
+        os.dup2(full, 2)
+    (run_dir / CONFIG).write_text(OmegaConf.to_yaml(cfg))
+    (run_dir / "pid").write_text(str(os.getpid()))
+    metrics = run_dir / "metrics.csv"
+    rows = metrics.read_text().splitlines() if metrics.exists() else ["epoch,valid_ppl"]
+    keys = ("HORNN_SWEEP", "HORNN_ROW", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+    with Path(run_dir, "starts").open("a") as starts:
+        print(f"epoch={len(rows)}", *(f"{key}={os.environ.get(key)}" for key in keys), file=starts)
+    result = {
+        "config_hash": config_hash(config),
+        "seed": cfg.seed,
+        "epochs": cfg.trainer.max_epochs,
+        "valid_ppl": 90.0,
+        "test_ppl": 80.0 + cfg.seed,
+    }
+    for epoch in range(len(rows), cfg.trainer.max_epochs + 1):
+        time.sleep(float(os.environ.get("FAKE_EPOCH", "0")))
+        rows.append(f"{epoch},{200 / epoch}")
+        write_atomically(metrics, "\n".join(rows) + "\n")
+        print(f"epoch {epoch}")
+        if is_chosen("FAIL", cfg.seed):
+            raise ValueError("the corpus is on fire")
+        if is_chosen("DIVERGE", cfg.seed):
+            write_result(run_dir, {**result, "status": "diverged", "error": "the loss is infinite"})
+            raise ValueError("the loss is infinite")
+    write_result(run_dir, {**result, "status": "completed"})
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -1,0 +1,62 @@
+"""Multiruns that really train."""
+
+import csv
+import fcntl
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hornn.sweep.folder import is_running
+from hornn.sweep.workers import BUSY
+from sweep.mini import ROOT, Ended, wait_for
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_is_continued(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = [*small, "schedule=constant", "trainer.max_epochs=80", "checkpoint_every=5", "model=rnn"]
+    sweep = [sys.executable, str(ROOT / "src" / "train.py"), "-m", *settings]
+    launcher = subprocess.Popen(sweep, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(Path("outputs/rnn").rglob("metrics.csv")))
+    launcher.kill()
+    launcher.wait()
+    (run_dir,) = Path("outputs/rnn").glob("files/*/seed=1")
+    wait_for(lambda: not is_running(run_dir))
+    assert not (run_dir / "result.json").exists()
+
+    done = subprocess.run(sweep, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(": 1 of 1 done\n")
+    log = (run_dir / "train.log").read_text()
+    assert f"writes to {run_dir}" in log
+    assert f"continues in {run_dir}" in log
+    with (run_dir / "metrics.csv").open() as file:
+        assert [int(float(row["epoch"])) for row in csv.DictReader(file)] == list(range(1, 81))
+    result = json.loads((run_dir / "result.json").read_text())
+    assert result["status"] == "completed"
+    assert "sweep" not in result["config"]
+    assert (run_dir / "config.yaml").read_text().count("sweep: {}") == 1
+
+
+def test_a_launcher_knows_the_words_of_a_run_that_comes_second(
+    command: Callable[..., Ended], small: list[str], tmp_path: Path
+) -> None:
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert command("train", *small, f"run_dir={tmp_path}").err.startswith(f"error: {BUSY} {tmp_path}")
+
+
+@pytest.mark.slow
+def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
+    command: Callable[..., Ended], small: list[str], folder: Path
+) -> None:
+    words = ["-m", "--config-dir=conf", "hydra/launcher=basic", "sweeps=mini", "sweep.seeds=[1,2]", *small]
+    assert command("train", *words).code == 0
+    assert len(list(Path("outputs/rnn").rglob("result.json"))) == 2
+    assert len(list(Path("outputs/hornn").rglob("result.json"))) == 2
