@@ -9,8 +9,6 @@ from torch import nn
 
 from hornn import bench
 from hornn.bench import (
-    BEGIN,
-    END,
     PATIENCE,
     QUICK,
     SECTIONS,
@@ -24,6 +22,8 @@ from hornn.bench import (
 from hornn.cells.hornn import FofeHornn
 from hornn.data.streams import ChunkStream
 from hornn.scan import scan
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
 class Machine:
@@ -339,7 +339,7 @@ def test_the_readme_gets_the_tables_between_its_marks(tmp_path, results):
 def test_a_readme_without_the_marks_is_left_alone(tmp_path, results, text):
     readme = tmp_path / "README.md"
     readme.write_text(text)
-    with pytest.raises(ValueError, match="no place for the tables"):
+    with pytest.raises(ValueError, match="no place for the bench"):
         bench.renew(readme, results)
     assert readme.read_text() == text
 

@@ -198,7 +198,9 @@ def test_offline_wandb_runs_below_the_run_and_each_job_has_its_own(
     logs = sorted(path.relative_to(tmp_path).parts[4] for path in tmp_path.glob("outputs/**/*.wandb"))
     assert logs == ["seed=1", "seed=2"]
     assert {result_of(path.parent)["seed"] for path in tmp_path.glob("outputs/**/result.json")} == {1, 2}
-    assert "wandb leet outputs/hornn_fofe/files/" in out
+    said = [path.read_text() for path in tmp_path.glob("outputs/**/train.log")]
+    assert len(said) == 2
+    assert all("wandb leet outputs/hornn_fofe/files/" in log for log in said)
 
 
 @pytest.mark.slow

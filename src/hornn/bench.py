@@ -41,13 +41,12 @@ from hornn.kernels import native
 from hornn.module import TruncatedBptt, match
 from hornn.network import LanguageModel, detach_all
 from hornn.optim import Constant, MomentumSGD
-from hornn.result import write_atomically
+from hornn.result import write_atomically, write_between
 from hornn.scan import BACKENDS
 
 SCHEMA_VERSION = 1
 ROOT = Path(__file__).parents[2]
 MODELS, TRAINER = ROOT / "conf" / "model", ROOT / "conf" / "trainer" / "cpu.yaml"
-BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 CPU = torch.device("cpu")
 QUIET = 0.05  # cores that other processes may use in a round that counts
 PATIENCE = 4  # times as many rounds as wanted, before a row is given up as never quiet
@@ -997,10 +996,4 @@ def render_changes(now: list[Row], then: Mapping[str, Any]) -> str:
 
 def renew(path: Path, source: Path) -> None:
     """Write the tables of a JSON file between the marks in a Markdown file. ValueError where there are none."""
-    tables = render(read(source))
-    text = path.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{path} has no place for the tables: put the lines {BEGIN!r} and {END!r} there")
-    write_atomically(path, f"{before}{BEGIN}\n{tables}\n{END}{after}")
+    write_between(path, "bench", render(read(source)))

@@ -184,18 +184,18 @@ def cross_entropy_(
     total = logits.new_zeros((), dtype=torch.float64)
     grad_bias = None if bias is None else torch.zeros_like(bias)
     for block, words, mask in zip(logits.split(rows), targets.split(rows), kept.split(rows), strict=True):
-        log_p = block.to(wide)
-        if bias is not None:
-            log_p = log_p + bias
-        log_p = log_p.log_softmax(-1)
+        scores = block if bias is None else block + bias
         words = words.clamp(min=0).unsqueeze(-1)
-        total -= (log_p.gather(-1, words).squeeze(-1) * mask).sum(dtype=torch.float64)
-        grad = log_p.exp_()
+        grad = scores.softmax(-1, dtype=wide)
+        # -log p_w, by way of the likeliest word: the probability of w itself may be too small for its logarithm
+        margin = scores.amax(-1, keepdim=True).to(wide) - scores.gather(-1, words).to(wide)
+        nll = margin - grad.amax(-1, keepdim=True).log()
+        total += (nll.squeeze(-1) * mask).sum(dtype=torch.float64)
         grad.scatter_add_(-1, words, grad.new_full(words.shape, -1.0))
-        grad *= (mask * scale).unsqueeze(-1)
+        torch.mul(grad, (mask * scale).to(wide).unsqueeze(-1), out=grad if bias is not None else block)
         if grad_bias is not None:
             grad_bias += grad.sum(0)
-        block.copy_(grad)
+            block.copy_(grad)
     return total, grad_bias
 
 

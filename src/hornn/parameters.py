@@ -8,11 +8,11 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from hornn.network import LanguageModel
-from hornn.result import write_atomically
+from hornn.result import write_between
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_suffix(".yaml")
-BEGIN, END = "<!-- parameter counts: begin -->", "<!-- parameter counts: end -->"
+MARKS = "parameter counts"
 
 
 def count_parameters(row: DictConfig) -> int:
@@ -60,9 +60,4 @@ def render() -> str:
 
 def renew(path: Path) -> None:
     """Replace the table between the marks in a Markdown file. ValueError where the marks are missing."""
-    text = path.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{path} has no place for the table: put the lines {BEGIN!r} and {END!r} there")
-    write_atomically(path, f"{head}{BEGIN}\n{render()}\n{END}{tail}")
+    write_between(path, MARKS, render())

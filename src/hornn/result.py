@@ -23,6 +23,16 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_between(path: Path, name: str, text: str) -> None:
+    """Replace what stands between the marks of `name` in a Markdown file. ValueError where they are missing."""
+    begin, end = (f"<!-- {name}: {which} -->" for which in ("begin", "end"))
+    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise ValueError(f"{path} has no place for the {name}: put the lines {begin!r} and {end!r} there")
+    write_atomically(path, f"{before}{begin}\n{text}\n{end}{after}")
+
+
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:
     """Write result.json. Its top level holds `schema_version`, `status` and what guide and README name.
 

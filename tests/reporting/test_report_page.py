@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.formats import BEGIN, END
 from hornn.reporting.page import renew_readme, write_report
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 ROOT = Path(__file__).parents[2]
 

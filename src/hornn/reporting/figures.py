@@ -81,7 +81,7 @@ def draw(
     settings |= {"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 10}
     with rc_context(settings):
         figure = Figure(figsize=(4.8, 3.4), facecolor="none")
-        axes = figure.add_axes((0.13, 0.14, 0.85, 0.83), facecolor="none")
+        axes = figure.add_axes((0.17, 0.14, 0.81, 0.83), facecolor="none")
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.locator_params(nbins=5)
         axes.grid(alpha=0.15)

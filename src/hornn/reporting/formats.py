@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hornn.reporting.runs import Run, commits
 from hornn.reporting.tables import Line, Table
-from hornn.result import write_atomically
+from hornn.result import write_between
 
 UNVERIFIED, DYNAMIC = "†", "‡"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -284,15 +284,7 @@ def write_files(tables: Sequence[Table], folder: Path) -> None:
 
 # -- README --------------------------------------------------------------------------------------------------
 
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-
-
 def renew(path: Path, tables: Iterable[Table]) -> None:
     """Replace the measured tables between the marks in a Markdown file. ValueError where the marks are missing."""
-    text = path.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{path} has no place for the results: put the lines {BEGIN!r} and {END!r} there")
-    body = "\n".join(markdown(table, path.parent) for table in tables if table.measured) or "No runs yet.\n"
-    write_atomically(path, f"{head}{BEGIN}\n{body}{END}{tail}")
+    body = "\n".join(markdown(table, path.parent) for table in tables if table.measured)
+    write_between(path, "results", body.rstrip("\n") or "No runs yet.")
