@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
+from hornn.allocator import keep_freed_memory
 from hornn.cells.base import require_choice, require_positive
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.text import SPLITS, TextDataModule, encode_text
@@ -74,6 +75,7 @@ def evaluate(cfg: DictConfig) -> None:
 
     Raises ValueError or OSError for what cannot be scored, before anything is.
     """
+    keep_freed_memory()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     if cfg.sentences is not None and cfg.text is None:
         raise ValueError("sentences= writes a score for each line of a text: give text=FILE too")

@@ -115,6 +115,7 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
         last = [line for line in lines if not line.startswith(("ninja:", "[", "FAILED:"))][-5:] or lines[-1:]
         reason = next((line for line in last if "error" in line), last[-1])
         detail = "\n".join(last)
+        print(detail, file=sys.stderr, flush=True)
         raise NativeError(f"the native kernels cannot be built ({reason}): {REMEDY}\n{detail}") from error
     os.replace(next(folder.glob("*.so")), library)
     shutil.rmtree(folder, ignore_errors=True)
