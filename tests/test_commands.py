@@ -193,7 +193,7 @@ def test_offline_wandb_runs_below_the_run_and_each_job_has_its_own(
     process: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = process("train", "-m", *small, "logger=wandb_offline", "seed=1,2")
+    code, _, err = process("train", "-m", *small, "logger=wandb_offline", "seed=1,2")
     assert (code, err) == (0, "")
     logs = sorted(path.relative_to(tmp_path).parts[4] for path in tmp_path.glob("outputs/**/*.wandb"))
     assert logs == ["seed=1", "seed=2"]

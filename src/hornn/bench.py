@@ -457,6 +457,7 @@ STEPS = {
     "scrn": "nn.RNN",
 }
 NAIVE = {"hornn_fofe": "FOFE loop", "lstm": "LSTMCell loop"}
+FOREMOST = ("step", "thesis", "evaluation", "memory", "trainer")  # in the README
 NAMED = tuple(backend for backend in BACKENDS if backend != "auto")
 
 
@@ -878,9 +879,10 @@ def read(path: Path) -> dict[str, Any]:
     return results
 
 
-def render(results: Mapping[str, Any]) -> str:
-    """All tables as Markdown."""
-    names = [name for name in SECTIONS if any(row["section"] == name for row in results["rows"])]
+def render(results: Mapping[str, Any], only: Collection[str] = tuple(SECTIONS)) -> str:
+    """The tables of the sections in `only` as Markdown."""
+    measured = {row["section"] for row in results["rows"]}
+    names = [name for name in SECTIONS if name in measured and name in only]
     tables = [
         render_section(name, [row for row in results["rows"] if row["section"] == name]) for name in names
     ]
@@ -995,5 +997,5 @@ def render_changes(now: list[Row], then: Mapping[str, Any]) -> str:
 
 
 def renew(path: Path, source: Path) -> None:
-    """Write the tables of a JSON file between the marks in a Markdown file. ValueError where there are none."""
-    write_between(path, "bench", render(read(source)))
+    """Write the foremost tables of a JSON file between the marks in a Markdown file. ValueError where none are."""
+    write_between(path, "bench", render(read(source), FOREMOST))
