@@ -284,6 +284,7 @@ def write_files(tables: Sequence[Table], folder: Path) -> None:
 
 # -- README --------------------------------------------------------------------------------------------------
 
+
 def renew(path: Path, tables: Iterable[Table]) -> None:
     """Replace the measured tables between the marks in a Markdown file. ValueError where the marks are missing."""
     body = "\n".join(markdown(table, path.parent) for table in tables if table.measured)
