@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from hornn.heads import TwoLevelSoftmaxHead
 from hornn.network import LanguageModel
-from hornn.parameters import BEGIN, END, published_count, render
+from hornn.parameters import MARKS, published_count, render
 from reference.cases import MODEL_FOLDER, MODEL_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,8 @@ def test_published_counts_carry_their_precision() -> None:
 
 
 def test_the_readme_shows_the_table_of_today() -> None:
-    shown = (ROOT / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition(f"<!-- {MARKS}: begin -->")[2].partition(f"<!-- {MARKS}: end -->")[0]
     assert shown.strip() == render()
     assert "| no |" not in shown
 
