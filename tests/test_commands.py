@@ -4,6 +4,7 @@ import csv
 import fcntl
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,9 @@ def test_wandb_without_a_login_is_one_line(process: Command, small: list[str], t
     environment = {
         "WANDB_API_KEY": None,
         "HOME": str(tmp_path),
+        "HORNN_CACHE": os.environ.get(
+            "HORNN_CACHE", str(Path.home() / ".cache/hornn/kernels")
+        ),  # built there
         "NETRC": str(tmp_path / "none"),
         "WANDB_MODE": None,
     }
@@ -386,7 +390,7 @@ def test_penn_treebank_from_one_command(
     root = corpus_root("ptb/ptb.train.txt")
     run = tmp_path / "run"
     settings = ["data=ptb", f"data.root={root}", "model.hidden_size=16", "trainer.max_steps=20", "logger=csv"]
-    code, _, err = process("train", *settings, f"run_dir={run}", HORNN_CACHE=str(tmp_path / "cache"))
+    code, _, err = process("train", *settings, f"run_dir={run}", f"data.cache_dir={tmp_path / 'cache'}")
     assert (code, err) == (0, "")
     result = result_of(run)
     assert result["corpus"]["tokens"] == {"train": 929_589, "valid": 73_760, "test": 82_430}
@@ -412,7 +416,7 @@ def test_the_head_of_text8_is_named_so_everywhere(
         "model.hidden_size=8",
         "trainer.max_steps=5",
     ]
-    code, out, err = process("train", *settings, "logger=csv", HORNN_CACHE=str(tmp_path / "cache"))
+    code, out, err = process("train", *settings, "logger=csv", f"data.cache_dir={tmp_path / 'cache'}")
     assert (code, err) == (0, "")
     (path,) = tmp_path.glob("outputs/**/result.json")
     assert path.relative_to(tmp_path).parts[:3] == ("outputs", "hornn_fofe", "text8-head")

@@ -13,17 +13,28 @@ ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
 # What a part may import stands before it, or beside it on the same line.
 LEVELS = (
     ("metrics", "result", "identity", "allocator"),
+    ("reporting",),
     ("cells", "data"),
     ("kernels",),
     ("scan",),
     ("initial", "heads", "network"),
     ("optim", "checkpoint", "inference", "graph", "module"),
     ("callbacks",),
-    ("experiment", "parameters", "bench", "sweep"),
-    ("trained",),
+    ("experiment", "parameters", "bench", "sweep", "tune"),
+    ("trained", "dashboard"),
 )
 LIGHTNING = {"module", "data", "experiment", "callbacks", "checkpoint", "trained"}
-HYDRA = {"experiment", "parameters", "bench", "trained", "configuration", "sweep", *ENTRIES}
+HYDRA = {
+    "experiment",
+    "parameters",
+    "bench",
+    "trained",
+    "configuration",
+    "sweep",
+    "dashboard",
+    "tune",
+    *ENTRIES,
+}
 ALONE = {"configuration"}  # the command line knows nothing of the rest
 REPORTS = {"reporting"}
 

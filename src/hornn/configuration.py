@@ -42,6 +42,7 @@ from omegaconf.errors import GrammarParseError, MissingMandatoryValue, OmegaConf
 # What Hydra itself reads in a node with a target, beside the target's arguments.
 INSTRUCTIONS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
+LAUNCHERS = ("joblib", "submitit_local", "submitit_slurm")  # that plugins bring
 REMEDIES = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions or choose another folder",
@@ -247,7 +248,7 @@ class StrictLoader(ConfigLoaderImpl):
         setting = next(line for line in overrides if line.lstrip("~").partition("=")[0] == key)
         removal = setting.startswith("~")
         others = [line for line in overrides if line != setting]
-        if run_mode is RunMode.MULTIRUN:
+        if run_mode is RunMode.MULTIRUN and not key.startswith("hydra."):
             # The jobs may choose otherwise; Hydra composes each of them before the first one runs.
             cfg = self.load_configuration(config_name, others, run_mode, *args, **kwargs)
             cfg.hydra.overrides.task.append(setting)
@@ -279,6 +280,8 @@ class StrictLoader(ConfigLoaderImpl):
         return self._describe_choice(group, missing.removeprefix(f"{group}/"), where)
 
     def _describe_choice(self, group: str, choice: str, where: str = "") -> str:
+        if group == "hydra/launcher" and choice in LAUNCHERS:
+            return f"{group}={choice} is not installed: pip install -e '.[slurm]'"
         hint = _hint(_nearest(choice, self._choices(group)))
         return f"unknown {group or 'config'} {choice!r}{where}; {hint}{self._list_choices(group)}"
 

@@ -4,6 +4,7 @@ import fcntl
 import importlib.metadata
 import logging
 import math
+import os
 import platform
 import resource
 import subprocess
@@ -79,15 +80,17 @@ def train(cfg: DictConfig) -> None:
     quiet_libraries()
     run = prepare(cfg)
     result = {"status": "completed", **run.identity}
+    finished = False
     try:
         run.trainer.fit(run.module, datamodule=run.data, ckpt_path=run.resume)
         run.module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
         run.trainer.test(run.module, datamodule=run.data, verbose=False)
+        finished = True
     except DivergenceError as error:
         result.update(status="diverged", error=diverged(error, run.module))
     finally:
         if wandb.run is not None:
-            wandb.finish(exit_code=int(result["status"] != "completed" or not run.module.tokens["test"]))
+            wandb.finish(exit_code=int(not finished))
     result.update(summarise(run, started))  # on every rank: its sums are over all of them
     if run.trainer.is_global_zero:
         write_result(run.dir, result)
@@ -146,8 +149,8 @@ def prepare(cfg: DictConfig) -> Run:
     data.setup()
     lock = lock_run(run_dir) if main else None
     resume = find_unfinished(run_dir, digest, cfg.seed, cfg.overwrite)
-    name = f"{choices['model']}-{data.name}-{digest}-{cfg.seed}"
-    trainer.logger = instantiate(cfg.logger)(run_dir=run_dir, name=name, resume=bool(resume))
+    about = {**identity, "cell": config["model"]}
+    trainer.logger = instantiate(cfg.logger)(run_dir=run_dir, about=about, resume=bool(resume))
     if main:
         if not resume:
             remove_run(run_dir)
@@ -326,17 +329,37 @@ def start_from(network: LanguageModel, path: str, vocabulary: Vocabulary) -> set
     return copied
 
 
+TAG_LENGTH = 64  # that Weights & Biases allows
+
+
 def wandb_logger(
-    run_dir: Path, name: str, resume: bool, project: str = "hornn", offline: bool = True
+    run_dir: Path, about: Mapping[str, Any], resume: bool, project: str = "hornn", offline: bool = True
 ) -> WandbLogger:
-    """A Weights & Biases run below `run_dir`; its id is its name, so that a resumed run continues its own."""
+    """A Weights & Biases run below `run_dir`; its id comes from its hash, so that a resumed run continues its own.
+
+    In a sweep its group is the sweep and its job type the row of the table, else its job type is the model. `about`
+    holds what identifies the run, and as `cell` the arguments of the model, for `model` in W&B is a name. Agents of
+    `wandb sweep` give their runs ids of their own.
+    """
     if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
         return WandbLogger(project=project)  # stays idle: only the first rank logs
+    name = "-".join(str(about[key]) for key in ("model", "data", "config_hash", "seed"))
+    sweep, row = os.environ.get("HORNN_SWEEP"), os.environ.get("HORNN_ROW")  # the launcher sets them
+    paper, _, part = (sweep or "").rpartition("_")
+    tags = {
+        "paper": paper if part.startswith(("table", "figure")) else None,
+        "table": sweep,
+        **{key: about[key] for key in ("model", "data", "seed")},
+    }
     try:
         run = wandb.init(
             project=project,
             name=name,
             id=name,
+            group=sweep,
+            job_type=row or about["model"],
+            tags=[f"{key}={value}"[:TAG_LENGTH] for key, value in tags.items() if value is not None],
+            config={"cell": about["cell"]},
             dir=run_dir,
             mode="offline" if offline else "online",
             resume="allow" if resume and not offline else None,
@@ -351,7 +374,7 @@ def wandb_logger(
     return WandbLogger(experiment=run)
 
 
-def csv_logger(run_dir: Path, name: str, resume: bool) -> CSVLogger:
+def csv_logger(run_dir: Path, about: object, resume: bool) -> CSVLogger:
     """What is logged between epochs, as `csv/version_<n>/metrics.csv` below `run_dir`, n for each start."""
     return CSVLogger(save_dir=str(run_dir), name="csv")
 

@@ -1,0 +1,246 @@
+"""What sweeps found, on Weights & Biases: a run with the table of each, and a report that plots all runs.
+
+A table becomes the run `report-<sweep>` of job type `report`, with the lines of the table's CSV. The report on top
+(wandb-workspaces, the extra `dashboard`) shows these and plots what the runs themselves have logged: those of a table
+are found by their hashes, whichever sweep launched them.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import wandb
+
+from hornn.reporting.formats import comma_separated, notes
+from hornn.reporting.runs import find_runs, unwritten_sweeps
+from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.tables import Table, build_tables
+from hornn.result import write_atomically
+
+if TYPE_CHECKING:
+    from wandb_workspaces.reports.v2 import Report
+
+TITLE = "Recurrent language models compared"
+TABLE, REPORT = "comparison", "report"  # the key of a table in its run, and that run's job type
+SCORES = ("test_ppl", "test_bpc")  # metrics whose runs are worth curves
+NUMBERS = {
+    *("published", "mean", "deviation", "seeds", "best_by_validation", "difference"),
+    *("num_parameters", "seconds_per_epoch"),
+}
+
+
+class Settings(NamedTuple):
+    """What the command line says; `spec`: the file that takes the report's spec, so that nothing is sent."""
+
+    project: str
+    entity: str = ""
+    offline: str = "false"
+    spec: str = ""
+    results: str = "outputs"
+    sweeps: str = "sweeps"
+
+
+def read_settings(words: Sequence[str]) -> Settings:
+    """From KEY=VALUE words. Raises ValueError for anything else."""
+    pairs = dict(word.partition("=")[::2] for word in words)
+    for key, value in pairs.items():
+        if key not in Settings._fields or not value:
+            known = ", ".join(f"{field}=" for field in Settings._fields)
+            raise ValueError(
+                f"cannot use {key if value else f'{key}='!r}: give KEY=VALUE; the keys are {known}"
+            )
+    if "project" not in pairs:
+        raise ValueError(
+            "which project? give project=NAME, that which the runs were logged to (hornn unless set)"
+        )
+    settings = Settings(**pairs)
+    if settings.offline not in ("true", "false"):
+        raise ValueError(f"offline must be true or false, got {settings.offline!r}")
+    return settings
+
+
+def show(settings: Settings) -> str:
+    """Log the tables, publish the dashboard; what to tell the user.
+
+    Raises ValueError where there is nothing to show, the extra is missing, or W&B cannot be reached.
+    """
+    tables = measured_tables(Path(settings.results), Path(settings.sweeps))
+    if settings.spec:
+        spec = build_dashboard(tables, settings.project, settings.entity)._to_model().spec
+        text = json.dumps(spec.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1)
+        write_atomically(Path(settings.spec), text + "\n")
+        return f"{settings.spec}: the spec of the dashboard, {len(tables)} tables; nothing was sent"
+    folder = Path(settings.results) / "report"
+    if settings.offline == "true":
+        runs = [log_table(table, settings, folder) for table in tables]
+        return f"{len(runs)} tables, to be uploaded: wandb sync {folder / 'wandb' / 'offline-run-*'}"
+    build_dashboard(tables, settings.project, settings.entity)  # without the extra, nothing is sent
+    try:
+        runs = [log_table(table, settings, folder) for table in tables]
+        dashboard = build_dashboard(tables, settings.project, runs[0].entity)
+        dashboard.id = published_before(runs[0].entity, settings.project)
+        return f"{len(runs)} tables; the dashboard is {dashboard.save().url}"
+    except (wandb.Error, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"Weights & Biases cannot be reached or refuses ({reason}): log in once with `wandb login`, or use "
+            "offline=true or spec=FILE"
+        ) from error
+
+
+def measured_tables(results: Path, folder: Path) -> list[Table]:
+    """The tables that have results. Raises ValueError where there is none."""
+    sweeps = read_sweeps(folder)
+    sweeps += unwritten_sweeps(sweeps, results)
+    tables = [table for table in build_tables(sweeps, find_runs(sweeps, results)) if table.measured]
+    if not tables:
+        raise ValueError(
+            f"no sweep has results below {results}: run one, python src/train.py -m sweeps=hornn_table1, or give "
+            "results=FOLDER"
+        )
+    return tables
+
+
+# -- the tables ----------------------------------------------------------------------------------------------
+
+
+def log_table(table: Table, settings: Settings, folder: Path) -> Any:
+    """A run that holds the table. Logged again it is the same run, which then shows the new table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, offline = f"{REPORT}-{table.sweep.name}", settings.offline == "true"
+    run = wandb.init(
+        project=settings.project,
+        entity=settings.entity or None,
+        name=name,
+        id=name,
+        group=table.sweep.name,
+        job_type=REPORT,
+        notes=table.sweep.title,
+        dir=folder,
+        mode="offline" if offline else "online",
+        resume=None if offline else "allow",
+        reinit="finish_previous",
+        settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, init_timeout=30),
+    )
+    columns, lines = cells(table)
+    run.log({TABLE: wandb.Table(columns=columns, data=lines)})
+    run.finish()
+    return run
+
+
+def cells(table: Table) -> tuple[list[Any], list[list[Any]]]:
+    """The table's CSV with numbers as such, None where there is none, and each row's place in the figure."""
+    header, *lines = csv.reader(io.StringIO(comma_separated(table)))
+    rows = {line.row.name: line.row for line in table.lines}
+    place = header.index("row")
+
+    def read(key: str, text: str) -> float | str | None:
+        return text if key not in NUMBERS else float(text) if text else None
+
+    return [*header, "group", "x"], [
+        [*map(read, header, line), rows[line[place]].group, rows[line[place]].x] for line in lines
+    ]
+
+
+# -- the dashboard -------------------------------------------------------------------------------------------
+
+
+def build_dashboard(tables: Sequence[Table], project: str, entity: str = "") -> "Report":
+    """All runs, then each table with its runs. Raises ValueError without the extra that it needs."""
+    try:
+        import wandb_workspaces.reports.v2 as wr
+        from wandb_workspaces.expr import And, Config, Metric
+    except ImportError as error:
+        raise ValueError(
+            "the dashboard needs wandb-workspaces: pip install -e '.[dashboard]', or use offline=true for the "
+            "tables alone"
+        ) from error
+    training = wr.Runset(name="runs", filters=And(Metric("JobType") != REPORT))
+    blocks: list[Any] = [
+        wr.P(
+            "Perplexity on the test text by order, forgetting factor, time and size; on validation text over time."
+        ),
+        wr.TableOfContents(),
+        wr.H1("All runs"),
+        wr.PanelGrid(runsets=[training], panels=[*scatters(), *curves(wr.Config("model"))]),
+    ]
+    for table in tables:
+        name = table.sweep.name
+        remarks = [f"- {text}" for text in (*table.comparisons, *notes(table))]
+        blocks += [wr.H1(table.sweep.title), wr.MarkdownBlock("\n".join([table.sweep.paper, "", *remarks]))]
+        logged = wr.Runset(name=name, filters=And(Metric("JobType") == REPORT, Metric("Group") == name))
+        blocks.append(wr.PanelGrid(runsets=[logged], panels=comparison(table)))
+        hashes = sorted({run.config_hash for line in table.lines for run in line.runs if run.config_hash})
+        if any(metric.key in SCORES for metric in table.sweep.metrics):
+            runs = wr.Runset(name=name, filters=And(Config("config_hash").isin(hashes)))
+            blocks.append(wr.PanelGrid(runsets=[runs], panels=curves(wr.Metric("JobType"))))
+    return wr.Report(project=project, entity=entity, title=TITLE, blocks=blocks, width="fluid")
+
+
+def scatters() -> list[Any]:
+    """Test perplexity of each run against what may explain it."""
+    import wandb_workspaces.reports.v2 as wr
+
+    against: dict[str, Any] = {
+        "order": wr.Config("cell.order"),
+        "alpha": wr.Config("cell.alpha"),
+        "time (s)": wr.SummaryMetric("_runtime"),
+        "weights": wr.Config("num_parameters"),
+    }
+    return [
+        wr.ScatterPlot(
+            title=f"test perplexity against {label}",
+            x=x,
+            y=wr.SummaryMetric("test/ppl"),
+            legend_template="${run:displayName}",
+            layout=wr.Layout(x=6 * column, w=6, h=8),
+        )
+        for column, (label, x) in enumerate(against.items())
+    ]
+
+
+def curves(by: Any) -> list[Any]:
+    """Validation perplexity over updates and over time, a curve for each value of `by`, its mean over the runs."""
+    import wandb_workspaces.reports.v2 as wr
+
+    return [
+        wr.LinePlot(
+            title=f"validation perplexity over {label}",
+            x=x,
+            y=["valid/ppl"],
+            log_y=True,
+            groupby=by,
+            groupby_aggfunc="mean",
+            groupby_rangefunc="stddev",
+            max_runs_to_show=100,
+            layout=wr.Layout(x=12 * column, y=8, w=12, h=10),
+        )
+        for column, (label, x) in enumerate({"updates": "Step", "time": "RelativeTime(Process)"}.items())
+    ]
+
+
+def comparison(table: Table) -> list[Any]:
+    """The logged table and, where its sweep has a figure, our numbers against the rows' x."""
+    import wandb_workspaces.reports.v2 as wr
+
+    panels: list[Any] = [wr.WeavePanelSummaryTable(table_name=TABLE, layout=wr.Layout(w=24, h=12))]
+    figure, metrics = table.sweep.figure, table.sweep.metrics
+    if figure and len(metrics) == 1:
+        panels.append(
+            wr.CustomChart(
+                query={"summaryTable": {"tableKey": TABLE}},
+                chart_name="wandb/line/v0",
+                chart_fields={"x": "x", "y": "mean", "stroke": "group"},
+                chart_strings={"title": f"{metrics[0].label} against {figure.x_label}"},
+                layout=wr.Layout(y=12, w=12, h=10),
+            )
+        )
+    return panels
+
+
+def published_before(entity: str, project: str) -> str:
+    """The id of the dashboard that the project has already and that a new one replaces; empty: there is none."""
+    return next((str(report.id) for report in wandb.Api().reports(f"{entity}/{project}", name=TITLE)), "")

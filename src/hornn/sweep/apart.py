@@ -1,0 +1,54 @@
+"""A job of Hydra's other launchers (basic, joblib, submitit): it runs in a process of its own there too."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.identity import run_folder
+from hornn.sweep.compose import ROW, as_dict, check_folder
+from hornn.sweep.folder import result_of
+from hornn.sweep.job import Job
+from hornn.sweep.progress import Watch
+from hornn.sweep.record import Record
+from hornn.sweep.workers import Workers
+
+
+def run_apart(cfg: DictConfig, program: Path) -> None:
+    """Run the job that Hydra has composed as a process of `program`; one that is done is skipped.
+
+    The process ends when this one does: a job that Slurm stops and queues again continues its run. Raises
+    ValueError where the run fails, or diverged before.
+    """
+    settings = HydraConfig.get()
+    config = as_dict(cfg)
+    choices = settings.runtime.choices
+    own = [word for word in settings.overrides.task if not word.startswith(ROW)]
+    row = str(cfg.sweep.get("row") or " ".join(word for word in own if not word.startswith("seed=")))
+    options = [
+        *(f"--config-dir={s.path}" for s in settings.runtime.config_sources if s.provider == "command-line"),
+        *(word for word in settings.overrides.hydra if word.startswith("hydra.searchpath")),
+    ]
+    run_dir = run_folder(config, choices["model"], choices["data"])
+    job = Job([row or choices["model"]], [*options, *own], config, run_dir, overwrite=config["overwrite"])
+    check_folder(job)
+    # Lightning would else leave it to Slurm to start its further ranks.
+    os.environ["SLURM_JOB_NAME"] = "interactive"
+    retry = result_of(run_dir, job.config_hash, job.seed) is None
+    record = Record(str(cfg.sweep.get("name") or choices.get("sweeps") or "adhoc"))
+    watch = Watch(record.name, [job], 1, Console())
+    command = [sys.executable, str(program.absolute())]
+    workers = Workers([job], lambda job: [*command, *job.overrides], record, watch, retry=retry)
+    workers.look_up()
+    with watch:
+        workers.run()
+    if workers.stopped == signal.SIGINT:
+        raise KeyboardInterrupt
+    if workers.stopped:
+        sys.exit(128 + workers.stopped)
+    if job.status == "failed":
+        raise ValueError(f"{job.label} seed={job.seed}: {job.error}")
