@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hornn.identity import effective
-from hornn.sweep.compose import ROW, as_dict, check_folder, compose_jobs
+from hornn.sweep.compose import ROW, as_dict, check_folder, compose_jobs, options_of
 from hornn.sweep.folder import claim, result_of
 from hornn.sweep.job import Job
 from hornn.sweep.progress import duration
@@ -148,10 +148,7 @@ class Runs:
         }
         self.script = str(Path(asked.launcher.get("program") or program).absolute())
         self.words = [word for word, key in keys.items() if key.partition(".")[0] not in OWN]
-        self.options = [
-            *(f"--config-dir={s.path}" for s in asked.runtime.config_sources if s.provider == "command-line"),
-            *(word for word in own if word.startswith("hydra.searchpath")),
-        ]
+        self.options = options_of(asked)
         self.loader = GlobalHydra.instance().config_loader()
         self.master = compose("config", [*own, *self.words], return_hydra_config=True)
         config = as_dict(

@@ -1,7 +1,6 @@
 """A job of Hydra's other launchers (basic, joblib, submitit): it runs in a process of its own there too."""
 
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.identity import run_folder
-from hornn.sweep.compose import ROW, as_dict, check_folder
+from hornn.sweep.compose import ROW, as_dict, check_folder, options_of
 from hornn.sweep.folder import result_of
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Watch
@@ -29,10 +28,7 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     choices = settings.runtime.choices
     own = [word for word in settings.overrides.task if not word.startswith(ROW)]
     row = str(cfg.sweep.get("row") or " ".join(word for word in own if not word.startswith("seed=")))
-    options = [
-        *(f"--config-dir={s.path}" for s in settings.runtime.config_sources if s.provider == "command-line"),
-        *(word for word in settings.overrides.hydra if word.startswith("hydra.searchpath")),
-    ]
+    options = options_of(settings)
     run_dir = run_folder(config, choices["model"], choices["data"])
     job = Job([row or choices["model"]], [*options, *own], config, run_dir, overwrite=config["overwrite"])
     check_folder(job)
@@ -46,9 +42,6 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     workers.look_up()
     with watch:
         workers.run()
-    if workers.stopped == signal.SIGINT:
-        raise KeyboardInterrupt
-    if workers.stopped:
-        sys.exit(128 + workers.stopped)
+    workers.pass_on()
     if job.status == "failed":
         raise ValueError(f"{job.label} seed={job.seed}: {job.error}")

@@ -48,6 +48,13 @@ def compose_jobs(
     return list(jobs.values())
 
 
+def options_of(settings: Any) -> list[str]:
+    """What of a command line, beside its overrides, decides how a config is composed; `settings`: its `hydra` node."""
+    folders = [source.path for source in settings.runtime.config_sources if source.provider == "command-line"]
+    paths = [word for word in settings.overrides.hydra if word.startswith("hydra.searchpath")]
+    return [*(f"--config-dir={folder}" for folder in folders), *paths]
+
+
 def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal hashes."""
     path = job.run_dir / CONFIG

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.sweep.compose import ROW, check_folder, compose_jobs
+from hornn.sweep.compose import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Watch
@@ -60,7 +59,7 @@ class ProcessLauncher(Launcher):
         self.command = [sys.executable, str(script.absolute())]
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        jobs = compose_jobs(self.loader, self.config, job_overrides, self._options())
+        jobs = compose_jobs(self.loader, self.config, job_overrides, options_of(self.config.hydra))
         for job in jobs:
             check_folder(job)
             trainer = job.config["trainer"]
@@ -84,10 +83,7 @@ class ProcessLauncher(Launcher):
         workers.look_up()
         with watch:
             workers.run()
-        if workers.stopped == signal.SIGINT:
-            raise KeyboardInterrupt
-        if workers.stopped:
-            sys.exit(128 + workers.stopped)
+        workers.pass_on()
         if failed := [job for job in jobs if job.status == "failed"]:
             names = [f"{job.label} seed={job.seed}" for job in failed]
             more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
@@ -100,12 +96,6 @@ class ProcessLauncher(Launcher):
     def _command(self, job: Job) -> list[str]:
         again = ["overwrite=true"] if job.overwrite and not job.config["overwrite"] else []
         return [*self.command, *job.overrides, *again]
-
-    def _options(self) -> list[str]:
-        """What else of the command line decides how a job's config is composed."""
-        folders = [s.path for s in self.config.hydra.runtime.config_sources if s.provider == "command-line"]
-        paths = [word for word in self.config.hydra.overrides.hydra if word.startswith("hydra.searchpath")]
-        return [*(f"--config-dir={folder}" for folder in folders), *paths]
 
 
 def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -97,6 +98,13 @@ class Workers:
             self._end_all()
             os.close(watched)
             os.close(self.held)
+
+    def pass_on(self) -> None:
+        """End this process as the signal that stopped the jobs would have, if there was one."""
+        if self.stopped == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.stopped:
+            sys.exit(128 + self.stopped)
 
     def _work(self, watched: int) -> None:
         looked = 0.0
