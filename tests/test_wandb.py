@@ -115,7 +115,13 @@ def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
     settings = ["schedule=constant", "trainer.max_epochs=80", "checkpoint_every=5", "logger=wandb_offline"]
     run_dir = tmp_path / "run"
     words = [sys.executable, str(ROOT / "src" / "train.py"), *small, *settings, f"run_dir={run_dir}"]
-    running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(
+        words,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # a shell's background job ignores Ctrl-C and would hand that on
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     wait_for((run_dir / "metrics.csv").exists)
     running.send_signal(signal.SIGINT)
     assert running.wait() == 130
