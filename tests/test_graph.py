@@ -3,12 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from hornn.graph import copy_state
+from hornn.cells.elman import RnnState
+from hornn.graph import CapturedUpdate, Update, copy_state
+from hornn.network import NetworkState
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -51,3 +55,41 @@ def test_states_are_copied_field_by_field() -> None:
     copy_state(source, target)
     assert torch.equal(target[0][0], source[0][0])
     assert torch.equal(target[0][1], source[0][1])
+
+
+class ReplayedByHand(CapturedUpdate):
+    """Without a GPU: what a graph would replay is called, on the same fixed buffers."""
+
+    captures = 0
+
+    def run_beside(self, *arguments: Any) -> Update:
+        return self.update(*arguments)
+
+    def capture(self, scale: float) -> None:
+        self.captures += 1
+        self.graph = SimpleNamespace(replay=lambda: self.run(scale))  # type: ignore[assignment]
+
+    def run(self, scale: float) -> None:
+        result = self.update(self.inputs, self.targets, self.state, scale)
+        copy_state(result.state, self.state)
+        self.result = result._replace(state=self.state)
+
+
+def test_buffers_carry_the_state_and_the_scale_of_each_chunk_counts() -> None:
+    def update(inputs: Tensor, targets: Tensor, state: NetworkState, scale: float) -> Update:
+        h = RnnState(state[0].h + inputs.sum() * scale)
+        return Update(inputs, targets.sum(), 0.0, (h,))
+
+    chunks = [torch.full((length, 2), float(k)) for k, length in enumerate([3] * 7 + [2] + [3] * 4)]
+    scales = [0.5] * 6 + [0.25] + [0.5] * 5
+    captured = ReplayedByHand(update)
+    start: NetworkState = (RnnState(torch.zeros(2, 1)),)
+    state, expected = start, start
+    for chunk, scale in zip(chunks, scales, strict=True):
+        found = captured(chunk, chunk, state, scale, "rates")
+        state, nll = found.state, found.nll.clone()
+        wanted = update(chunk, chunk, expected, scale)
+        expected = wanted.state
+        assert torch.equal(state[0].h, expected[0].h)
+        assert torch.equal(nll, wanted.nll)
+    assert captured.captures == 3  # the first scale, the other one, and the first again

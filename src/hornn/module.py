@@ -191,7 +191,7 @@ class TruncatedBptt(lightning.LightningModule):
             self.begin(chunk)
             updates.append(self.replay(chunk) if self.cuda_graph else self.update(chunk))
             self.tokens["train"] += chunk.count
-        if self.device.type != "cpu":
+        if updates[-1].nll.is_cuda:
             nlls = torch.stack([update.nll for update in updates]).tolist()
             norms = torch.stack([torch.as_tensor(update.grad_norm) for update in updates]).tolist()
             for chunk, nll, norm in zip(batch, nlls, norms, strict=False):
@@ -234,16 +234,16 @@ class TruncatedBptt(lightning.LightningModule):
         optimizer = self.optimizers()
         rates = tuple(group["lr"] for group in self.optimizer.param_groups)
         optimizer._on_before_step()  # type: ignore[union-attr]  # counts the update, as optimizer.step() does
-        update = self.captured(chunk.inputs, chunk.targets, self.states["train"], rates)
+        state, scale = self.states["train"], self.loss_scale(chunk)
+        update = self.captured(chunk.inputs, chunk.targets, state, scale, rates)
         optimizer._on_after_step()  # type: ignore[union-attr]
         self.states["train"] = update.state
         return update._replace(nll=update.nll.clone(), grad_norm=torch.as_tensor(update.grad_norm).clone())
 
-    def update_alone(self, inputs: Tensor, targets: Tensor, state: NetworkState) -> Update:
+    def update_alone(self, inputs: Tensor, targets: Tensor, state: NetworkState, scale: float) -> Update:
         """An update that a CUDA graph can hold: of nothing but its arguments and the weights."""
         self.optimizer.zero_grad()
         features, state = self.network(inputs, state)
-        scale = 1 / {"mean": targets.numel(), "sum_time": targets.size(1), "sum": 1}[self.loss_reduction]
         loss = self.network.head.loss(features, targets, scale)
         loss.backward()
         self.optimizer.step()

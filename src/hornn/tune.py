@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -281,10 +280,7 @@ class Attempt(Workers):
             raise ValueError(
                 f"{self.title} failed, and not by diverging: {job.error}; the same command tries it again"
             )
-        if self.stopped == signal.SIGINT:
-            raise KeyboardInterrupt
-        if self.stopped:
-            sys.exit(128 + self.stopped)
+        self.pass_on()
 
 
 def read_scores(run_dir: Path) -> list[float]:
