@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from hornn.heads import NarrowCopy
 from hornn.kernels import native as kernels
 from hornn.optim import Constant, ConstantThenHalve, DivergenceError, HalveOnPlateau, MomentumSGD, Schedule
 
@@ -200,6 +201,18 @@ def test_a_schedule_resumes_from_its_state(schedule: type[Schedule]) -> None:
 def test_schedules_refuse(build: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_an_update_is_seen_by_the_copy_in_bf16(momentum: float) -> None:
+    """A weight's version says that it changed; with the fused step alone the copy would stay as it was."""
+    weight = torch.nn.Parameter(torch.ones(3, 4))
+    copy = NarrowCopy(weight)
+    before = copy.read().clone()
+    weight.grad = torch.ones(3, 4)
+    MomentumSGD([weight], lr=0.5, momentum=momentum).step()
+    assert copy.read().equal(weight.detach().bfloat16())
+    assert not copy.read().equal(before)
 
 
 @pytest.mark.parametrize("native", [False, True])

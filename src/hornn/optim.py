@@ -225,6 +225,7 @@ def descend(params: list[Tensor], momenta: list[Tensor], grads: list[Tensor], lr
         maximize=False,
         is_first_step=False,
     )
+    torch.autograd.graph.increment_version(params)  # the fused step does not, and a copy in bf16 has to know
 
 
 def project_rows(weight: Tensor, max_norm: float) -> None:
