@@ -1,0 +1,1 @@
+"""What recurrent networks are compared with: models of counts, and networks that see a window of words."""

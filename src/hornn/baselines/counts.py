@@ -1,0 +1,74 @@
+"""What every model of counts promises."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+
+State = dict[str, np.ndarray | int | float]
+
+
+class CountModel(ABC):
+    """P(w_t | w_1 .. w_{t-1}), estimated from counts: one pass over the training text, no gradient.
+
+    vocab_size: V, the number of words; every distribution sums to 1 over all of them, also over those that the
+    training text lacks. eos_id: the word that ends a sentence, None where the text has no sentences.
+    Subclasses add keyword arguments of their own. A model that is not fitted yet, or not loaded, raises
+    ValueError where it is asked for anything but its sizes.
+
+    Raises ValueError for a vocabulary without words and an `eos_id` outside of it.
+    """
+
+    def __init__(self, vocab_size: int, eos_id: int | None) -> None:
+        if not _is_whole(vocab_size) or vocab_size < 1:
+            raise ValueError(f"vocab_size is {vocab_size!r}; it must be a whole number, 1 or more")
+        if eos_id is not None and (not _is_whole(eos_id) or not 0 <= eos_id < vocab_size):
+            raise ValueError(
+                f"eos_id is {eos_id!r}; it must be from 0 to {vocab_size - 1:,}, or None for a text without sentences"
+            )
+        self.vocab_size = vocab_size
+        self.eos_id = eos_id
+
+    @abstractmethod
+    def fit(self, train: np.ndarray, valid: np.ndarray) -> None:
+        """Estimate from the ids of `train`; `valid` serves for constants that are chosen on it, and only for them."""
+
+    @abstractmethod
+    def score(self, ids: np.ndarray) -> np.ndarray:
+        """(N,) float64: -ln P of each of the N ids given all before it, in nats, exactly left to right."""
+
+    @abstractmethod
+    def distribution(self, history: np.ndarray) -> np.ndarray:
+        """(V,) float64: the probabilities of the word that follows the ids of `history`, which may be empty."""
+
+    @property
+    @abstractmethod
+    def num_parameters(self) -> int:
+        """How many numbers are stored: probabilities and back-off weights."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """All that was fitted: arrays of int64 or float64 and plain numbers, fit for a checkpoint."""
+
+    @abstractmethod
+    def load_state(self, state: Mapping[str, np.ndarray | int | float]) -> None:
+        """Take over what `state` of a model with the same arguments gave."""
+
+    def require_ids(self, ids: np.ndarray) -> np.ndarray:
+        """`ids` as a vector of int64. ValueError for anything but whole numbers from 0 to V - 1."""
+        array = np.asarray(ids)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise ValueError(
+                f"token ids come as a vector of whole numbers, got {array.dtype} of shape {array.shape}"
+            )
+        array = array.astype(np.int64)
+        if array.size and not 0 <= array.min() <= array.max() < self.vocab_size:
+            raise ValueError(
+                f"token ids run from {array.min():,} to {array.max():,}; the vocabulary has 0 to "
+                f"{self.vocab_size - 1:,}: encode the text with the vocabulary of this model"
+            )
+        return array
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,190 @@
+"""Kneser-Ney against numbers worked by hand, its transcription, and lmplz on Penn Treebank."""
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hornn.baselines.ngram import KneserNey
+from hornn.data.ptb import build_data
+from reference.ngram import kneser_ney, sentences
+
+FALLBACK = [0.5, 1.0, 1.5]  # lmplz's
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+def zipf(seed: int, size: int, vocab_size: int) -> np.ndarray:
+    p = 1 / np.arange(1, vocab_size + 1)
+    return np.random.default_rng(seed).choice(vocab_size, size, p=p / p.sum())
+
+
+def fitted(train: np.ndarray, vocab_size: int, eos_id: int | None, order: int) -> KneserNey:
+    model = KneserNey(vocab_size, eos_id, order, FALLBACK)
+    model.fit(train, NOTHING)
+    return model
+
+
+def test_bigrams_of_a_toy_corpus_worked_by_hand() -> None:
+    """`a b </s> a c </s>`, V = 5 with a word d that does not occur, D = 0.5, 1, 1.5.
+
+    Order 1: adjusted counts a 1, b 1, c 1, </s> 2 (after b and c), their sum 5, the mass left 3 x 0.5 + 1 = 2.5, so
+    that each word gets 2.5 / 5 / 5 = 0.1: p(a) = p(b) = p(c) = 0.5 / 5 + 0.1, p(</s>) = 1 / 5 + 0.1, p(d) = 0.1.
+    Order 2: p(a | <s>) = (2 - 1) / 2 + 1 / 2 x 0.2, p(b | a) = 0.5 / 2 + 1 / 2 x 0.2, p(</s> | b) = 0.5 + 0.5 x 0.3.
+    """
+    a, b, c, d, end = range(5)
+    model = fitted(np.array([a, b, end, a, c, end]), 5, end, order=2)
+    scored = model.score(np.array([a, b, end, d, end]))
+    np.testing.assert_allclose(np.exp(-scored), [0.6, 0.35, 0.65, 0.5 * 0.1, 0.3], rtol=1e-14)
+    np.testing.assert_allclose(model.distribution(np.array([a])), [0.1, 0.35, 0.35, 0.05, 0.15], rtol=1e-14)
+    np.testing.assert_allclose(model.distribution(NOTHING), [0.6, 0.1, 0.1, 0.05, 0.15], rtol=1e-14)
+    np.testing.assert_allclose(model.distribution(np.array([a, b, end])), model.distribution(NOTHING), rtol=0)
+    # order 1: five words and gamma of six contexts; order 2: <s> a, a b, a c, b </s>, c </s>
+    assert model.num_parameters == 5 + 6 + 5
+
+
+def test_discounts_worked_by_hand() -> None:
+    """n_1 .. n_4 = 4, 2, 1, 1: Y = 4 / 8; D1 = 1 - 2 / 2 x 2 / 4, D2 = 2 - 3 / 2 x 1 / 2, D3 = 3 - 4 / 2 x 1 / 1."""
+    model = KneserNey(9, None, order=1)
+    model.fit(np.repeat(np.arange(8), [1, 1, 1, 1, 2, 2, 3, 4]), NOTHING)
+    np.testing.assert_allclose(model.discounts, [[0.5, 1.25, 1.0]], rtol=1e-15)
+    left = (4 * 0.5 + 2 * 1.25 + 2 * 1.0) / 15
+    by_hand = np.array([0.5, 0.5, 0.5, 0.5, 0.75, 0.75, 2, 3, 0]) / 15 + left / 9
+    np.testing.assert_allclose(model.distribution(NOTHING), by_hand, rtol=1e-14)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("eos_id", [2, None])
+@pytest.mark.parametrize("last", [2, 5])
+@pytest.mark.parametrize("size", [60, 3000])
+def test_equals_the_transcription(order: int, eos_id: int | None, last: int, size: int) -> None:
+    train, test = zipf(1, size, 40), zipf(2, 120, 50)  # words 40 to 49 are not in the training text
+    train[-1] = test[-1] = last
+    p = kneser_ney(train.tolist(), eos_id, 50, order, FALLBACK)
+    cut = sentences(test.tolist(), eos_id)
+    expected = [p(sentence[t], sentence[:t]) for sentence in cut for t in range(1, len(sentence))]
+    np.testing.assert_allclose(np.exp(-fitted(train, 50, eos_id, order).score(test)), expected, rtol=1e-11)
+
+
+def test_falls_back_in_the_orders_that_need_it_alone() -> None:
+    text = zipf(3, 6000, 300)
+    free = KneserNey(300, 0, order=3)
+    free.fit(text, NOTHING)
+    np.testing.assert_array_equal(fitted(text, 300, 0, 3).discounts, free.discounts)
+    letters = fitted(zipf(3, 6000, 10), 10, 0, order=4).discounts  # each letter follows each other one
+    assert letters[0].tolist() == FALLBACK
+    assert FALLBACK not in letters[2:].tolist()
+
+
+@pytest.mark.parametrize("order", [1, 2, 5])
+@pytest.mark.parametrize("eos_id", [0, None])
+def test_every_distribution_sums_to_one_and_is_what_scores(order: int, eos_id: int | None) -> None:
+    model = fitted(zipf(5, 2000, 60), 70, eos_id, order)
+    text = zipf(6, 300, 70)
+    scored = np.exp(-model.score(text))
+    for t in [*range(8), *np.flatnonzero(text[:250] == 0)[:5] + 1, *range(250, 300)]:
+        p = model.distribution(text[:t])
+        assert p.shape == (70,)
+        assert p.min() > 0
+        assert p.sum() == pytest.approx(1, abs=1e-12)
+        assert scored[t] == pytest.approx(p[text[t]], rel=1e-12)
+
+
+def test_words_before_the_sentence_and_out_of_reach_do_not_count() -> None:
+    model = fitted(zipf(7, 2000, 60), 60, 0, order=3)
+    same = [model.distribution(np.array(history)) for history in ([0, 9, 8], [4, 3, 0, 9, 8], [9, 8])]
+    np.testing.assert_array_equal(same[0], same[1])
+    np.testing.assert_array_equal(same[0], same[2])
+    assert not np.array_equal(model.distribution(np.array([0])), model.distribution(np.array([9])))
+
+
+def test_a_sentence_shorter_than_the_order_and_no_text() -> None:
+    model = fitted(np.array([1, 0, 1, 2, 0, 1]), 4, 0, order=5)
+    assert np.isfinite(model.score(np.array([3, 2, 1, 3, 2, 1, 0, 0, 3]))).all()
+    assert model.score(NOTHING).shape == (0,)
+
+
+def test_the_state_is_the_model() -> None:
+    text = zipf(8, 900, 40)
+    model, other = fitted(text, 40, 0, 3), KneserNey(40, 0, order=3)
+    state = model.state()
+    assert all(
+        value.dtype in (np.int64, np.float64) for value in state.values() if isinstance(value, np.ndarray)
+    )
+    other.load_state(state)
+    np.testing.assert_array_equal(other.score(text), model.score(text))
+    np.testing.assert_array_equal(other.discounts, model.discounts)
+    assert other.num_parameters == model.num_parameters
+    with pytest.raises(ValueError, match=r"model of order 2 has the entries .*; gamma_3 does not fit"):
+        KneserNey(40, 0, order=2).load_state(state)
+    with pytest.raises(ValueError, match="vocabulary of 40 words, the model of 41"):
+        KneserNey(41, 0, order=3).load_state(state)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"order": 0}, "order is 0; it must be a whole number, 1 or more"),
+        ({"order": 2.0}, r"order is 2\.0"),
+        ({"order": True}, "order is True"),
+        ({"vocab_size": 0}, "vocab_size is 0"),
+        ({"eos_id": 9}, "eos_id is 9; it must be from 0 to 8"),
+        ({"fallback_discounts": [0.5, 1.0]}, r"fallback_discounts is \[0\.5, 1\.0\]; allowed: null or three"),
+        ({"fallback_discounts": [0.5, 1.0, 3.5]}, "0 < D_i <= i"),
+        ({"fallback_discounts": [0.0, 1.0, 1.5]}, "0 < D_i <= i"),
+        ({"fallback_discounts": 0.5}, r"fallback_discounts is 0\.5"),
+        ({"fallback_discounts": ["a", 1, 2]}, r"fallback_discounts is \['a', 1, 2\]"),
+    ],
+)
+def test_impossible_arguments(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        KneserNey(**({"vocab_size": 9, "eos_id": 0} | arguments))  # type: ignore[arg-type]
+
+
+def test_impossible_texts() -> None:
+    model = KneserNey(9, 0, order=2)
+    with pytest.raises(ValueError, match="no n-grams yet: call fit"):
+        model.score(np.array([1]))
+    with pytest.raises(ValueError, match="holds no tokens"):
+        model.fit(NOTHING, NOTHING)
+    with pytest.raises(
+        ValueError, match=r"1-grams .* 1, 1, 0, 0 of them .*fallback_discounts=\[0\.5,1,1\.5\]"
+    ):
+        model.fit(np.array([1, 2, 1, 2]), NOTHING)
+    with pytest.raises(ValueError, match="from 1 to 9; the vocabulary has 0 to 8"):
+        model.fit(np.array([1, 9]), NOTHING)
+    with pytest.raises(ValueError, match="vector of whole numbers, got float64"):
+        model.fit(np.array([1.0, 2.0]), NOTHING)
+
+
+@pytest.mark.corpus
+def test_penn_treebank_as_lmplz(corpus_root: Callable[[str], str], tmp_path: Path) -> None:
+    """Perplexity 141.19 by lmplz -o 5; published as 141 (Soltani & Jiang 2016, table 2)."""
+    data = build_data(root=corpus_root("ptb/ptb.train.txt"), cache_dir=str(tmp_path))
+    data.prepare_data()
+    data.setup()
+    model = KneserNey(len(data.vocabulary), data.vocabulary.eos_id, order=5)
+    model.fit(data.tokens("train"), data.tokens("valid"))
+    test = np.asarray(data.tokens("test"))
+    started = time.perf_counter()
+    scored = model.score(test)
+    assert time.perf_counter() - started < 2
+    assert np.exp(scored.mean()) == pytest.approx(141.19, abs=0.01)
+    for t in np.random.default_rng(0).choice(len(test), 20):
+        assert model.distribution(test[:t]).sum() == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_memory_grows_with_the_text_alone() -> None:
+    """text8's 17 M words have to fit in 4 GiB: as many bytes a word, here on independent ones, the hardest case."""
+    words = 1_000_000
+    text = zipf(9, words, 44_000).astype(np.uint16)
+    tracemalloc.start()
+    try:
+        fitted(text, 44_000, None, order=5)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak / words < 4 * 2**30 / 17e6
