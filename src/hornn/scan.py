@@ -12,13 +12,16 @@ from hornn.kernels import native
 from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
 
 POOLINGS: dict[type, str] = {Activation: "sum", MaxPooling: "max", GatedPooling: "gated"}
-BACKENDS = ("auto", "eager", "deferred", "native")
+BACKENDS = ("auto", "eager", "deferred", "native", "parallel")
+PARALLEL_STEPS = (
+    256  # of a longer chunk are computed at once, as the memory that this takes grows with their square
+)
 
 
 def choose_backend(
     backend: str, cell: Cell, device: torch.device, state_grad_norm: float | None = None
 ) -> str:
-    """What runs `cell` on `device`: for `auto` the first of native, deferred and eager that can.
+    """What runs `cell` on `device`: for `auto` the first of parallel, native, deferred and eager that can.
 
     Raises ValueError, which names those that can, for a backend that cannot.
     """
@@ -32,6 +35,9 @@ def choose_backend(
             obstacles["native"] = find_native_obstacle(recurrence, device, state_grad_norm)
             if obstacles["native"] is None:
                 able.append("native")
+    obstacles["parallel"] = find_parallel_obstacle(cell, state_grad_norm)
+    if obstacles["parallel"] is None:
+        able.append("parallel")
     if backend == "auto":
         return able[-1]
     if backend not in able:
@@ -40,6 +46,15 @@ def choose_backend(
             f"{obstacles[backend]}; use {', '.join(('auto', *able))}"
         )
     return backend
+
+
+def find_parallel_obstacle(cell: Cell, state_grad_norm: float | None) -> str | None:
+    """Why the steps of a chunk of this cell cannot be computed at once; None if they can."""
+    if not cell.is_parallel():
+        return "a step of this cell waits for the one before it"
+    if state_grad_norm is not None:
+        return "network.state_grad_norm bounds the gradient of the state of every single step"
+    return None
 
 
 def find_native_obstacle(
@@ -78,9 +93,15 @@ def scan(
 
     `backend` is `eager`, the loop over `cell.step`, which is the specification; `deferred`
     (`hornn.kernels.deferred`) or `native` (`hornn.kernels.native`), the same numbers to rounding, for cells that
-    `choose_backend` allows.
+    `choose_backend` allows; `parallel`, all steps at once, likewise, for cells with `all_steps`.
     """
     u = cell.project_input(x)
+    if backend == "parallel":
+        blocks = []
+        for block in u.split(PARALLEL_STEPS):
+            y, state = cell.all_steps(block, state)
+            blocks.append(y)
+        return cell.project_output(torch.cat(blocks)), state
     if backend != "eager":
         recurrence = cell.recurrence()
         assert recurrence is not None, "choose_backend allows no other"

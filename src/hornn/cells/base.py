@@ -58,12 +58,13 @@ class Cell(nn.Module, ABC):
     recurrent: ClassVar[tuple[str, ...]] = ("W_h",)  # how the names of the matrices that act on a state begin
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """A subclass with another step does not inherit the declaration of its parent's."""
+        """A subclass with another step does not inherit what its parent says of its own."""
         super().__init_subclass__(**arguments)
         changed = {name for name in vars(cls) if not name.startswith("_") and callable(vars(cls)[name])}
         inherited = {name for parent in cls.__mro__[1:] for name in vars(parent)}
-        if "recurrence" not in changed and changed & inherited - AROUND_THE_STEP:
-            cls.recurrence = Cell.recurrence  # type: ignore[method-assign]
+        if changed & inherited - AROUND_THE_STEP:
+            for name in {"recurrence", "all_steps"} - changed:
+                setattr(cls, name, getattr(Cell, name))
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
@@ -113,6 +114,19 @@ class Cell(nn.Module, ABC):
         It must agree with `step`; a test compares outputs, states and gradients of the two.
         """
         return None
+
+    def all_steps(self, u: Tensor, state: State) -> tuple[Tensor, State]:
+        """(T, B, G) and the state before them -> y (T, B, W) and the state after them, without a loop over time.
+
+        For a cell whose state holds nothing but past inputs, so that no step waits for another; others leave
+        it out. It must agree with the loop over `step`; a test compares outputs, states and gradients of the two.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no all_steps")
+
+    @classmethod
+    def is_parallel(cls) -> bool:
+        """Whether the cell defines `all_steps`."""
+        return cls.all_steps is not Cell.all_steps
 
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""
