@@ -68,7 +68,7 @@ VALUES = {
     "network.precision=half": "network.precision must be one of auto, fp32, bf16, got 'half'",
     "chunks_per_batch=0": "chunks_per_batch must be an integer >= 1, got 0",
     "cuda_graph=true": "cuda_graph=true cannot hold a training with a cpu: use cuda_graph=false",
-    "network.backend=fastest": "network.backend must be one of auto, eager, deferred, native, got 'fastest'",
+    "network.backend=fastest": "network.backend must be one of auto, eager, deferred, native, parallel, got 'fastest'",
     "data.unit=line": "data.unit is 'line'; allowed: word, char",
     "data.max_size=2": "data.max_size is 2; it must be null or a whole number, 3 or more",
     "data.min_count=1000": "no word occurs data.min_count=1000 times in the training text: lower it",

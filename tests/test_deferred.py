@@ -20,7 +20,15 @@ from reference.cases import MODEL_FOLDER, MODEL_NAMES, build_cell, draw, draw_st
 
 T, B, INPUT, H = 7, 3, 5, 6
 CPU = torch.device("cpu")
-AS_WRITTEN = {"clockwork", "gf_rnn", "hierarchical", "highway"}  # steps that are not declared
+AS_WRITTEN = {
+    "clockwork",
+    "gf_rnn",
+    "hierarchical",
+    "highway",
+    "nnlm",
+    "fofe_fnn",
+    "memn2n",
+}  # steps not declared
 
 # Arguments under which a cell has all of its operands.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -164,7 +172,12 @@ def test_the_choice_of_a_backend() -> None:
             "network.state_grad_norm bounds the gradient of a state that holds several",
         ),
         ("lstm", "native", None, "there are native kernels for rnn, .*; use auto, eager, deferred"),
-        ("rnn", "fused", None, "network.backend must be one of auto, eager, deferred, native, got 'fused'"),
+        (
+            "rnn",
+            "fused",
+            None,
+            "network.backend must be one of auto, eager, deferred, native, parallel, got 'fused'",
+        ),
     ],
 )
 def test_a_backend_that_cannot(name: str, backend: str, bound: float | None, message: str) -> None:

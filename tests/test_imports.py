@@ -15,16 +15,19 @@ LEVELS = (
     ("metrics", "result", "identity", "allocator"),
     ("reporting",),
     ("cells", "data"),
+    ("baselines",),
     ("kernels",),
     ("scan",),
     ("initial", "heads", "network"),
     ("optim", "checkpoint", "inference", "graph", "module"),
-    ("callbacks",),
-    ("experiment", "parameters", "bench", "sweep", "tune"),
+    ("build", "callbacks", "console", "occupancy", "provenance", "scorers"),
+    ("counting", "experiment", "parameters", "bench", "sweep", "tune"),
     ("trained", "dashboard"),
 )
-LIGHTNING = {"module", "data", "experiment", "callbacks", "checkpoint", "trained"}
+LIGHTNING = {"module", "data", "experiment", "callbacks", "checkpoint"}
 HYDRA = {
+    "build",
+    "counting",
     "experiment",
     "parameters",
     "bench",

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from hornn.cells.hornn import FofeHornn
-from hornn.inference import sample, score_sentences, score_stream
+from hornn.inference import read_on, sample, score_lines, score_stream
 from hornn.network import LanguageModel
 
 V, EOS = 9, 2
@@ -66,20 +66,20 @@ def test_columns_carry_their_own_state(
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_sentences_do_not_see_each_other(network: LanguageModel) -> None:
+def test_lines_do_not_see_each_other(network: LanguageModel) -> None:
     draw = np.random.default_rng(1)
-    sentences = [draw.integers(V, size=length) for length in [3, 1, 0, 8, 8, 2] * 30]  # three groups
-    scores = score_sentences(network, sentences, EOS)
-    expected = [-sum(read(network, list(sentence))) for sentence in sentences]
+    lines = [draw.integers(V, size=length) for length in [3, 1, 0, 8, 8, 2] * 30]  # three groups
+    lengths = np.array([len(line) for line in lines])
+    scores = score_lines(network, np.concatenate(lines), lengths, EOS)
+    expected = [nll for line in lines for nll in read(network, list(line))]
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
-    assert scores[2] == 0
 
 
 def draw_tokens(
     network: LanguageModel, seed: int, temperature: float, banned: tuple[int, ...] = ()
 ) -> list[int]:
     generator = torch.Generator().manual_seed(seed)
-    return list(sample(network, [EOS, 4], 40, temperature, generator, banned))
+    return list(sample(read_on(network, EOS), [4], 40, temperature, generator, banned))
 
 
 def test_the_same_seed_draws_the_same_tokens(network: LanguageModel) -> None:
@@ -110,7 +110,7 @@ def test_banned_tokens_are_not_drawn(network: LanguageModel) -> None:
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
 def test_draws_follow_the_distribution(network: LanguageModel, temperature: float) -> None:
     generator = torch.Generator().manual_seed(0)
-    draws = [next(iter(sample(network, [EOS], 1, temperature, generator))) for _ in range(4000)]
+    draws = [next(iter(sample(read_on(network, EOS), [], 1, temperature, generator))) for _ in range(4000)]
     p = np.exp(-np.array([read(network, [token])[0] for token in range(V)]) / temperature)
     p /= p.sum()
     shares = np.bincount(draws, minlength=V) / len(draws)
@@ -120,10 +120,10 @@ def test_draws_follow_the_distribution(network: LanguageModel, temperature: floa
 @pytest.mark.parametrize("length", [0, -3])
 def test_refuses_a_length(network: LanguageModel, length: int) -> None:
     with pytest.raises(ValueError, match=f"length must be >= 1 token, got {length}"):
-        list(sample(network, [EOS], length, 1.0, torch.Generator()))
+        list(sample(read_on(network, EOS), [], length, 1.0, torch.Generator()))
 
 
 @pytest.mark.parametrize("temperature", [-0.1, math.nan, math.inf])
 def test_refuses_a_temperature(network: LanguageModel, temperature: float) -> None:
     with pytest.raises(ValueError, match="temperature must be >= 0 and finite"):
-        list(sample(network, [EOS], 1, temperature, torch.Generator()))
+        list(sample(read_on(network, EOS), [], 1, temperature, torch.Generator()))

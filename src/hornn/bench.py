@@ -458,7 +458,7 @@ STEPS = {
 }
 NAIVE = {"hornn_fofe": "FOFE loop", "lstm": "LSTMCell loop"}
 FOREMOST = ("step", "thesis", "evaluation", "memory", "trainer")  # in the README
-NAMED = tuple(backend for backend in BACKENDS if backend != "auto")
+NAMED = tuple(backend for backend in BACKENDS if backend not in ("auto", "parallel"))
 
 
 # -- sections: each returns its rows -------------------------------------------------------------------------
@@ -812,7 +812,7 @@ def choose_sections(only: Collection[str]) -> list[str]:
 
 def report(bench: Bench) -> dict[str, Any]:
     """All that the JSON file holds."""
-    from hornn.experiment import commit
+    from hornn.provenance import commit
 
     plan = bench.plan
     return {

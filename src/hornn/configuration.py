@@ -328,9 +328,14 @@ def launch(main: Callable[[], None]) -> None:
 
 
 def _quote(word: str) -> str:
-    """`key=value` with its value in quotes where that holds a plain `=`, as in the folders that runs have."""
+    """`key=value` or `key=[value,value]` with quotes around values with a plain `=`, as in the folders of runs."""
     key, _, value = word.partition("=")
-    return f"{key}='{value}'" if "=" in value and not set(value) & set("'\"\\()[]{}") else word
+    listed = value[:1] == "[" and value[-1:] == "]"
+    values = value[1:-1].split(",") if listed else [value]
+    quoted = [f"'{v}'" if "=" in v and not set(v) & set("'\"\\()[]{}") else v for v in values]
+    if listed:
+        return f"{key}=[{','.join(quoted)}]"
+    return f"{key}={quoted[0]}" if "=" in word else word
 
 
 def _exit(message: str, code: int) -> NoReturn:

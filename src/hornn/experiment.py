@@ -1,19 +1,12 @@
 """Builds a run from its config, trains it, tests it once, writes what came out."""
 
-import fcntl
-import importlib.metadata
 import logging
 import math
 import os
-import platform
-import resource
-import subprocess
-import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,24 +15,27 @@ import torch
 import wandb
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from hydra.utils import get_class, instantiate
+from hydra.utils import instantiate
 from lightning.pytorch.loggers import CSVLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 
 from hornn.allocator import keep_freed_memory
-from hornn.callbacks import BEST, LAST, LiveProgress, RunKeeper
-from hornn.cells.base import Cell, require_positive
-from hornn.checkpoint import CARD, FORMAT, AtomicCheckpointIO, read_checkpoint
+from hornn.build import build_network, check_cell, make_card, plain
+from hornn.callbacks import BEST, LiveProgress, RunKeeper
+from hornn.cells.base import require_positive
+from hornn.checkpoint import CARD, AtomicCheckpointIO, read_checkpoint
+from hornn.console import announce, conclude, console
+from hornn.counting import fit_counts
 from hornn.data.text import TextDataModule
 from hornn.data.vocabulary import Vocabulary
-from hornn.heads import Head
-from hornn.identity import CONFIG, config_hash, effective, run_folder
+from hornn.identity import CONFIG, config_hash, effective, is_counted, run_folder
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel, natural_width
+from hornn.network import LanguageModel
+from hornn.occupancy import find_unfinished, lock_run, remove_run
 from hornn.optim import DivergenceError, require_range
-from hornn.result import read_result, write_atomically, write_result
+from hornn.provenance import commit, device_name, peak_memory_mb, versions
+from hornn.result import write_atomically, write_result
 
 # Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
 WHOLE = {
@@ -52,8 +48,6 @@ WHOLE = {
     "check_val_every_n_epoch": 1,
     "val_check_interval": None,
 }
-
-console = Console()
 
 
 class Run(NamedTuple):
@@ -72,9 +66,13 @@ class Run(NamedTuple):
 def train(cfg: DictConfig) -> None:
     """Train, test the best weights by validation once, write result.json; continue where a run was cut off.
 
+    A model of counts is fitted instead (hornn.counting).
     Raises ValueError or OSError, before any training, for a config that cannot run; ValueError if training
     diverges.
     """
+    if is_counted(cfg.model):
+        fit_counts(cfg)
+        return
     started = time.time()
     keep_freed_memory()
     quiet_libraries()
@@ -97,7 +95,8 @@ def train(cfg: DictConfig) -> None:
     if result["status"] == "diverged":
         raise ValueError(result["error"])
     if run.trainer.is_global_zero:
-        conclude(run.dir, result)
+        how = f"best epoch {result['best_epoch']}; the test split was scored once, with its weights"
+        conclude(run.dir, result, how)
         run.lock.close()
 
 
@@ -128,17 +127,7 @@ def prepare(cfg: DictConfig) -> Run:
         "num_parameters": module.network.num_parameters,
         "config_hash": digest,
     }
-    module.card = {
-        "format": FORMAT,
-        "model": config["model"],
-        "network": config["network"],
-        "vocabulary": data.vocabulary.state(),
-        "tokenizer": data.tokenizer.state(),
-        "data": data.describe(),
-        "data_config": config["data"],
-        "config_hash": digest,
-        "seed": cfg.seed,
-    }
+    module.card = make_card(config, digest, data)
     trainer = build_trainer(cfg, run_dir)
     # What only the fit would refuse is refused here.
     optimizer = module.configure_optimizers()
@@ -156,7 +145,8 @@ def prepare(cfg: DictConfig) -> Run:
             remove_run(run_dir)
         write_atomically(run_dir / CONFIG, OmegaConf.to_yaml(OmegaConf.create(config)))
         trainer.logger.log_hyperparams({**config, **identity})
-        announce(run_dir, identity, data, module.network, resume)
+        size = f"{module.network.num_parameters:,} parameters"
+        announce(run_dir, choices["model"], size, data, notes_on(module.network), bool(resume))
     HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
     return Run(run_dir, resume, lock, config, identity, data, module, trainer)
 
@@ -201,13 +191,6 @@ def quiet_libraries() -> None:
         warnings.filterwarnings("ignore", about)
 
 
-def plain(cfg: DictConfig) -> dict[str, Any]:
-    """The config as resolved dicts, lists and numbers."""
-    config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    assert isinstance(config, dict)
-    return config  # type: ignore[return-value]
-
-
 def check_trainer(trainer: DictConfig) -> None:
     """Refuse devices that are not there and options under which an epoch would go unmeasured."""
     if trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
@@ -228,79 +211,6 @@ def check_trainer(trainer: DictConfig) -> None:
             )
     if trainer.max_epochs is not None and trainer.max_epochs != -1 and trainer.max_epochs < 1:
         raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {trainer.max_epochs}")
-
-
-def lock_run(run_dir: Path) -> Any:
-    """Make the run's folder and hold its lock until the process ends, however it ends."""
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-        lock = (run_dir / ".lock").open("w")
-    except OSError as error:
-        raise OSError(f"run_dir {run_dir} is not writable ({error.strerror}): give run_dir=FOLDER") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise ValueError(
-            f"another process is working on {run_dir}: wait for it, or give another run_dir"
-        ) from error
-    return lock
-
-
-def find_unfinished(run_dir: Path, digest: str, seed: int, overwrite: bool) -> Path | None:
-    """The checkpoint to continue from, None for a fresh start.
-
-    Raises ValueError where the folder holds a finished run, or a run of another config or seed.
-    """
-    if overwrite:
-        return None
-    if result := read_result(run_dir):
-        score = f" at test perplexity {result['test_ppl']:.2f}" if result.get("test_ppl") else ""
-        raise ValueError(f"{run_dir} holds a run that {result['status']}{score}: overwrite=true replaces it")
-    if not (run_dir / LAST).exists():
-        return None
-    card = read_checkpoint(run_dir / LAST)[CARD]
-    if (card["config_hash"], card["seed"]) != (digest, seed):
-        raise ValueError(
-            f"{run_dir} holds an unfinished run of config ({card['config_hash']}, seed {card['seed']}); "
-            f"this is {digest}, seed {seed}: give another run_dir, or overwrite=true to replace it"
-        )
-    return run_dir / LAST
-
-
-def remove_run(run_dir: Path) -> None:
-    """Remove what an earlier run left; files that are not a run's stay."""
-    for name in ("result.json", "metrics.csv", BEST, LAST, CONFIG):
-        (run_dir / name).unlink(missing_ok=True)
-
-
-def build_network(
-    model: Mapping[str, Any], network: Mapping[str, Any], counts: Sequence[int]
-) -> LanguageModel:
-    """The language model of two plain config nodes and the counts of its words.
-
-    Nothing else that a node names is called: the nodes may come from a checkpoint. Raises ValueError if one does
-    not name a cell, a head or the network.
-    """
-    parts = {**network, "head": bound(network["head"], Head, "head"), "cell": bound(model, Cell, "model")}
-    built: LanguageModel = bound(parts, LanguageModel, "network")(counts=counts)
-    return built
-
-
-def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:
-    """The class that a config node names, a subclass of `kind`, with the node's arguments bound."""
-    target = get_class(node["_target_"])
-    if not issubclass(target, kind):
-        raise ValueError(
-            f"{name}._target_ must name a {kind.__module__}.{kind.__name__}, got {node['_target_']}"
-        )
-    return partial(target, **{key: value for key, value in node.items() if not key.startswith("_")})
-
-
-def check_cell(model: Mapping[str, Any]) -> None:
-    """Build the cell once without memory, so that a size that cannot be is refused before anything is read."""
-    cell = bound(model, Cell, "model")
-    with torch.device("meta"):
-        cell(input_size=natural_width(cell))
 
 
 def start_from(network: LanguageModel, path: str, vocabulary: Vocabulary) -> set[str]:
@@ -379,46 +289,11 @@ def csv_logger(run_dir: Path, about: object, resume: bool) -> CSVLogger:
     return CSVLogger(save_dir=str(run_dir), name="csv")
 
 
-# -- what a person sees --------------------------------------------------------------------------------------
-
-
-def announce(
-    run_dir: Path,
-    identity: Mapping[str, Any],
-    data: TextDataModule,
-    network: LanguageModel,
-    resume: Path | None,
-) -> None:
-    tokens = ", ".join(f"{split} {count:,}" for split, count in data.describe()["tokens"].items())
-    model, count = identity["model"], identity["num_parameters"]
-    console.print(f"[bold]{model}[/] on [bold]{data.name}[/]: {count:,} parameters", highlight=False)
-    console.print(f"  tokens: {tokens}; vocabulary {len(data.vocabulary):,}", highlight=False)
+def notes_on(network: LanguageModel) -> list[str]:
+    """What computes a network here, as a person wants to know it before a training."""
     kernels = ", native kernels" if network.native else ""
-    console.print(
-        f"  time loop {network.scan_backend}, output layer {network.head.precision}{kernels}", highlight=False
-    )
-    if network.missing:
-        console.print(f"  {network.missing}", highlight=False, soft_wrap=True)
-    if not data.has_split("valid"):
-        console.print("  there is no third split: validation reads the test text", highlight=False)
-    console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
-
-
-def conclude(run_dir: Path, result: Mapping[str, Any]) -> None:
-    unigram = result["unigram"]
-    console.print(
-        f"best epoch {result['best_epoch']}; the test split was scored once, with its weights",
-        highlight=False,
-    )
-    console.print(f"{'perplexity':>12}  {'valid':>9}  {'test':>9}", style="bold", highlight=False)
-    for row, valid, test in (
-        (result["model"], result["valid_ppl"], result["test_ppl"]),
-        ("unigram", unigram["valid_ppl"], unigram["test_ppl"]),
-    ):
-        console.print(f"{row:>12}  {valid:9.2f}  {test:9.2f}", highlight=False)
-    console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
-    if (run_dir / "wandb").is_dir():
-        console.print(f"browse: wandb leet {run_dir / 'wandb'}", highlight=False, soft_wrap=True)
+    how = f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"
+    return [how, *([network.missing] if network.missing else [])]
 
 
 def diverged(error: DivergenceError, module: TruncatedBptt) -> str:
@@ -469,41 +344,3 @@ def summarise(run: Run, started: float) -> dict[str, Any]:
         **commit(),
         "config": effective(run.config),
     }
-
-
-def peak_memory_mb(device: torch.device) -> float:
-    """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in KiB elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
-def device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    name = names[0] if names else platform.processor() or platform.machine()
-    return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
-
-
-def versions() -> dict[str, str]:
-    names = ("hornn", "torch", "lightning", "hydra-core", "omegaconf", "wandb", "torchmetrics", "numpy")
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
-
-
-def commit() -> dict[str, Any]:
-    """The commit of the checkout that this program lies in and whether it had changes; null outside one."""
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str | None:
-        try:
-            done = subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            return None
-        return done.stdout.strip()
-
-    status = git("status", "--porcelain", "--untracked-files=no")
-    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

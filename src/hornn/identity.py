@@ -20,7 +20,16 @@ WITHOUT_EFFECT = (
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",
 )
+# What decides a model of counts; nothing of gradient descent has a part in it. Modules whose models are counted:
+COUNTED = ("hornn.baselines.ngram.", "hornn.baselines.cache.")
+COUNTS_READ = ("model", "data")
+COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
 CONFIG = "config.yaml"  # the resolved config, in the run's folder
+
+
+def is_counted(model: Any) -> bool:
+    """Whether this config node names a model of counts, which no network's settings touch."""
+    return isinstance(model, Mapping) and str(model.get("_target_")).startswith(COUNTED)
 
 
 def effective(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,6 +41,9 @@ def effective(config: Mapping[str, Any]) -> dict[str, Any]:
         for parent in parents:
             node = node.get(parent) or {}
         node.pop(key, None)
+    if is_counted(kept.get("model")):
+        kept = {key: kept[key] for key in COUNTS_READ}
+        kept["data"] = {key: value for key, value in kept["data"].items() if key not in COLUMNS}
     return kept
 
 

@@ -1,7 +1,7 @@
 """What a trained language model is used for: scoring text and writing it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -64,38 +64,59 @@ def score_dynamically(
 
 
 @torch.inference_mode()
-def score_sentences(network: LanguageModel, sentences: Sequence[np.ndarray], start_id: int) -> np.ndarray:
-    """Log-probability in nats of each sentence (its `<eos>` included if it has one), float64 (S,).
+def score_lines(network: LanguageModel, ids: np.ndarray, lengths: np.ndarray, start_id: int) -> np.ndarray:
+    """Negative log-likelihood in nats of every token of a text, in the text's order, each line from a fresh state.
 
-    Every sentence is read from the initial state, so its score does not depend on the others: what rescoring
-    an n-best list needs. Sentences of similar length are scored side by side. An empty one scores 0.
+    lengths: the number of tokens of each line, with its `<eos>` if it has one. The score of a line does not depend
+    on the others: what rescoring an n-best list needs. Lines of similar length are scored side by side.
     """
     device = network.embedding.weight.device
-    scores = np.zeros(len(sentences))
-    order = sorted((i for i in range(len(sentences)) if len(sentences[i])), key=lambda i: len(sentences[i]))
+    scores = np.zeros(len(ids))
+    starts = np.cumsum(lengths) - lengths
+    order = sorted(np.flatnonzero(lengths), key=lambda line: int(lengths[line]))
     for first in range(0, len(order), SENTENCES):
         group = order[first : first + SENTENCES]
-        length = len(sentences[group[-1]])
-        targets = torch.full((length, len(group)), IGNORE)
-        for column, i in enumerate(group):
-            targets[: len(sentences[i]), column] = torch.from_numpy(sentences[i].astype(np.int64))
+        targets = torch.full((int(lengths[group[-1]]), len(group)), IGNORE)
+        places = [slice(starts[line], starts[line] + lengths[line]) for line in group]
+        for column, place in enumerate(places):
+            targets[: place.stop - place.start, column] = torch.from_numpy(ids[place].astype(np.int64))
         inputs = torch.cat([torch.full((1, len(group)), start_id), targets[:-1].clamp(min=0)])
         features, _ = network(inputs.to(device), network.initial_state(len(group)))
-        nll = network.head.nll(features, targets.to(device)).double()
-        scores[group] = -nll.sum(0).cpu().numpy()
+        nll = network.head.nll(features, targets.to(device)).double().cpu().numpy()
+        for column, place in enumerate(places):
+            scores[place] = nll[: place.stop - place.start, column]
     return scores
 
 
-@torch.inference_mode()
+Reader = Callable[[Sequence[int]], Tensor]  # further ids of a text -> ln P of every next token, (V,) float64
+
+
+def read_on(network: LanguageModel, start_id: int) -> Reader:
+    """A reader that begins in the initial state and carries it from call to call."""
+    state = network.initial_state(1)
+    before = [start_id]
+
+    @torch.inference_mode()
+    def read(ids: Sequence[int]) -> Tensor:
+        nonlocal state, before
+        inputs = torch.tensor([*before, *ids], device=network.embedding.weight.device).unsqueeze(-1)
+        features, state = network(inputs, state)
+        before = []
+        log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
+        return log_p
+
+    return read
+
+
 def sample(
-    network: LanguageModel,
+    read: Reader,
     prompt: Sequence[int],
     length: int,
     temperature: float,
     generator: torch.Generator,
     banned: Sequence[int] = (),
 ) -> Iterator[int]:
-    """Yield `length` token ids that continue `prompt` (at least one id, read from the initial state).
+    """Yield `length` token ids that continue `prompt`, which may be empty, by what a fresh reader says of it.
 
     Each is drawn from P(w)^(1/temperature), renormalised, without the `banned` ids; temperature 0 takes the
     most likely one. Raises ValueError for a length < 1, a temperature < 0 or an infinite one.
@@ -104,12 +125,9 @@ def sample(
         raise ValueError(f"length must be >= 1 token, got {length}")
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature must be >= 0 and finite, got {temperature}")
-    device = network.embedding.weight.device
-    inputs = torch.tensor(prompt, device=device).unsqueeze(-1)
-    state = network.initial_state(1)
+    ids = prompt
     for _ in range(length):
-        features, state = network(inputs, state)
-        log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
+        log_p = read(ids).clone()
         log_p[list(banned)] = -torch.inf
         if temperature == 0:
             token = int(log_p.argmax())
@@ -118,4 +136,4 @@ def sample(
                 torch.multinomial(((log_p - log_p.max()) / temperature).softmax(-1), 1, generator=generator)
             )
         yield token
-        inputs = torch.tensor([[token]], device=device)
+        ids = [token]

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from hornn.build import bound, plain
+from hornn.cells.base import Cell
 from hornn.network import LanguageModel
 from hornn.result import write_between
 
@@ -16,11 +17,14 @@ MARKS = "parameter counts"
 
 
 def count_parameters(row: DictConfig) -> int:
-    """Weights of the language model over `row.vocabulary` words, or of the cell alone with `row.input` inputs."""
-    arguments = OmegaConf.merge(
+    """Weights of the language model over `row.vocabulary` words, or of the cell alone with `row.input` inputs.
+
+    Raises ValueError for a model of counts: how many numbers it stores depends on its text, and `result.json` says it.
+    """
+    arguments: Any = OmegaConf.merge(
         OmegaConf.load(ROOT / "conf" / "model" / f"{row.model}.yaml"), row.get("set", {})
     )
-    cell = instantiate(arguments)
+    cell = bound(plain(arguments), Cell, "model")
     with torch.device("meta"):
         if "vocabulary" in row:
             return LanguageModel([1] * row.vocabulary, cell).num_parameters

@@ -1,159 +1,185 @@
-"""The use of a checkpoint: `evaluate` scores text, `generate` writes it."""
+"""The use of trained models: `evaluate` scores text, `generate` writes it."""
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from hydra.utils import instantiate
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
 from hornn.allocator import keep_freed_memory
+from hornn.baselines.arpa import write_arpa
+from hornn.baselines.cache import require_lengths
+from hornn.baselines.ngram import BackoffModel
 from hornn.cells.base import require_choice, require_positive
-from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.text import SPLITS, TextDataModule, encode_text
-from hornn.data.tokenizer import Tokenizer
-from hornn.data.vocabulary import EOS, UNK, Vocabulary
-from hornn.experiment import build_network
-from hornn.heads import resolve_precision
-from hornn.inference import sample, score_dynamically, score_sentences, score_stream
+from hornn.data.vocabulary import EOS, UNK
+from hornn.inference import sample
 from hornn.metrics import bits, perplexity
-from hornn.network import LanguageModel
 from hornn.optim import require_range
 from hornn.result import finite, write_atomically
+from hornn.scorers import CountScorer, Mixture, NetworkScorer, Scorer, load
 
 console = Console(highlight=False, soft_wrap=True)
 
 
-class TrainedModel(NamedTuple):
-    """A network with its weights, and what turns text into its ids."""
-
-    network: LanguageModel
-    vocabulary: Vocabulary
-    tokenizer: Tokenizer
-    card: dict[str, Any]
-
-
-def load_model(path: Path, device: str) -> TrainedModel:
-    """Rebuild the model of a checkpoint on `device` (cpu or cuda), which needs nothing beside that file.
-
-    Raises what `read_checkpoint` raises, and ValueError where the weights are of another model than the
-    checkpoint says, or the device is not there.
-    """
-    require_choice("device", device, ("cpu", "cuda"))
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
-    checkpoint = read_checkpoint(path)
-    prefix = "network."
-    try:
-        card = checkpoint[CARD]
-        vocabulary = Vocabulary.from_state(card["vocabulary"])
-        tokenizer = Tokenizer.from_state(card["tokenizer"])
-        network = build_network(card["model"], card["network"], vocabulary.counts)
-        weights = {
-            key.removeprefix(prefix): value
-            for key, value in checkpoint["state_dict"].items()
-            if key.startswith(prefix)
-        }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"checkpoint {path} holds the weights of another model: {reason}") from error
-    network.backend = network.precision = "auto"  # here, whatever trained it there
-    network.to(device).eval().prepare(torch.device(device))
-    return TrainedModel(network, vocabulary, tokenizer, card)
-
-
 def evaluate(cfg: DictConfig) -> None:
-    """Print perplexity, tokens outside the vocabulary and speed of a checkpoint on a split or a text file.
+    """Print perplexity, tokens outside the vocabulary and speed of a model, or a mixture, on a split or a text file.
 
     Raises ValueError or OSError for what cannot be scored, before anything is.
     """
     keep_freed_memory()
+    check_options(cfg)
+    scorers = [load(path, cfg.device) for path in paths_of(cfg)]
+    for scorer in scorers:
+        if isinstance(scorer, NetworkScorer):
+            scorer.prepare(cfg.batch_size, cfg.seq_len, cfg.dynamic_lr, cfg.precision)
+        elif cfg.dynamic_lr is not None:
+            raise ValueError(
+                f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
+            )
+    if cfg.arpa is not None:
+        export(scorers[0], Path(str(cfg.arpa)))
+    mixed = mix(scorers, cfg)
+    model: Scorer = mixed or scorers[0]
+    if cfg.text is None:
+        ids = open_corpus(model, cfg).tokens(cfg.split)
+        unk = model.vocabulary.unk_id
+        unknown = 0 if unk is None else int((ids == unk).sum())
+    else:
+        ids, unknown, lengths = encode_text(Path(str(cfg.text)), model.tokenizer, model.vocabulary)
+    started = time.perf_counter()
+    scores = model.score(ids) if cfg.sentences is None else model.score_lines(ids, lengths)
+    seconds = time.perf_counter() - started
+    if cfg.sentences is not None:
+        write_scores(Path(str(cfg.sentences)), -scores, lengths)
+    mean = float(scores.sum()) / len(ids)
+    names = [scorer.name for scorer in scorers]
+    figures = {
+        **({"checkpoint": names[0]} if len(names) == 1 else {"mix": names}),
+        "scored": cfg.text or f"{corpus_of(model)['name']} {cfg.split}",
+        "perplexity": perplexity(mean),
+        "bits_per_token": bits(mean),
+        "tokens": len(ids),
+        "out_of_vocabulary": unknown,
+        "read_as": model.read_as if cfg.sentences is None else "each line from a fresh state",
+        "precision": model.precision,
+        "tokens_per_second": len(ids) / seconds,
+        **(weights_of(mixed) if mixed else {}),
+        **({} if cfg.arpa is None else {"arpa": str(cfg.arpa)}),
+    }
+    show(figures)
+    if cfg.result is not None:
+        write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=2) + "\n")
+
+
+def check_options(cfg: DictConfig) -> None:
+    """Refuse what no model could do, and files that cannot be written."""
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
+    require_choice("split", cfg.split, SPLITS)
     if cfg.sentences is not None and cfg.text is None:
         raise ValueError("sentences= writes a score for each line of a text: give text=FILE too")
     if cfg.dynamic_lr is not None and (cfg.sentences is not None or cfg.batch_size != 1):
         raise ValueError(
             "dynamic_lr= learns from the text in its order: leave out sentences= and batch_size="
         )
-    for target in (cfg.sentences, cfg.result):
+    if cfg.cache is not None:
+        require_lengths("cache", cfg.cache)
+        if cfg.sentences is not None:
+            raise ValueError(
+                "cache= remembers the text before, sentences= scores each line by itself: leave out one of them"
+            )
+    if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
+        raise ValueError("dynamic_lr= changes the weights as it scores: leave out mix= and cache=")
+    for target in (cfg.sentences, cfg.result, cfg.arpa):
         if target is not None and not Path(str(target)).parent.is_dir():
             raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
         if target is not None and Path(str(target)).is_dir():
             raise ValueError(f"{target} is a folder: give the path of a file to write")
-    model = load_model(Path(str(cfg.checkpoint)), cfg.device)
-    head = model.network.head
-    require_choice("precision", cfg.precision, head.precisions)
-    head.scoring = resolve_precision(cfg.precision, torch.device(cfg.device))
-    if "bf16" not in head.precisions:
-        head.scoring = "fp32"
-    if cfg.dynamic_lr is not None and head.scoring != "fp32":
-        raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={cfg.precision}")
-    if cfg.text is None:
-        ids, unknown = corpus_split(model, cfg)
-        lengths = None
-    else:
-        ids, unknown, lengths = encode_text(Path(str(cfg.text)), model.tokenizer, model.vocabulary)
-    started = time.perf_counter()
-    if cfg.dynamic_lr is not None:
-        start_id = model.vocabulary.eos_id
-        nll = float(score_dynamically(model.network, ids, start_id, cfg.seq_len, cfg.dynamic_lr).sum())
-        read = f"1 column, state carried, weights updated every {cfg.seq_len} tokens at rate {cfg.dynamic_lr}"
-    elif cfg.sentences is None:
-        nll = float(
-            score_stream(model.network, ids, model.vocabulary.eos_id, cfg.batch_size, cfg.seq_len).sum()
+
+
+def paths_of(cfg: DictConfig) -> list[Path]:
+    """The files of `checkpoint` and of `mix`. ValueError where one comes twice, or none is there to be mixed with."""
+    given = list(cfg.mix) if isinstance(cfg.mix, ListConfig) else [] if cfg.mix is None else [cfg.mix]
+    alone = [] if given and OmegaConf.is_missing(cfg, "checkpoint") else [cfg.checkpoint]
+    names = [str(name) for name in [*alone, *given]]
+    if len(set(names)) < len(names):
+        raise ValueError(f"a mixture of {', '.join(names)} names a model twice: name each once")
+    if len(names) == 1 and cfg.mix is not None:
+        raise ValueError(
+            f"mix= interpolates several models, got {names[0]} alone: give checkpoint={names[0]}"
         )
-        read = f"{cfg.batch_size} column{'s' * (cfg.batch_size > 1)}, state carried"
-    else:
-        assert lengths is not None
-        scores = score_sentences(model.network, np.split(ids, lengths.cumsum()[:-1]), model.vocabulary.eos_id)
-        nll = -float(scores.sum())
-        read = "each line from a fresh state"
-        write_scores(Path(str(cfg.sentences)), scores, lengths)
-    seconds = time.perf_counter() - started
-    mean = nll / len(ids)
-    figures = {
-        "checkpoint": str(cfg.checkpoint),
-        "scored": cfg.text or f"{model.card['data']['name']} {cfg.split}",
-        "perplexity": perplexity(mean),
-        "bits_per_token": bits(mean),
-        "tokens": len(ids),
-        "out_of_vocabulary": unknown,
-        "read_as": read,
-        "precision": head.scoring,
-        "tokens_per_second": len(ids) / seconds,
-    }
+    if len(names) > 1 and cfg.arpa is not None:
+        raise ValueError("arpa= writes the n-grams of one model: give its checkpoint= and leave out mix=")
+    return [Path(name) for name in names]
+
+
+def export(scorer: Scorer, path: Path) -> None:
+    """Write an ARPA file. ValueError for a model that is more or less than n-grams."""
+    if not isinstance(scorer, CountScorer) or not isinstance(scorer.model, BackoffModel):
+        raise ValueError(
+            f"arpa= writes the n-grams of a model such as model=kn; {scorer.name} is of another kind: leave it out"
+        )
+    write_arpa(path, scorer.model, scorer.vocabulary.words)
+
+
+def mix(scorers: Sequence[Scorer], cfg: DictConfig) -> Mixture | None:
+    """The models and the caches of `cache`, under the weights that suit the validation text; None for one alone."""
+    lengths = () if cfg.cache is None else require_lengths("cache", cfg.cache)
+    if len(scorers) == 1 and not lengths:
+        return None
+    mixture = Mixture(scorers, lengths)
+    mixture.fit(open_corpus(mixture, cfg).tokens("valid"))
+    return mixture
+
+
+def weights_of(mixture: Mixture) -> dict[str, Any]:
+    corpus = corpus_of(mixture)
+    chosen_on = f"{corpus['name']} valid" + (", which is the test text" if corpus["valid_is_test"] else "")
+    weights = dict(zip(mixture.parts, map(float, mixture.weights), strict=True))
+    return {"weights": weights, "weights_chosen_on": chosen_on}
+
+
+def show(figures: Mapping[str, Any]) -> None:
     for name, value in figures.items():
-        text = (
-            f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+        lines = [f"{weight:.4f}  {part}" for part, weight in value.items()] if name == "weights" else value
+        for number, line in enumerate(lines if isinstance(lines, list) else [lines]):
+            text = (
+                f"{line:,.2f}" if isinstance(line, float) else f"{line:,}" if isinstance(line, int) else line
+            )
+            console.print(f"{'' if number else name.replace('_', ' '):>18}  {text}", markup=False)
+
+
+def corpus_of(model: Scorer) -> Mapping[str, Any]:
+    """What the model's card says of its corpus. ValueError for an ARPA file, which has none."""
+    if model.card is None:
+        raise ValueError(
+            f"{model.name} is an ARPA file, which says nothing of its corpus: give text=FILE to score, and a "
+            "checkpoint beside it in mix= where weights are chosen on validation text"
         )
-        console.print(f"{name.replace('_', ' '):>18}  {text}")
-    if cfg.result is not None:
-        write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=2) + "\n")
+    described: Mapping[str, Any] = model.card["data"]
+    return described
 
 
-def corpus_split(model: TrainedModel, cfg: DictConfig) -> tuple[np.ndarray, int]:
-    """The ids of a split of the corpus that the model was trained on, and how many are `<unk>`.
-
-    Raises ValueError where the corpus at hand is not that corpus.
-    """
-    require_choice("split", cfg.split, SPLITS)
+def open_corpus(model: Scorer, cfg: DictConfig) -> TextDataModule:
+    """The corpus that the model was trained on. Raises ValueError where the one at hand is another."""
+    trained_on = corpus_of(model)
+    assert model.card is not None
     config = {**model.card["data_config"], **cfg.data}
     if not str(config["_target_"]).startswith("hornn.data."):
         raise ValueError(
             f"the checkpoint's data must be of hornn.data, got {config['_target_']}: give text=FILE"
         )
     data: TextDataModule = instantiate({**config, "_recursive_": False})
+    data.batch_size = data.seq_len = data.eval_batch_size = 1  # only its tokens are wanted
     data.prepare_data()
     data.setup()
-    trained_on, here = model.card["data"], data.describe()
+    here = data.describe()
     if (
         here["text_checksum"] != trained_on["text_checksum"]
         or data.vocabulary.words != model.vocabulary.words
@@ -163,16 +189,15 @@ def corpus_split(model: TrainedModel, cfg: DictConfig) -> tuple[np.ndarray, int]
             f"(checksum {here['text_checksum']}, then {trained_on['text_checksum']}): give the same corpus, "
             "or text=FILE"
         )
-    ids = data.tokens(cfg.split)
-    unk = model.vocabulary.unk_id
-    return ids, 0 if unk is None else int((ids == unk).sum())
+    return data
 
 
-def write_scores(path: Path, scores: np.ndarray, lengths: np.ndarray) -> None:
+def write_scores(path: Path, log_p: np.ndarray, lengths: np.ndarray) -> None:
     """One JSON object a line: the line's number from 1, its tokens, its natural log-probability."""
+    lines = np.split(log_p, lengths.cumsum()[:-1])
     rows = (
-        {"line": number, "tokens": int(length), "log_prob": float(score)}
-        for number, (score, length) in enumerate(zip(scores, lengths, strict=True), start=1)
+        {"line": number, "tokens": int(length), "log_prob": float(line.sum())}
+        for number, (line, length) in enumerate(zip(lines, lengths, strict=True), start=1)
     )
     write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
 
@@ -180,7 +205,7 @@ def write_scores(path: Path, scores: np.ndarray, lengths: np.ndarray) -> None:
 def generate(cfg: DictConfig) -> None:
     """Print a prompt with its continuation. Raises ValueError for a prompt outside the vocabulary."""
     require_range("seed", cfg.seed, "from 0 to 4294967295", 0 <= cfg.seed < 2**32)
-    model = load_model(Path(str(cfg.checkpoint)), cfg.device)
+    model = load(Path(str(cfg.checkpoint)), cfg.device)
     vocabulary, tokenizer = model.vocabulary, model.tokenizer
     prompt = [
         token for token in tokenizer.tokens("" if cfg.prompt is None else str(cfg.prompt)) if token != EOS
@@ -191,8 +216,8 @@ def generate(cfg: DictConfig) -> None:
     generator = torch.Generator().manual_seed(cfg.seed)
     banned = [] if cfg.allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]
     written = sample(
-        model.network,
-        [vocabulary.eos_id, *vocabulary.encode(prompt)],
+        model.reader(),
+        vocabulary.encode(prompt),
         cfg.length,
         cfg.temperature,
         generator,

@@ -160,7 +160,7 @@ class Runs:
         for key, values in leaves(OmegaConf.to_container(cfg.space, resolve=True)):  # type: ignore[arg-type]
             if key in keys.values():
                 self.left_out.append(f"{key} (set)")
-            elif has(config, key):
+            elif has(effective(config), key):
                 self.space[key] = values
             elif any(given.startswith(f"space.{key}") for given in keys.values()):
                 raise ValueError(f"space.{key}: these runs have no {key}; --cfg job shows what they have")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hornn.scan import detach, scan
-from reference.cases import MODEL_FOLDER, MODEL_NAMES, build_cell, draw, draw_state, fill, seeded
+from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
 T, B, INPUT, H = 7, 3, 4, 8
 
@@ -23,7 +23,8 @@ every_model = pytest.mark.parametrize("name", MODEL_NAMES)
 def small_cell(name: str) -> Any:
     """The cell at these sizes. `embedded_input` fixes the width of the input, so here it is off."""
     embeds = "embedded_input" in OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
-    return build_cell(name, INPUT, hidden_size=H, **({"embedded_input": False} if embeds else {}))
+    arguments = SMALL.get(name, {}) | ({"embedded_input": False} if embeds else {})
+    return build_cell(name, INPUT, hidden_size=H, **arguments)
 
 
 def random_cell(name: str) -> Any:

@@ -9,8 +9,15 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from hornn.identity import is_counted
+
 MODEL_FOLDER = Path(__file__).parents[2] / "conf" / "model"
-MODEL_NAMES = sorted(path.stem for path in MODEL_FOLDER.glob("*.yaml"))
+MODELS = {path.stem: OmegaConf.load(path) for path in sorted(MODEL_FOLDER.glob("*.yaml"))}
+COUNT_NAMES = [name for name, model in MODELS.items() if is_counted(OmegaConf.to_container(model))]
+MODEL_NAMES = [name for name in MODELS if name not in COUNT_NAMES]  # the cells
+SMALL: dict[str, dict[str, Any]] = {
+    "memn2n": {"memory_size": 4}
+}  # sizes that the width of the state says nothing of
 
 
 def build_cell(name: str, input_size: int, **arguments: Any) -> Any:

@@ -1,0 +1,49 @@
+"""Where a result comes from: program, libraries and machine."""
+
+import importlib.metadata
+import platform
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
+
+
+def versions() -> dict[str, str]:
+    names = ("hornn", "torch", "lightning", "hydra-core", "omegaconf", "wandb", "torchmetrics", "numpy")
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+
+
+def commit() -> dict[str, Any]:
+    """The commit of the checkout that this program lies in and whether it had changes; null outside one."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    status = git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

@@ -1,0 +1,340 @@
+"""Models of counts and mixtures as a user meets them: train, evaluate, generate, and what each refuses."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import get_class
+from omegaconf import OmegaConf
+
+from hornn.baselines.counts import CountModel
+from hornn.baselines.mixture import GAIN
+from hornn.identity import config_hash, is_counted
+from hornn.scorers import CountScorer, load
+from hornn.trained import evaluate
+from reference.cases import COUNT_NAMES, MODELS
+
+ROOT = Path(__file__).parents[2]
+Command = Callable[..., Any]
+KN = ["model=kn", "model.order=3", "model.fallback_discounts=[0.5,1,1.5]"]
+QUIET = ["logger=csv", "trainer.enable_progress_bar=false"]
+
+
+def refusal(outcome: Any) -> str:
+    code, out, err = outcome
+    assert code == 2, (out, err)
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    return str(err)
+
+
+class Folder:
+    """A small corpus with `kn`, `kn_cache` and `rnn` trained on it, and the three commands."""
+
+    def __init__(self, path: Path, command: Command) -> None:
+        self.path, self.run = path, command
+        draw = np.random.default_rng(0)
+        for split, lines in {"train": 120, "valid": 30, "test": 30}.items():
+            topic = np.repeat(draw.integers(2, size=lines), 1)
+            text = [" ".join(draw.choice(list("abcd" if t else "defg"), size=8)) for t in topic]
+            (path / f"{split}.txt").write_text("\n".join(text) + "\n")
+        paths = [f"data.{split}={path / split}.txt" for split in ("train", "valid", "test")]
+        self.data = ["data=files", *paths, f"data.cache_dir={path / 'cache'}"]
+        self.train("kn", *KN)
+        self.train("kn_cache", *KN, "model=kn_cache", "model.lengths=[5,20]")
+        rnn = [
+            "model=rnn",
+            "model.hidden_size=6",
+            "data.batch_size=4",
+            "data.seq_len=5",
+            "trainer.max_steps=60",
+        ]
+        self.train("rnn=1", *rnn, "data.eval_batch_size=1")
+
+    def train(self, name: str, *words: str) -> Any:
+        done = self.run("train", *self.data, *QUIET, *words, f"run_dir={self.path / name}")
+        assert done.code == 0, done.err
+        return done
+
+    def result(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.path / name / "result.json").read_text())
+        return found
+
+    def checkpoint(self, name: str) -> str:
+        return str(self.path / name / "best.ckpt")
+
+    def evaluate(self, *words: str) -> Any:
+        return self.run("evaluate", f"data.cache_dir={self.path / 'cache'}", *words)
+
+    def figures(self, *words: str) -> dict[str, Any]:
+        done = self.evaluate(*words, f"result={self.path / 'figures.json'}")
+        assert (done.code, done.err) == (0, "")
+        found: dict[str, Any] = json.loads((self.path / "figures.json").read_text())
+        assert f"{found['perplexity']:,.2f}" in done.out
+        return found
+
+
+@pytest.fixture(scope="module")
+def folder(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return Folder(tmp_path_factory.mktemp("counting"), command)
+
+
+# -- train ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
+    result, network = folder.result("kn"), folder.result("rnn=1")
+    assert sorted(network.keys() - result.keys()) == []
+    assert sorted(result.keys() - network.keys()) == ["scoring_tokens_per_second"]
+    assert (result["status"], result["model"], result["epochs"]) == ("completed", "kn", 1)
+    assert result["evaluation"]["batch_size"] == 1
+    assert result["evaluation"]["test_tokens"] == result["corpus"]["tokens"]["test"] == 30 * 9
+    assert result["config"].keys() == {"model", "data"}
+    assert result["unigram"] == network["unigram"]
+    files = {path.name for path in (folder.path / "kn").iterdir()} - {".lock", "csv"}
+    assert files == {"result.json", "metrics.csv", "best.ckpt", "config.yaml"}
+    with (folder.path / "kn" / "metrics.csv").open() as file:
+        assert [float(row["valid_ppl"]) for row in csv.DictReader(file)] == [result["valid_ppl"]]
+    (logged,) = (folder.path / "kn").glob("csv/*/metrics.csv")
+    with logged.open() as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["test/ppl"]) == pytest.approx(result["test_ppl"])
+    assert float(row["valid/ppl"]) == pytest.approx(result["valid_ppl"])
+
+
+def test_what_a_network_is_trained_with_makes_no_other_run(folder: Folder) -> None:
+    words = [
+        "optimizer=adamw",
+        "trainer=gpu",
+        "data.batch_size=3",
+        "network.num_layers=2",
+        "weight_noise=0.1",
+    ]
+    assert "counted on one CPU" in folder.train("same", *KN, *words, "seed=5").out
+    result, first = folder.result("same"), folder.result("kn")
+    assert (result["config_hash"], result["test_ppl"]) == (first["config_hash"], first["test_ppl"])
+    assert result["seed"] == 5
+    folder.train("other", *KN, "model.order=2")
+    assert folder.result("other")["config_hash"] != first["config_hash"]
+
+
+def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
+    folder.train("again", *KN)
+    words = [*folder.data, *QUIET, f"run_dir={folder.path / 'again'}"]
+    before = (folder.path / "again" / "result.json").read_bytes()
+    assert "overwrite=true replaces it" in refusal(folder.run("train", *words, *KN))
+    # what only the fit refuses
+    line = refusal(folder.run("train", *words, "model=kn", "overwrite=true"))
+    assert "give no Kneser-Ney discounts" in line
+    assert (folder.path / "again" / "result.json").read_bytes() == before
+    folder.train("again", *KN, "model.order=2", "overwrite=true")
+    assert (folder.path / "again" / "result.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.order=0", "order is 0; it must be a whole number, 1 or more"),
+        ("model.hidden_size=3", "unknown key 'model.hidden_size'"),
+        ("init_from=some.ckpt", "init_from=some.ckpt gives weights to a network; kn counts: leave it out"),
+        ("seed=-1", "seed must be from 0 to 4294967295, got -1"),
+        ("model=kn_cache model.lengths=[0]", "lengths must be one whole number of tokens, 1 or more"),
+    ],
+)
+def test_train_refuses(folder: Folder, setting: str, message: str) -> None:
+    words = [*folder.data, *QUIET, *KN, *setting.split(), f"run_dir={folder.path / 'refused'}"]
+    assert message in refusal(folder.run("train", *words))
+    assert not (folder.path / "refused").exists()
+
+
+def test_the_search_has_nothing_to_search_but_their_own_constants(folder: Folder) -> None:
+    line = refusal(folder.run("tune", *folder.data, *QUIET, *KN))
+    assert "nothing is left to search: optimizer.lr (not in these runs)" in line
+
+
+def test_counted_models_are_told_apart_by_name() -> None:
+    """hornn.identity, which every report and launcher reads, knows them without importing them."""
+    for name, model in MODELS.items():
+        assert issubclass(get_class(model["_target_"]), CountModel) is (name in COUNT_NAMES)
+    assert {"kn", "kn_cache"} <= set(COUNT_NAMES)
+
+
+def test_the_hash_of_a_network_still_sees_all() -> None:
+    config = {
+        "model": {"_target_": "hornn.cells.elman.Elman"},
+        "data": {"batch_size": 3},
+        "optimizer": {"lr": 1},
+    }
+    assert not is_counted(config["model"])
+    assert config_hash(config) != config_hash({**config, "optimizer": {"lr": 2}})
+    assert config_hash(config) != config_hash({**config, "data": {"batch_size": 4}})
+
+
+# -- evaluate ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["kn", "kn_cache"])
+def test_evaluate_gives_the_results_of_the_run(folder: Folder, name: str) -> None:
+    for split in ("valid", "test"):
+        figures = folder.figures(f"checkpoint={folder.checkpoint(name)}", f"split={split}")
+        assert figures["perplexity"] == folder.result(name)[f"{split}_ppl"]
+        assert (figures["tokens"], figures["read_as"]) == (30 * 9, "left to right")
+
+
+def test_kn_with_a_cache_is_kn_cache(folder: Folder) -> None:
+    """Each takes the better of two lengths by validation, one in training, the other by hand."""
+    both = [folder.figures(f"checkpoint={folder.checkpoint('kn')}", f"cache={length}") for length in (5, 20)]
+    again = [
+        folder.figures(f"checkpoint={folder.checkpoint('kn')}", f"cache={n}", "split=valid") for n in (5, 20)
+    ]
+    best = int(np.argmin([figures["perplexity"] for figures in again]))
+    assert both[best]["perplexity"] == pytest.approx(folder.result("kn_cache")["test_ppl"], rel=1e-12)
+    assert set(both[0]["weights"]) == {folder.checkpoint("kn"), "cache of 5"}
+    assert sum(both[0]["weights"].values()) == pytest.approx(1)
+    assert both[0]["weights_chosen_on"] == "files valid"
+
+
+def test_a_mixture_is_at_least_as_good_on_validation_as_each_of_its_models(folder: Folder) -> None:
+    """Also under a path with an equals sign, as the folders of runs have."""
+    names = [folder.checkpoint(name) for name in ("kn", "rnn=1")]
+    mixed = folder.figures(f"mix=[{','.join(names)}]", "split=valid")
+    alone = [folder.figures(f"checkpoint={name}", "split=valid")["perplexity"] for name in names]
+    at_most = math.exp(2 * GAIN)  # where EM ends
+    assert mixed["perplexity"] <= min(alone) * at_most
+    assert mixed["mix"] == names
+    cached = folder.figures(f"checkpoint={names[0]}", f"mix=[{names[1]}]", "cache=[5,20]", "split=valid")
+    assert cached["perplexity"] <= mixed["perplexity"] * at_most
+    assert list(cached["weights"]) == [*names, "cache of 5", "cache of 20"]
+
+
+def test_lines_of_a_mixture_add_up(folder: Folder, tmp_path: Path) -> None:
+    text, scores = tmp_path / "nbest.txt", tmp_path / "scores.jsonl"
+    text.write_text("a b c\n\na b d e f\na b c\n")
+    names = [folder.checkpoint(name) for name in ("kn", "rnn=1")]
+    for model in (f"checkpoint={names[0]}", f"mix=[{','.join(names)}]"):
+        figures = folder.figures(model, f"text={text}", f"sentences={scores}")
+        rows = [json.loads(line) for line in scores.read_text().splitlines()]
+        assert [(row["line"], row["tokens"]) for row in rows] == [(1, 4), (2, 1), (3, 6), (4, 4)]
+        assert rows[0]["log_prob"] == pytest.approx(rows[3]["log_prob"], rel=1e-6)
+        total = -sum(row["log_prob"] for row in rows)
+        assert figures["perplexity"] == pytest.approx(math.exp(total / 15), rel=1e-12)
+
+
+def test_an_arpa_file_scores_as_the_model_that_wrote_it(folder: Folder, tmp_path: Path) -> None:
+    arpa = tmp_path / "kn.arpa"
+    before = folder.figures(f"checkpoint={folder.checkpoint('kn')}", f"arpa={arpa}")
+    after = folder.figures(f"checkpoint={arpa}", f"text={folder.path / 'test.txt'}")
+    assert after["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)
+    assert before["arpa"] == str(arpa)
+    # Its words may stand in another order: the ids are translated, and the corpus is that of the checkpoint.
+    lines = arpa.read_text().split("\n")
+    first, last = lines.index("\\1-grams:") + 1, lines.index("\\2-grams:") - 1
+    lines[first:last] = lines[first:last][::-1]
+    (tmp_path / "reversed.arpa").write_text("\n".join(lines))
+    names = [str(tmp_path / "reversed.arpa"), folder.checkpoint("kn")]
+    mixed = folder.figures(f"mix=[{','.join(names)}]")
+    assert mixed["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)
+
+
+def settings(**given: Any) -> Any:
+    """The config of evaluate.py without its command line."""
+    return OmegaConf.merge(OmegaConf.load(ROOT / "conf" / "evaluate.yaml"), given)
+
+
+def test_evaluate_refuses(folder: Folder, tmp_path: Path) -> None:
+    kn, cached, rnn = (folder.checkpoint(name) for name in ("kn", "kn_cache", "rnn=1"))
+    text, arpa, data = str(folder.path / "test.txt"), str(tmp_path / "kn.arpa"), {"cache_dir": str(tmp_path)}
+    evaluate(settings(checkpoint=kn, arpa=arpa, data=data))
+    lengths = "cache must be one whole number of tokens, 1 or more, or a list of such"
+    given: list[tuple[dict[str, Any], str]] = [
+        ({"checkpoint": kn, "cache": 0}, f"{lengths}, got 0"),
+        ({"checkpoint": kn, "cache": [5, "x"]}, f"{lengths}, got [5, 'x']"),
+        ({"checkpoint": kn, "cache": 5, "text": text, "sentences": arpa}, "cache= remembers the text before"),
+        (
+            {"checkpoint": kn, "dynamic_lr": 0.1},
+            f"dynamic_lr= updates the weights of a network, and {kn} counts",
+        ),
+        ({"checkpoint": rnn, "cache": 5, "dynamic_lr": 0.1}, "dynamic_lr= changes the weights as it scores"),
+        ({"mix": [kn]}, f"mix= interpolates several models, got {kn} alone"),
+        ({"checkpoint": kn, "mix": [kn]}, "names a model twice"),
+        ({"mix": [kn, rnn], "arpa": arpa}, "arpa= writes the n-grams of one model"),
+        (
+            {"checkpoint": rnn, "arpa": arpa},
+            f"arpa= writes the n-grams of a model such as model=kn; {rnn} is of",
+        ),
+        ({"checkpoint": cached, "arpa": arpa}, "arpa= writes the n-grams of a model such as model=kn"),
+        ({"checkpoint": arpa}, f"{arpa} is an ARPA file, which says nothing of its corpus: give text=FILE"),
+        (
+            {"checkpoint": arpa, "text": text, "cache": 5},
+            f"{arpa} is an ARPA file, which says nothing of its",
+        ),
+    ]
+    before = Path(arpa).read_bytes()
+    for words, message in given:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            evaluate(settings(**words, data=data))
+    for words, message in (
+        ({"checkpoint": kn, "arpa": "/none/kn.arpa"}, "the folder of /none/kn.arpa does not exist"),
+        ({"checkpoint": "/none/kn.arpa", "text": text}, "there is no ARPA file /none/kn.arpa"),
+    ):
+        with pytest.raises(FileNotFoundError, match=message):
+            evaluate(settings(**words))
+    assert Path(arpa).read_bytes() == before
+
+
+def test_vocabularies_that_differ(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a b c d h\n" * 20)
+    words = [*folder.data, f"data.train={tmp_path / 'train.txt'}", *KN, *QUIET, f"run_dir={tmp_path / 'run'}"]
+    assert folder.run("train", *words).code == 0
+    line = refusal(folder.evaluate(f"mix=[{folder.checkpoint('kn')},{tmp_path / 'run' / 'best.ckpt'}]"))
+    assert "have different vocabularies of 9 and 7 words" in line
+    assert f"3 of {folder.checkpoint('kn')} alone, such as 'e'" in line
+    assert f"1 of {tmp_path / 'run' / 'best.ckpt'} alone, such as 'h'" in line
+
+
+def test_a_checkpoint_of_counts_that_is_damaged(folder: Folder, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder.checkpoint("kn"), weights_only=True)
+    damaged = tmp_path / "damaged.ckpt"
+    for change, message in (
+        ({"state_dict": {}}, "holds the counts of another model"),
+        (
+            {"hornn": {**checkpoint["hornn"], "vocabulary": {"words": ["<eos>"], "counts": [1]}}},
+            "another model",
+        ),
+        ({"hornn": {"format": 1}}, "lacks a part of a model"),
+    ):
+        torch.save({**checkpoint, **change}, damaged)
+        with pytest.raises(ValueError, match=message):
+            load(damaged, "cpu")
+
+
+# -- generate ------------------------------------------------------------------------------------------------
+
+
+def test_generate_follows_the_distribution(folder: Folder) -> None:
+    scorer = load(Path(folder.checkpoint("kn_cache")), "cpu")
+    assert isinstance(scorer, CountScorer)
+    read = scorer.reader()
+    ids = scorer.vocabulary.encode(["a", "b", "<eos>", "c"])
+    for size in range(1, len(ids) + 1):
+        log_p = read(ids[size - 1 : size])
+        np.testing.assert_allclose(log_p.exp(), scorer.model.distribution(np.array(ids[:size])), rtol=1e-12)
+
+
+def test_generate_writes(folder: Folder) -> None:
+    def text(*words: str) -> str:
+        done = folder.run("generate", f"checkpoint={folder.checkpoint('kn')}", *words)
+        assert (done.code, done.err) == (0, "")
+        return str(done.out)
+
+    assert text("seed=5") == text("seed=5") != text("seed=6")
+    out = text("prompt=a b", "length=7", "temperature=0")
+    assert out.startswith("a b")
+    assert len(out.removesuffix("\n").replace("\n", " <eos> ").split()) == 9
