@@ -13,9 +13,7 @@ from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
 
 POOLINGS: dict[type, str] = {Activation: "sum", MaxPooling: "max", GatedPooling: "gated"}
 BACKENDS = ("auto", "eager", "deferred", "native", "parallel")
-PARALLEL_STEPS = (
-    256  # of a longer chunk are computed at once, as the memory that this takes grows with their square
-)
+PARALLEL_STEPS = 256  # computed at once, of a longer chunk: the memory that they take grows with their square
 
 
 def choose_backend(
