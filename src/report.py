@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hornn.reporting.page import renew_readme, write_report
+from hornn.reporting.page import keep, renew_readme, write_report
 
 
 def main() -> str:
@@ -19,7 +19,14 @@ def main() -> str:
     parser.add_argument(
         "--readme", type=Path, help="renew the results in this Markdown file, write nothing else"
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="copy results of finished runs to RESULTS/tables, to be committed, write nothing else",
+    )
     given = parser.parse_args()
+    if given.keep:
+        return keep(given.results, given.sweeps)
     if given.readme:
         return renew_readme(given.results, given.sweeps, given.readme)
     return write_report(given.results, given.sweeps, given.out)

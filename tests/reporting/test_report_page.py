@@ -190,3 +190,9 @@ def test_readme_without_results_says_so(place: Any) -> None:
     readme.write_text(f"{BEGIN}{END}")
     renew_readme(place.results, place.sweeps, readme)
     assert readme.read_text() == f"{BEGIN}\nNo runs yet.\n{END}"
+
+
+def test_what_was_kept_is_said(place: Any) -> None:
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    done = report(place, "--keep")
+    assert done.stdout == "outputs/tables/toy/rnn-seed1.json\n1 results kept in outputs/tables\n"

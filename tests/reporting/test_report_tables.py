@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.formats import comma_separated, latex, lay_out, markdown, notes
-from hornn.reporting.runs import find_runs
+from hornn.reporting.runs import find_runs, keep_results
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Line, Table, build_tables, spearman
 
@@ -108,6 +108,35 @@ def test_a_result_counts_whatever_another_record_says(place: Any) -> None:
         line = line_of(build(place, name), "rnn")
         assert [run.state for run in line.runs] == ["done"]
         assert line.status == "seed 2 not run"
+
+
+def test_finished_runs_are_kept_for_the_commit(place: Any) -> None:
+    """Those that are not kept yet, each once; a newer recipe's in the place of the older one's."""
+    old = place.commit("rnn", 1, 130.0, config_hash="old")
+    same = place.commit("sum-2", 1, 111.0)
+    place.record(
+        {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0, config_hash="new")},
+        {"row": "sum-2", "seed": 1, "status": "done", "result": place.result(1, 222.0)},
+        {"row": "sum-3", "seed": 1, "status": "running"},
+        {"row": "max-2", "seed": 2, "status": "failed", "result": place.result(2, 9.0, status="diverged")},
+    )
+    warnings: dict[str, list[str]] = {}
+    written = keep_results(read_sweeps(place.sweeps), place.results, warnings)
+    tables = place.results / "tables" / "toy"
+    assert written == [old, tables / "max-2-seed2.json"]
+    assert json.loads(old.read_text())["test_ppl"] == 120
+    assert json.loads(same.read_text())["test_ppl"] == 111
+    assert keep_results(read_sweeps(place.sweeps), place.results, warnings) == []
+    assert not warnings
+
+
+def test_a_run_of_two_tables_is_kept_once(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("zoo", text.replace("name: toy", "name: zoo"))
+    first = place.commit("rnn", 1, 130.0, config_hash="old")
+    job = {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0, config_hash="new")}
+    place.record(job, sweep="zoo")
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [first]
 
 
 def test_a_committed_result_of_an_older_config_is_marked(place: Any) -> None:

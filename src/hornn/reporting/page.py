@@ -8,7 +8,7 @@ from jinja2 import Environment, StrictUndefined
 
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.formats import lay_out, link, notes, renew, write_files
-from hornn.reporting.runs import find_runs, unwritten_sweeps
+from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Table, build_tables
 from hornn.result import write_atomically
@@ -35,6 +35,14 @@ def write_report(results: Path, folder: Path, out: Path) -> str:
     warnings = [text for texts in found.warnings.values() for text in texts]
     summary = f"{out / 'index.html'}: {len(tables)} tables, {measured} of {runnable} rows measured"
     return "\n".join([*(f"warning: {text}" for text in warnings), summary])
+
+
+def keep(results: Path, folder: Path) -> str:
+    """Copy the results of finished runs of the sweep files in `folder` to where they can be committed."""
+    warnings: dict[str, list[str]] = {}
+    written = keep_results(read_sweeps(folder), results, warnings)
+    said = [f"warning: {text}" for texts in warnings.values() for text in texts]
+    return "\n".join([*said, *map(str, written), f"{len(written)} results kept in {results / 'tables'}"])
 
 
 def renew_readme(results: Path, folder: Path, readme: Path) -> str:

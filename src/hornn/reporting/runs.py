@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.reporting.sweeps import Metric, Row, Sweep
-from hornn.result import NAME, SCHEMA_VERSION, STATUSES
+from hornn.result import NAME, SCHEMA_VERSION, STATUSES, write_atomically
 
 RECORD_VERSION = 1
 NEEDED = ("status", "seed", "config_hash", "num_parameters")
@@ -129,6 +129,32 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
             run = Run(job.seed, job.status, problem=job.error or "", config_hash=job.config_hash)
         found.append((row, run))
     return found
+
+
+def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
+    """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
+
+    A run that several tables share has one file there; a run by another recipe takes the place of the older one.
+    """
+    kept: dict[tuple[str, int], Run] = {}
+    for sweep in sweeps:
+        for row, run in committed(sweep, results, warnings):
+            kept.setdefault((row.identity, run.seed), run)
+    written = []
+    for sweep in sweeps:
+        for row, run in recorded(sweep, results, warnings):
+            old = kept.get((row.identity, run.seed))
+            if run.state not in ("done", "diverged") or (old and old.config_hash == run.config_hash):
+                continue
+            path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
+            if old and old.path:
+                path = old.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            assert run.path is not None
+            write_atomically(path, run.path.read_text(encoding="utf-8"))
+            kept[row.identity, run.seed] = run._replace(path=path)
+            written.append(path)
+    return written
 
 
 def read_record(path: Path) -> list[Job]:
