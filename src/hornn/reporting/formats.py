@@ -39,8 +39,8 @@ class Grid(NamedTuple):
 def lay_out(table: Table) -> Grid:
     """Columns: the row, for each metric the published number, ours and the difference, then what a run cost.
 
-    Columns without any entry are left out, but for the published and our numbers; so is a device that is everywhere
-    the same, which the notes name.
+    Columns without any entry are left out, but for our numbers and for what is published of at least one row; so is a
+    device that is everywhere the same, which the notes name.
     """
     metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
     header = ["model"]
@@ -66,10 +66,12 @@ def lay_out(table: Table) -> Grid:
             cells.append(Cell(write_number("seconds_per_epoch", line.seconds), line.seconds))
         cells += [Cell(line.device, line.device, kind="device"), Cell(line.status, line.status, kind="runs")]
         rows.append(tuple(cells))
+    compared = {f"published ({metric.label})" for metric in metrics if metric.key in table.sweep.published}
+    compared |= {"published"} if table.sweep.published else set()
     used = [
         index
         for index, name in enumerate(header)
-        if name.startswith(("model", "published", "runs"))
+        if name in {"model", "runs", *compared}
         or (table.runnable and name.startswith("ours"))
         or (any(cells[index].text for cells in rows) and not (name == "device" and len(table.devices) == 1))
     ]

@@ -40,7 +40,8 @@ class Row(NamedTuple):
     """One line of a table.
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
-    `published` maps keys of metrics to numbers: the row takes part in these metrics alone, in all where it is empty.
+    `published` maps keys of metrics to numbers: the row takes part in these and in those that no row has a published
+    number for; in all where it is empty.
     `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
     `recipe` holds the values that decide its runs (`hornn.reporting.recipe`); rows with one `identity` are the same
     run, whatever sweep they stand in.
@@ -80,6 +81,11 @@ class Sweep(NamedTuple):
     note: str
     path: Path
     command: str  # that makes its runs; empty where the file does not know
+
+    @property
+    def published(self) -> set[str]:
+        """The metrics that some row's paper has a number for, or a place."""
+        return {key for row in self.rows for key in row.published}
 
 
 SWEEP_KEYS = {

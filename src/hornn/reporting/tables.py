@@ -109,7 +109,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: boo
     best = choose(done)
     scores, marks = {}, []
     for metric in sweep.metrics:
-        if row.published and metric.key not in row.published:
+        if row.published and metric.key not in row.published and metric.key in sweep.published:
             continue
         values = tuple(value for run in done if (value := measure(run.result, metric.key)) is not None)
         if len(values) < len(done):
