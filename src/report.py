@@ -13,9 +13,7 @@ def main() -> str:
         "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
     )
     parser.add_argument("--sweeps", type=Path, default=Path("sweeps"), help="folder of sweep files")
-    parser.add_argument(
-        "--out", type=Path, default=Path("outputs/report"), help="folder for index.html and tables"
-    )
+    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder written")
     parser.add_argument(
         "--readme", type=Path, help="renew the results in this Markdown file, write nothing else"
     )
