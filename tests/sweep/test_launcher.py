@@ -55,6 +55,13 @@ def test_the_product_of_the_command_line(launch: Launch) -> None:
     assert all(len(lines) == 1 for lines in starts().values())
 
 
+def test_some_rows_alone(launch: Launch) -> None:
+    assert launch("sweeps=mini", "sweep.only=[second order]", ONE_EPOCH).code == 0
+    assert list(recorded()) == [("second order", 1)]
+    code, out, _ = launch("sweeps=mini", ONE_EPOCH)
+    assert (code, out.splitlines()[0]) == (0, "mini: 1 of 2 done, 1 queued")
+
+
 def test_a_command_line_seed_replaces_those_of_the_table(launch: Launch) -> None:
     assert launch("sweeps=mini", "seed=3,4", ONE_EPOCH).code == 0
     assert [seed for _, seed in recorded()] == [3, 4, 3, 4]
@@ -336,6 +343,12 @@ def test_another_run_in_the_folder(launch: Launch) -> None:
             ["sweeps=mini", "sweep.seeds=1"],
             "sweep.seeds must be a list of whole numbers such as [1,2,3], got 1",
         ),
+        (["sweeps=mini", "sweep.only=elman"], "sweep.only must be a list of rows such as [elman], got 'elman'"),
+        (
+            ["sweeps=mini", "sweep.only=[elmann]"],
+            "sweep 'mini' has no row 'elmann' to run; it has: elman, second order",
+        ),
+        (["sweep.only=[elman]"], "sweep.only=['elman'] picks rows of a table: give one by sweeps=NAME"),
         (
             ["sweeps=mini", "sweep.name=a/b"],
             "sweep.name must be letters, digits, '.', '_' and '-', got 'a/b'",

@@ -20,8 +20,8 @@ class TableSweeper(Sweeper):
     params: overrides that a file gives, as if they stood first on the command line.
 
     A row's `run` is a list of overrides. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command
-    line takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
-    cannot be told apart or read.
+    line takes their place. `sweep.only` names the rows to run, null: all. Raises ValueError where the command line
+    sets what a row sets, and for rows that cannot be told apart or read, or that `sweep.only` names in vain.
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
@@ -52,6 +52,8 @@ class TableSweeper(Sweeper):
                 for product in batch
                 for seed in (seeds if "seed" not in keys else [[]])
             ]
+        elif table.get("only") is not None:
+            raise ValueError(f"sweep.only={table['only']} picks rows of a table: give one by sweeps=NAME")
         for overrides in batch:
             try:
                 self.loader.load_sweep_config(self.settings, overrides)
@@ -107,4 +109,16 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
         runs[name] = words
     if not runs:
         raise ValueError(f"sweep {table.get('name')!r} has no row that can be run yet")
-    return runs
+    return picked(runs, table.get("only"), f"sweep {table.get('name')!r}")
+
+
+def picked(runs: dict[str, list[str]], only: Any, where: str) -> dict[str, list[str]]:
+    """The rows that `only` names, in the table's order; None: all."""
+    if only is None:
+        return runs
+    if not isinstance(only, list) or not only:
+        raise ValueError(f"sweep.only must be a list of rows such as [{next(iter(runs))}], got {only!r}")
+    for name in only:
+        if name not in runs:
+            raise ValueError(f"{where} has no row {name!r} to run; it has: {', '.join(runs)}")
+    return {name: words for name, words in runs.items() if name in only}
