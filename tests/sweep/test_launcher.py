@@ -56,7 +56,7 @@ def test_the_product_of_the_command_line(launch: Launch) -> None:
 
 
 def test_some_rows_alone(launch: Launch) -> None:
-    assert launch("sweeps=mini", "sweep.only=[second order]", ONE_EPOCH).code == 0
+    assert launch("sweeps=mini", "hydra.sweeper.only=[second order]", ONE_EPOCH).code == 0
     assert list(recorded()) == [("second order", 1)]
     code, out, _ = launch("sweeps=mini", ONE_EPOCH)
     assert (code, out.splitlines()[0]) == (0, "mini: 1 of 2 done, 1 queued")
@@ -343,12 +343,18 @@ def test_another_run_in_the_folder(launch: Launch) -> None:
             ["sweeps=mini", "sweep.seeds=1"],
             "sweep.seeds must be a list of whole numbers such as [1,2,3], got 1",
         ),
-        (["sweeps=mini", "sweep.only=elman"], "sweep.only must be a list of rows such as [elman], got 'elman'"),
         (
-            ["sweeps=mini", "sweep.only=[elmann]"],
-            "sweep 'mini' has no row 'elmann' to run; it has: elman, second order",
+            ["sweeps=mini", "hydra.sweeper.only=elman"],
+            "hydra.sweeper.only must be a list of rows such as [elman], got 'elman'",
         ),
-        (["sweep.only=[elman]"], "sweep.only=['elman'] picks rows of a table: give one by sweeps=NAME"),
+        (
+            ["sweeps=mini", "hydra.sweeper.only=[elmann]"],
+            "hydra.sweeper.only: no row 'elmann' to run; the table has: elman, second order",
+        ),
+        (
+            ["hydra.sweeper.only=[elman]"],
+            "hydra.sweeper.only=['elman'] picks rows of a table: give one by sweeps=NAME",
+        ),
         (
             ["sweeps=mini", "sweep.name=a/b"],
             "sweep.name must be letters, digits, '.', '_' and '-', got 'a/b'",

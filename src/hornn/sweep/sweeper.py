@@ -18,14 +18,16 @@ class TableSweeper(Sweeper):
     """The product of all listed values; with `sweep.rows` in the config, one such product for each row that is a run.
 
     params: overrides that a file gives, as if they stood first on the command line.
+    only: names of the rows to run; None: all.
 
     A row's `run` is a list of overrides. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command
-    line takes their place. `sweep.only` names the rows to run, null: all. Raises ValueError where the command line
-    sets what a row sets, and for rows that cannot be told apart or read, or that `sweep.only` names in vain.
+    line takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
+    cannot be told apart or read, or that `only` names in vain.
     """
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, Any], only: Any = None) -> None:
         self.params = params
+        self.only = only
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.loader = hydra_context.config_loader
@@ -48,12 +50,12 @@ class TableSweeper(Sweeper):
             seeds = [[f"seed={seed}"] for seed in seeds_of(table, self.settings.seed)]
             batch = [
                 [*product, *overrides, f"{ROW}'{name}'", *seed]
-                for name, overrides in runs_of(table, keys, parser).items()
+                for name, overrides in picked(runs_of(table, keys, parser), self.only).items()
                 for product in batch
                 for seed in (seeds if "seed" not in keys else [[]])
             ]
-        elif table.get("only") is not None:
-            raise ValueError(f"sweep.only={table['only']} picks rows of a table: give one by sweeps=NAME")
+        elif self.only is not None:
+            raise ValueError(f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME")
         for overrides in batch:
             try:
                 self.loader.load_sweep_config(self.settings, overrides)
@@ -109,16 +111,18 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
         runs[name] = words
     if not runs:
         raise ValueError(f"sweep {table.get('name')!r} has no row that can be run yet")
-    return picked(runs, table.get("only"), f"sweep {table.get('name')!r}")
+    return runs
 
 
-def picked(runs: dict[str, list[str]], only: Any, where: str) -> dict[str, list[str]]:
+def picked(runs: dict[str, list[str]], only: Any) -> dict[str, list[str]]:
     """The rows that `only` names, in the table's order; None: all."""
     if only is None:
         return runs
-    if not isinstance(only, list) or not only:
-        raise ValueError(f"sweep.only must be a list of rows such as [{next(iter(runs))}], got {only!r}")
+    if not isinstance(only, Sequence) or isinstance(only, str) or not only:
+        raise ValueError(
+            f"hydra.sweeper.only must be a list of rows such as [{next(iter(runs))}], got {only!r}"
+        )
     for name in only:
         if name not in runs:
-            raise ValueError(f"{where} has no row {name!r} to run; it has: {', '.join(runs)}")
+            raise ValueError(f"hydra.sweeper.only: no row {name!r} to run; the table has: {', '.join(runs)}")
     return {name: words for name, words in runs.items() if name in only}
