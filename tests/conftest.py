@@ -12,6 +12,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import pytest
+from hydra.core.hydra_config import HydraConfig
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,6 +23,13 @@ class Outcome(NamedTuple):
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(autouse=True)
+def forget_hydra() -> Generator[None]:
+    """What a command run in this process told Hydra of itself is no part of the next test."""
+    yield
+    HydraConfig.instance().cfg = None
 
 
 @pytest.fixture(scope="session")
