@@ -131,6 +131,18 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
     assert text.count("currentColor") > 20
 
 
+def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
+    broken(
+        'metric: test_ppl\n  metric_label: "perplexity, test"',
+        'metric: valid_ppl\n  metric_label: "validation"',
+    )
+    place.commit("sum-2", 1)
+    place.commit("sum-3", 1)
+    write_report(place.results, place.sweeps, place.results / "report")
+    text = (place.results / "report" / "index.html").read_text()
+    assert "<figcaption>validation against order." in text
+
+
 def test_without_results_there_is_no_figure(place: Any) -> None:
     said = write_report(place.results, place.sweeps, place.results / "report")
     assert said.endswith("1 tables, 0 of 4 rows measured")

@@ -44,11 +44,15 @@ class Plot(NamedTuple):
 
 
 def draw_figures(table: Table) -> list[Plot]:
-    """Those that there is data for: test scores against the rows' x, learning curves, scores against cost."""
+    """Those that there is data for: scores against the rows' x, learning curves, scores against cost.
+
+    Scores are those of the test split; of validation in a table without them.
+    """
     plots = []
-    for metric in table.sweep.metrics:
+    metrics = [metric for metric in table.sweep.metrics if metric.key in ("test_ppl", "test_bpc")]
+    for metric in metrics or [metric for metric in table.sweep.metrics if metric.key == "valid_ppl"]:
         lines = [line for line in table.lines if metric.key in line.scores]
-        if metric.key in ("test_ppl", "test_bpc") and any(line.measured for line in lines):
+        if any(line.measured for line in lines):
             name = f"{table.sweep.name}-{metric.key}"
             if table.sweep.figure:
                 plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
