@@ -193,7 +193,9 @@ def test_adamw_is_torchs_with_a_clip() -> None:
             (10 * w**2).sum().backward()
             if optimizer is plain:
                 torch.nn.utils.clip_grad_norm_([theirs], 1.0)
+            version = w._version
             optimizer.step()
+            assert w._version > version  # by which a copy in bf16 knows that it is stale
     assert_close(ours, theirs)
     assert clipped.grad_norm > 1
 

@@ -225,7 +225,12 @@ def descend(params: list[Tensor], momenta: list[Tensor], grads: list[Tensor], lr
         maximize=False,
         is_first_step=False,
     )
-    torch.autograd.graph.increment_version(params)  # the fused step does not, and a copy in bf16 has to know
+    tell_versions(params)
+
+
+def tell_versions(params: Iterable[Tensor]) -> None:
+    """Count a fused step, which torch does not: a copy in bf16 has to know that its weights changed."""
+    torch.autograd.graph.increment_version(list(params))
 
 
 def project_rows(weight: Tensor, max_norm: float) -> None:
@@ -251,11 +256,14 @@ class AdamW(ClippedOptimizer, torch.optim.AdamW):
     ) -> None:
         require_range("optimizer.lr", lr, "> 0", lr > 0)
         first, second = betas
-        super().__init__(params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay)
+        super().__init__(
+            params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay, fused=True
+        )
         self.set_clip(clip, clip_mode)
 
     def update(self) -> None:
         torch.optim.AdamW.step(self)
+        tell_versions(p for group in self.param_groups for p in group["params"])
 
 
 class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
