@@ -12,7 +12,7 @@ ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
 
 # What a part may import stands before it, or beside it on the same line.
 LEVELS = (
-    ("metrics", "result", "identity", "allocator"),
+    ("metrics", "result", "identity", "allocator", "provenance"),
     ("reporting",),
     ("cells", "data"),
     ("baselines",),
@@ -20,7 +20,7 @@ LEVELS = (
     ("scan",),
     ("initial", "heads", "network"),
     ("optim", "checkpoint", "inference", "graph", "module"),
-    ("build", "callbacks", "console", "occupancy", "provenance", "scorers"),
+    ("build", "callbacks", "console", "occupancy", "scorers"),
     ("counting", "experiment", "parameters", "bench", "sweep", "tune"),
     ("trained", "dashboard"),
 )

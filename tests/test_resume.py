@@ -135,3 +135,8 @@ def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path) -> N
 
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     assert_same(tmp_path / "whole", cut)
+    result = json.loads((cut / "result.json").read_text())
+    first, second = result["parts"]
+    assert first["started"] <= second["started"]
+    assert result["commit"] == second["commit"] == first["commit"]
+    assert result["wall_seconds"] == first["seconds"] + second["seconds"]

@@ -28,7 +28,7 @@ from hornn.identity import CONFIG, config_hash, effective, run_folder
 from hornn.metrics import perplexity
 from hornn.occupancy import find_unfinished, lock_run, remove_run
 from hornn.optim import require_range
-from hornn.provenance import commit, device_name, peak_memory_mb, versions
+from hornn.provenance import Parts, commit, device_name, peak_memory_mb, versions
 from hornn.result import write_atomically, write_result
 
 CPU = torch.device("cpu")
@@ -41,7 +41,7 @@ def fit_counts(cfg: DictConfig) -> None:
     `init_from` is refused. Raises ValueError or OSError for a config that cannot run; what an earlier run left in
     the folder goes only after the fit, when nothing can be refused any more.
     """
-    started = time.time()
+    parts = Parts(commit())
     config, choices = plain(cfg), HydraConfig.get().runtime.choices
     require_range("seed", cfg.seed, "from 0 to 4294967295", 0 <= cfg.seed < 2**32)
     if cfg.init_from is not None:
@@ -90,7 +90,7 @@ def fit_counts(cfg: DictConfig) -> None:
         **identity,
         **figures,
         **describe(config, data),
-        "wall_seconds": time.time() - started,
+        **parts.summary(),
     }
     write_result(run_dir, result)
     how = (
@@ -144,7 +144,6 @@ def describe(config: dict[str, Any], data: TextDataModule) -> dict[str, Any]:
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {key: value for key, value in data.describe().items() if key != "path"},
         "versions": versions(),
-        **commit(),
         "config": effective(config),
     }
 

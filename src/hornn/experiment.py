@@ -3,7 +3,6 @@
 import logging
 import math
 import os
-import time
 import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -34,7 +33,7 @@ from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
 from hornn.occupancy import find_unfinished, lock_run, remove_run
 from hornn.optim import DivergenceError, require_range
-from hornn.provenance import commit, device_name, peak_memory_mb, versions
+from hornn.provenance import Parts, commit, device_name, peak_memory_mb, versions
 from hornn.result import write_atomically, write_result
 
 # Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
@@ -73,10 +72,11 @@ def train(cfg: DictConfig) -> None:
     if is_counted(cfg.model):
         fit_counts(cfg)
         return
-    started = time.time()
+    parts = Parts(commit())
     keep_freed_memory()
     quiet_libraries()
     run = prepare(cfg)
+    run.module.parts = parts
     result = {"status": "completed", **run.identity}
     finished = False
     try:
@@ -89,7 +89,7 @@ def train(cfg: DictConfig) -> None:
     finally:
         if wandb.run is not None:
             wandb.finish(exit_code=int(not finished))
-    result.update(summarise(run, started))  # on every rank: its sums are over all of them
+    result.update(summarise(run))  # on every rank: its sums are over all of them
     if run.trainer.is_global_zero:
         write_result(run.dir, result)
     if result["status"] == "diverged":
@@ -308,7 +308,7 @@ def diverged(error: DivergenceError, module: TruncatedBptt) -> str:
 # -- the result ----------------------------------------------------------------------------------------------
 
 
-def summarise(run: Run, started: float) -> dict[str, Any]:
+def summarise(run: Run) -> dict[str, Any]:
     """All of result.json that comes out of the run rather than out of its config."""
     module, data, trainer = run.module, run.data, run.trainer
     records, best = module.records, module.best
@@ -337,10 +337,9 @@ def summarise(run: Run, started: float) -> dict[str, Any]:
         "backend": module.network.scan_backend,
         "native_kernels": module.network.native,
         "world_size": trainer.world_size,
-        "wall_seconds": time.time() - started,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {key: value for key, value in data.describe().items() if key != "path"},
         "versions": versions(),
-        **commit(),
+        **module.parts.summary(),
         "config": effective(run.config),
     }

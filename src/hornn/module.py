@@ -27,6 +27,7 @@ from hornn.optim import (
     WeightNoise,
     require_finite,
 )
+from hornn.provenance import Parts
 
 SPLITS = ("train", "valid", "test")
 REDUCTIONS = ("mean", "sum_time", "sum")
@@ -100,6 +101,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.schedule = schedule
         self.loss_reduction = loss_reduction
         self.max_nll = DIVERGED * math.log(network.embedding.num_embeddings)
+        self.parts = Parts({})  # the starts of this run
         self.card: dict[str, Any] = {}  # what a reader of the checkpoint needs to rebuild the model
         self.sums = torch.nn.ModuleDict({f"{split}_nll": Nats().set_dtype(torch.float64) for split in SPLITS})
         self.tokens = dict.fromkeys(SPLITS, 0)  # targets behind each sum, over all ranks
@@ -391,6 +393,7 @@ class TruncatedBptt(lightning.LightningModule):
             "stopped": self.stopped,
             "grad_norms": self.grad_norms,
             "seconds": self.seconds,
+            "parts": self.parts.list(),
             "schedule": self.schedule.state_dict(),
             "random": torch.get_rng_state(),
         }
@@ -412,6 +415,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.stopped = saved["stopped"]
         self.grad_norms = saved["grad_norms"]
         self.seconds = saved["seconds"]
+        self.parts.past = saved["parts"]
         self.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
 

@@ -5,6 +5,9 @@ import platform
 import resource
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +50,29 @@ def commit() -> dict[str, Any]:
 
     status = git("status", "--porcelain", "--untracked-files=no")
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
+
+
+class Parts:
+    """The starts of a run that was cut off and continued, each with its program and its seconds up to now.
+
+    `program` is that of this start; the checkpoints carry the list on, `past` is what they brought.
+    """
+
+    def __init__(self, program: Mapping[str, Any]) -> None:
+        self.program = dict(program)
+        self.began = time.time()
+        self.past: list[dict[str, Any]] = []
+
+    def list(self) -> "list[dict[str, Any]]":
+        started = datetime.fromtimestamp(self.began, UTC).isoformat(timespec="seconds")
+        return [*self.past, {**self.program, "started": started, "seconds": time.time() - self.began}]
+
+    def summary(self) -> dict[str, Any]:
+        """Of result.json: the last start's commit, `dirty` where any start's was, and the time of all."""
+        parts = self.list()
+        return {
+            **self.program,
+            "dirty": next((part["dirty"] for part in parts if part["dirty"]), self.program["dirty"]),
+            "wall_seconds": sum(part["seconds"] for part in parts),
+            "parts": parts,
+        }
