@@ -256,9 +256,7 @@ class AdamW(ClippedOptimizer, torch.optim.AdamW):
     ) -> None:
         require_range("optimizer.lr", lr, "> 0", lr > 0)
         first, second = betas
-        super().__init__(
-            params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay, fused=True
-        )
+        super().__init__(params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay, fused=True)
         self.set_clip(clip, clip_mode)
 
     def update(self) -> None:

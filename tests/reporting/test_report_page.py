@@ -193,6 +193,11 @@ def test_readme_holds_the_tables_of_committed_results(filled: Any) -> None:
     assert text.endswith(f"\n{END}\nafter\n")
     assert "[seed 1](outputs/tables/toy/sum-2-seed1.json)" in text
     assert "lstm" not in text
+    assert (
+        "![Toy: order and pooling](outputs/tables/toy/figure.svg)\n\n● sum, ■ max: perplexity, test against"
+        in text
+    )
+    assert "</svg>" in (filled.results / "tables" / "toy" / "figure.svg").read_text()
     renew_readme(filled.results, filled.sweeps, readme)
     assert readme.read_text() == text
 

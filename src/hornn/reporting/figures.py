@@ -44,21 +44,36 @@ class Plot(NamedTuple):
 
 
 def draw_figures(table: Table) -> list[Plot]:
-    """Those that there is data for: scores against the rows' x, learning curves, scores against cost.
-
-    Scores are those of the test split; of validation in a table without them.
-    """
+    """Those that there is data for: scores against the rows' x, learning curves, scores against cost."""
     plots = []
-    metrics = [metric for metric in table.sweep.metrics if metric.key in ("test_ppl", "test_bpc")]
-    for metric in metrics or [metric for metric in table.sweep.metrics if metric.key == "valid_ppl"]:
-        lines = [line for line in table.lines if metric.key in line.scores]
-        if any(line.measured for line in lines):
-            name = f"{table.sweep.name}-{metric.key}"
-            if table.sweep.figure:
-                plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
-            plots += draw_curves(name, metric, lines)
-            plots += draw_costs(name, metric, lines)
+    for metric in scores_of(table):
+        lines = lines_with(table, metric)
+        name = f"{table.sweep.name}-{metric.key}"
+        if table.sweep.figure:
+            plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
+        plots += draw_curves(name, metric, lines)
+        plots += draw_costs(name, metric, lines)
     return plots
+
+
+def draw_first(table: Table) -> Plot | None:
+    """The figure that the sweep file asks for, where at least two rows of it are measured."""
+    for metric in scores_of(table):
+        lines = lines_with(table, metric)
+        if table.sweep.figure and sum(line.row.x is not None and bool(line.measured) for line in lines) > 1:
+            return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure)
+    return None
+
+
+def scores_of(table: Table) -> list[Metric]:
+    """What to draw: the measured scores of the test split; of validation in a table without them."""
+    metrics = [metric for metric in table.sweep.metrics if metric.key in ("test_ppl", "test_bpc")]
+    metrics = metrics or [metric for metric in table.sweep.metrics if metric.key == "valid_ppl"]
+    return [metric for metric in metrics if any(line.measured for line in lines_with(table, metric))]
+
+
+def lines_with(table: Table, metric: Metric) -> list[Line]:
+    return [line for line in table.lines if metric.key in line.scores]
 
 
 def style(index: int) -> Style:

@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -287,7 +287,12 @@ def write_files(tables: Sequence[Table], folder: Path) -> None:
 # -- README --------------------------------------------------------------------------------------------------
 
 
-def renew(path: Path, tables: Iterable[Table]) -> None:
-    """Replace the measured tables between the marks in a Markdown file. ValueError where the marks are missing."""
-    body = "\n".join(markdown(table, path.parent) for table in tables if table.measured)
-    write_between(path, "results", body.rstrip("\n") or "No runs yet.")
+def renew(path: Path, tables: Iterable[Table], figures: Mapping[str, str]) -> None:
+    """Replace the measured tables between the marks in a Markdown file. ValueError where the marks are missing.
+
+    `figures`: what to put below the table of a sweep, by its name.
+    """
+    bodies = (
+        markdown(table, path.parent) + figures.get(table.sweep.name, "") for table in tables if table.measured
+    )
+    write_between(path, "results", "\n".join(bodies).rstrip("\n") or "No runs yet.")

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from hornn.reporting.figures import draw_figures
+from hornn.reporting.figures import draw_figures, draw_first
 from hornn.reporting.formats import lay_out, link, notes, renew, write_files
 from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Table, build_tables
 from hornn.result import write_atomically
 
+GREY = "#6e7781"  # ink that is read on white and on black: a picture does not know its page
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
@@ -46,10 +47,24 @@ def keep(results: Path, folder: Path) -> str:
 
 
 def renew_readme(results: Path, folder: Path, readme: Path) -> str:
-    """Put the tables that committed results fill into the README, nothing that only this checkout has."""
+    """Put the tables that committed results fill into the README, nothing that only this checkout has.
+
+    Figures are files beside the results that they show.
+    """
     sweeps = read_sweeps(folder)
     tables = build_tables(sweeps, find_runs(sweeps, results, committed_only=True))
-    renew(readme, tables)
+    figures = {}
+    for table in tables:
+        if plot := draw_first(table):
+            path = results / "tables" / table.sweep.name / "figure.svg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, plot.panels[0].svg.replace("<svg ", f'<svg color="{GREY}" ', 1))
+            signs = ", ".join(f"{style.symbol} {label}" for label, style in plot.legend if label)
+            caption = f"{signs}: {plot.panels[0].caption}" if signs else plot.panels[0].caption
+            figures[table.sweep.name] = (
+                f"\n![{table.sweep.title}]({link(path, readme.parent)})\n\n{caption}\n"
+            )
+    renew(readme, tables, figures)
     return f"{readme}: {sum(bool(table.measured) for table in tables)} tables"
 
 
