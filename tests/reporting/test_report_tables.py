@@ -45,6 +45,16 @@ def test_a_row_shows_mean_deviation_and_the_seed_that_validation_chooses(place: 
     }
 
 
+def test_a_table_in_units_of_one_of_its_rows(place: Any, broken: Any) -> None:
+    broken("  lower_is_better", "  relative_to: sum-2\n  lower_is_better")
+    place.commit("sum-2", 1, 100.0)
+    place.commit("sum-3", 1, 80.0)
+    cells = cells_of(build(place), "sum-3")
+    assert "difference" not in cells
+    assert (cells["published / Sum, order 2"], cells["ours / Sum, order 2"]) == ("0.97", "0.80")
+    assert cells_of(build(place), "max-2")["ours / Sum, order 2"] == ""
+
+
 def test_every_row_without_runs_says_why(place: Any) -> None:
     table = build(place)
     assert [line.status for line in table.lines] == ["not run", "not run", "not run", "not run", "not built"]

@@ -19,7 +19,7 @@ from hornn.reporting.sweeps import Sweep, read_sweep, read_sweeps
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT.parent / "shared" / "reference" / "published.yaml"
-OURS = {"ptb_baselines", "ptb_one_epoch", "ptb_recipe"}  # of no paper
+OURS = {"ptb_baselines", "ptb_recipe"}  # of no paper
 SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
 
 
@@ -57,6 +57,11 @@ SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
         ("model.order=2]", "model.order=3]", "have the same run model=hornn model.order=3"),
         ("name: rnn", "name: a/b", "row 'a/b': a name has letters, digits and . _ - alone"),
         ("seeds: [1, 2]", "seeds: [1, 1]", "sweep.seeds must list different whole numbers, got [1, 1]"),
+        (
+            "  seeds:",
+            "  relative_to: elman\n  seeds:",
+            "toy.yaml: sweep.relative_to names 'elman', which is no row",
+        ),
         ("seeds: [1, 2]", "seeds: []", "sweep.seeds must list different whole numbers, got []"),
         ('  metric_label: "perplexity, test"\n', "", "sweep.metric 'test_ppl' needs a metric_label"),
         ("  rows:\n", "  rows:\n    - text\n", "row 'text' must hold keys and values, got 'text'"),

@@ -37,18 +37,21 @@ class Grid(NamedTuple):
 
 
 def lay_out(table: Table) -> Grid:
-    """Columns: the row, for each metric the published number, ours and the difference, then what a run cost.
+    """Columns: the row, for each metric the published number, ours and the difference (or both in units of the row that
+    the sweep is relative to), then what a run cost.
 
     Columns without any entry are left out, but for our numbers and for what is published of at least one row; so is a
     device that is everywhere the same, which the notes name.
     """
     metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
+    base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
     header = ["model"]
     for metric in metrics:
         what = f" ({metric.label})" if len(metrics) > 1 else ""
         header += [f"published{what}", f"ours{what}"]
         header += ["best by validation" + what] if has_best(metric.key) else []
-        header.append(f"difference{what}")
+        relative = [f"published / {base.row.label}{what}", f"ours / {base.row.label}{what}"] if base else []
+        header += relative or [f"difference{what}"]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
     header += ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]
 
@@ -59,7 +62,7 @@ def lay_out(table: Table) -> Grid:
             letters.setdefault(mark, letter(len(letters)))
         cells = [Cell(line.row.label, line.row.label, "".join(letters[mark] for mark in line.marks), "label")]
         for metric in metrics:
-            cells += score_cells(metric.key, line)
+            cells += score_cells(metric.key, line, base)
         if sized:
             cells.append(Cell(write_number("num_parameters", line.parameters), line.parameters))
         if timed:
@@ -92,7 +95,7 @@ def has_best(key: str) -> bool:
     return key.startswith("test_")
 
 
-def score_cells(key: str, line: Line) -> list[Cell]:
+def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     score = line.scores.get(key)
     published = score.published if score else None
     theirs = Cell()
@@ -110,8 +113,21 @@ def score_cells(key: str, line: Line) -> list[Cell]:
     if has_best(key):
         best = score.best if score else None
         cells.append(Cell(write_number(key, best), best))
+    if base:
+        unit = base.scores[key]
+        return [
+            *cells,
+            ratio(theirs.value, unit.published.value if unit.published else None),
+            ratio(ours.value, unit.mean),
+        ]
     sign = "+" if difference and difference > 0 else ""
     return [*cells, Cell(sign + write_number(key, difference), difference)]
+
+
+def ratio(value: float | str | None, unit: float | None) -> Cell:
+    if not isinstance(value, int | float) or not unit:
+        return Cell()
+    return Cell(f"{value / unit:.2f}", value / unit)
 
 
 def write_number(key: str, value: float | None) -> str:

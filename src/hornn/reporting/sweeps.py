@@ -8,6 +8,7 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     lower_is_better      true | false; null: a size, neither
     seeds                every row is run with each
     rows                 the table's rows, see `Row`
+    relative_to          optional: the row that all are divided by, in the place of differences
     figure, note         optional; see `Figure`
 """
 
@@ -78,6 +79,7 @@ class Sweep(NamedTuple):
     seeds: tuple[int, ...]
     rows: tuple[Row, ...]
     figure: Figure | None
+    relative_to: str | None
     note: str
     path: Path
     command: str  # that makes its runs; empty where the file does not know
@@ -98,6 +100,7 @@ SWEEP_KEYS = {
     "seeds": list,
     "rows": list,
     "figure": dict,
+    "relative_to": str,
     "note": str,
 }
 ROW_KEYS = {
@@ -113,7 +116,18 @@ ROW_KEYS = {
 }
 FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list}
 PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
-OPTIONAL = {"figure", "note", "metric_label", "state", "published", "group", "x", "dynamic", "published_best"}
+OPTIONAL = {
+    "figure",
+    "relative_to",
+    "note",
+    "metric_label",
+    "state",
+    "published",
+    "group",
+    "x",
+    "dynamic",
+    "published_best",
+}
 
 
 def read_sweeps(folder: Path) -> list[Sweep]:
@@ -155,6 +169,9 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
         figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
+    base = node.get("relative_to")
+    if base is not None and base not in {row.name for row in rows}:
+        raise ValueError(f"{path}: sweep.relative_to names {base!r}, which is no row")
     return Sweep(
         node["name"],
         node["title"],
@@ -164,6 +181,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         tuple(seeds),
         rows,
         figure,
+        base,
         node.get("note", ""),
         path,
         f"python src/train.py -m sweeps={path.stem}",
