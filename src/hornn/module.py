@@ -393,7 +393,7 @@ class TruncatedBptt(lightning.LightningModule):
             "stopped": self.stopped,
             "grad_norms": self.grad_norms,
             "seconds": self.seconds,
-            "parts": self.parts.list(),
+            "parts": self.parts.all(),
             "schedule": self.schedule.state_dict(),
             "random": torch.get_rng_state(),
         }
@@ -415,7 +415,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.stopped = saved["stopped"]
         self.grad_norms = saved["grad_norms"]
         self.seconds = saved["seconds"]
-        self.parts.past = saved["parts"]
+        self.parts.past = saved.get("parts", [])  # an older program kept none
         self.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
 

@@ -63,16 +63,16 @@ class Parts:
         self.began = time.time()
         self.past: list[dict[str, Any]] = []
 
-    def list(self) -> "list[dict[str, Any]]":
+    def all(self) -> list[dict[str, Any]]:
         started = datetime.fromtimestamp(self.began, UTC).isoformat(timespec="seconds")
         return [*self.past, {**self.program, "started": started, "seconds": time.time() - self.began}]
 
     def summary(self) -> dict[str, Any]:
         """Of result.json: the last start's commit, `dirty` where any start's was, and the time of all."""
-        parts = self.list()
+        parts = self.all()
         return {
             **self.program,
-            "dirty": next((part["dirty"] for part in parts if part["dirty"]), self.program["dirty"]),
+            "dirty": any(part["dirty"] for part in parts) or self.program["dirty"],
             "wall_seconds": sum(part["seconds"] for part in parts),
             "parts": parts,
         }

@@ -114,12 +114,9 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
         best = score.best if score else None
         cells.append(Cell(write_number(key, best), best))
     if base:
-        unit = base.scores[key]
-        return [
-            *cells,
-            ratio(theirs.value, unit.published.value if unit.published else None),
-            ratio(ours.value, unit.mean),
-        ]
+        unit = base.scores.get(key)
+        in_theirs = unit.published.value if unit and unit.published else None
+        return [*cells, ratio(theirs.value, in_theirs), ratio(ours.value, unit.mean if unit else None)]
     sign = "+" if difference and difference > 0 else ""
     return [*cells, Cell(sign + write_number(key, difference), difference)]
 
