@@ -51,18 +51,17 @@ def test_one_column_is_left_to_right(network: LanguageModel, ids: NDArray[np.int
 def test_columns_carry_their_own_state(
     network: LanguageModel, ids: NDArray[np.int64], batch_size: int
 ) -> None:
-    """Column j starts from the initial state with the token before it as its first input."""
+    """Each column starts as a text does: from the initial state, with the start token as its first input."""
     found = score_stream(network, ids, EOS, batch_size, 4)
-    start, expected = 0, []
+    expected = []
     for column in np.array_split(ids, batch_size):
         state = network.initial_state(1)
-        before = ids[start - 1] if start else EOS
+        before = EOS
         with torch.no_grad():
             for token in column:
                 features, state = network(torch.tensor([[int(before)]]), state)
                 expected.append(-float(network.head.log_probs(features[0, 0])[int(token)]))
                 before = token
-        start += len(column)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

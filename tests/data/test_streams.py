@@ -23,13 +23,15 @@ def joined(chunks: list[Chunk]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("tokens", "columns", "length"), SIZES)
-def test_each_target_once_after_the_token_before_it(tokens: int, columns: int, length: int) -> None:
+def test_each_target_once_after_the_token_before_it_in_its_column(tokens: int, columns: int, length: int) -> None:
     loader = stream(tokens, columns, length)
     chunks = list(loader)
     inputs, targets = joined(chunks)
     valid = targets != IGNORE
     assert sorted(targets[valid].tolist()) == list(range(tokens))
-    assert torch.equal(inputs[valid], torch.where(targets[valid] == 0, START, targets[valid] - 1))
+    expected = targets - 1
+    expected[0] = START  # of every column
+    assert torch.equal(inputs[valid], expected[valid])
     assert (inputs[~valid] == START).all()
     assert len(chunks) == len(loader)
     assert all(len(chunk.inputs) == length for chunk in chunks[:-1])

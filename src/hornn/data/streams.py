@@ -28,11 +28,12 @@ class Chunk(NamedTuple):
 class ChunkStream:
     """Every token of a text as a target exactly once, in `batch_size` columns and chunks of `seq_len` tokens.
 
-    The inputs are the text delayed by one token, `start_id` before the first. The N targets form
-    B = `batch_size` contiguous columns, the first N mod B of them one token longer than the others; the first
-    input of a column is the token before it in the text. Chunk k holds the positions from k*seq_len on of
-    every column, so a state carried from chunk to chunk has read its column's whole past. The last chunk may
-    be shorter; in its last row the columns that have ended read `start_id` and have the target IGNORE.
+    The N targets form B = `batch_size` contiguous columns, the first N mod B of them one token longer than the
+    others. The inputs are the column delayed by one token, `start_id` before the first: each column begins as a text
+    does. (An initial state that reads a word from the midst of a sentence is met nowhere else, and a model need not
+    bear it: an LSTM without biases can be trapped there for the whole column.) Chunk k holds the positions from
+    k*seq_len on of every column, so a state carried from chunk to chunk has read its column's whole past. The last
+    chunk may be shorter; in its last row the columns that have ended read `start_id` and have the target IGNORE.
 
     Rank r of R = `world_size` gets the columns r*B/R ... (r+1)*B/R - 1; all ranks get equally many chunks.
 
@@ -93,8 +94,8 @@ class ChunkStream:
         # One row more than the chunk: row t holds the input of t, row t + 1 its target.
         places = self.starts + np.arange(top - 1, bottom)[:, None]
         window = self.tokens[np.clip(places, 0, len(self.tokens) - 1)].astype(np.int64)
-        if top == 0 and self.starts[0] == 0:
-            window[0, 0] = self.start_id
+        if top == 0:
+            window[0] = self.start_id
         inputs, targets = window[:-1].copy(), window[1:]
         count = (bottom - top) * self.width
         if self.ragged and bottom == self.rows:
