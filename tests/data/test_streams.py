@@ -23,7 +23,9 @@ def joined(chunks: list[Chunk]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("tokens", "columns", "length"), SIZES)
-def test_each_target_once_after_the_token_before_it_in_its_column(tokens: int, columns: int, length: int) -> None:
+def test_each_target_once_after_the_token_before_it_in_its_column(
+    tokens: int, columns: int, length: int
+) -> None:
     loader = stream(tokens, columns, length)
     chunks = list(loader)
     inputs, targets = joined(chunks)
