@@ -318,6 +318,67 @@ def test_the_order_is_told_in_words(place: Any) -> None:
     assert "Ours, best first: Sum, order 3; Sum, order 2; Max, order 2." in text
 
 
+# -- claims --------------------------------------------------------------------------------------------------
+
+CLAIMS = """
+  claims:
+    - {says: "three beat two", better: sum-3, than: [sum-2, max-2]}
+    - {says: "little is gained over max", better: sum-3, than: max-2, at_most: 2}
+    - {says: "max beats the RNN", better: max-2, than: rnn}
+"""
+
+
+def claims(place: Any) -> list[str]:
+    return [text for text in build(place).comparisons if text.startswith("Claim")]
+
+
+def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("sum-3", 1, 100.0)
+    place.commit("sum-2", 1, 130.0)
+    assert claims(place) == []
+    place.commit("max-2", 1, 125.0)
+    assert claims(place) == [
+        "Claim: three beat two. Published: Sum, order 3 108, Max, order 2 110: 1.8% better. "
+        "Ours: Sum, order 3 100, Max, order 2 125: 20.0% better (one seed each): confirmed.",
+        "Claim: little is gained over max. Published: Sum, order 3 108, Max, order 2 110: 1.8% better. "
+        "Ours: Sum, order 3 100, Max, order 2 125: 20.0% better (one seed each): not confirmed.",
+    ]
+    place.commit("rnn", 1, 120.0)
+    assert claims(place)[2] == (
+        "Claim: max beats the RNN. Published: Max, order 2 110, RNN 123: 10.6% better "
+        "(one of them by dynamic evaluation). "
+        "Ours: Max, order 2 125, RNN 120: 4.2% worse (one seed each): not confirmed."
+    )
+
+
+def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:
+    broken("  lower_is_better: true", f"{CLAIMS}  lower_is_better: false")
+    place.commit("max-2", 1, 150.0)
+    place.commit("rnn", 1, 120.0)
+    assert "25.0% better" in claims(place)[0]
+
+
+def test_a_claim_of_several_seeds_has_its_standard_error(place: Any, broken: Any) -> None:
+    """Means 102 and 112, deviations sqrt(8), two seeds each: an error of sqrt(8 / 2 + 8 / 2)."""
+    broken("  figure:", CLAIMS + "  figure:")
+    for seed, value in ((1, 100.0), (2, 104.0)):
+        place.commit("max-2", seed, value)
+        place.commit("rnn", seed, value + 10)
+    assert f"({10 / math.sqrt(8):.1f} standard errors, 2 and 2 seeds): confirmed" in claims(place)[0]
+    place.commit("rnn", 2, 999.0).unlink()
+    assert "(2 and 1 seeds): confirmed" in claims(place)[0]
+
+
+def test_a_claim_between_recipes_says_so(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("max-2", 1, 100.0)
+    place.commit(
+        "rnn", 1, 120.0, config={"model": {"_target_": "Rnn", "hidden_size": 400}, "weight_noise": 1}
+    )
+    assert "(one seed each, not by one recipe): confirmed" in claims(place)[0]
+
+
 # -- files ---------------------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,17 @@ SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
             "  relative_to: elman\n  seeds:",
             "toy.yaml: sweep.relative_to names 'elman', which is no row",
         ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, than: [rnn, elman]}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so' names 'elman', which is no row",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, than: sum-2, metric: valid_ppl}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so' names the metric 'valid_ppl', which the table has not",
+        ),
+        ("  seeds:", "  claims: [{better: rnn, than: sum-2}]\n  seeds:", "sweep.claims: says is missing"),
         ("seeds: [1, 2]", "seeds: []", "sweep.seeds must list different whole numbers, got []"),
         ('  metric_label: "perplexity, test"\n', "", "sweep.metric 'test_ppl' needs a metric_label"),
         ("  rows:\n", "  rows:\n    - text\n", "row 'text' must hold keys and values, got 'text'"),

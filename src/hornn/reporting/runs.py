@@ -196,7 +196,7 @@ def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
             for label in labels
         )
         metric = Metric("test_ppl", "perplexity, test")
-        found.append(Sweep(path.stem, path.stem, "", (metric,), True, (), rows, None, None, "", path, ""))
+        found.append(Sweep(path.stem, path.stem, "", (metric,), True, (), rows, None, (), None, "", path, ""))
     return found
 
 

@@ -9,12 +9,13 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     seeds                every row is run with each
     rows                 the table's rows, see `Row`
     relative_to          optional: the row that all are divided by, in the place of differences
+    claims               optional: what the paper says of its rows, see `Claim`
     figure, note         optional; see `Figure`
 """
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +71,19 @@ class Figure(NamedTuple):
     published_best: tuple[float, float] | None
 
 
+class Claim(NamedTuple):
+    """The paper says that the best row of `better` beats the best of `than`, by `at_most` percent where that is given.
+
+    `says` puts it in words; `metric` is the key of the numbers that decide.
+    """
+
+    says: str
+    better: tuple[str, ...]
+    than: tuple[str, ...]
+    metric: str
+    at_most: float | None = None
+
+
 class Sweep(NamedTuple):
     name: str
     title: str
@@ -79,6 +93,7 @@ class Sweep(NamedTuple):
     seeds: tuple[int, ...]
     rows: tuple[Row, ...]
     figure: Figure | None
+    claims: tuple[Claim, ...]
     relative_to: str | None
     note: str
     path: Path
@@ -101,8 +116,10 @@ SWEEP_KEYS = {
     "rows": list,
     "figure": dict,
     "relative_to": str,
+    "claims": list,
     "note": str,
 }
+CLAIM_KEYS = {"says": str, "better": str | list, "than": str | list, "metric": str, "at_most": int | float}
 ROW_KEYS = {
     "name": str,
     "label": str,
@@ -119,6 +136,9 @@ PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
 OPTIONAL = {
     "figure",
     "relative_to",
+    "claims",
+    "metric",
+    "at_most",
     "note",
     "metric_label",
     "state",
@@ -181,6 +201,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         tuple(seeds),
         rows,
         figure,
+        tuple(read_claim(claim, metrics, rows, path) for claim in node.get("claims", [])),
         base,
         node.get("note", ""),
         path,
@@ -201,6 +222,22 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
             f"{path}: sweep.metric must list different keys, got {[each.key for each in metrics]}"
         )
     return metrics
+
+
+def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: Path) -> Claim:
+    where = f"{path}: sweep.claims"
+    check(node, CLAIM_KEYS, where)
+    better, than = (
+        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node["than"])
+    )
+    names = {row.name for row in rows}
+    for name in (*better, *than):
+        if name not in names:
+            raise ValueError(f"{where}: {node['says']!r} names {name!r}, which is no row")
+    metric = node.get("metric", metrics[0].key)
+    if metric not in {each.key for each in metrics}:
+        raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
+    return Claim(node["says"], better, than, metric, node.get("at_most"))
 
 
 def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path) -> Row:

@@ -1,7 +1,7 @@
 """A table: for each row the published numbers and ours, what is missing and why, and whether the orders agree."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hornn.metrics import bits
 from hornn.reporting.recipe import departures
 from hornn.reporting.runs import Finding, Run, commits
-from hornn.reporting.sweeps import Metric, Published, Row, Sweep
+from hornn.reporting.sweeps import Claim, Metric, Published, Row, Sweep
 
 
 class Score(NamedTuple):
@@ -81,6 +81,7 @@ class Table(NamedTuple):
 
 
 CONFLICT = "conflict"
+DEPARTS = "departs from the recipe"
 
 
 def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
@@ -98,8 +99,14 @@ def build_table(sweep: Sweep, found: Finding) -> Table:
     }
     several = len(commits([run for each in runs.values() for run in each if run.state == "done"])) > 1
     lines = tuple(build_line(row, sweep, runs[row.name], several) for row in sweep.rows)
-    comparisons = tuple(filter(None, (compare(metric, sweep, lines) for metric in sweep.metrics)))
-    return Table(sweep, lines, comparisons, tuple(found.warnings.get(sweep.name, ())))
+    comparisons = filter(
+        None,
+        (
+            *(compare(metric, sweep, lines) for metric in sweep.metrics),
+            *(judge(claim, sweep, lines) for claim in sweep.claims),
+        ),
+    )
+    return Table(sweep, lines, tuple(comparisons), tuple(found.warnings.get(sweep.name, ())))
 
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: bool) -> Line:
@@ -176,7 +183,7 @@ def remarks(
         item for run in done for item in departures(row.recipe, run.result.get("config") or {})
     )
     if departed:
-        yield f"departs from the recipe: {'; '.join(departed)}"
+        yield f"{DEPARTS}: {'; '.join(departed)}"
     made = commits(done)
     if len(made) > 1:
         yield f"its seeds come from several commits: {', '.join(made)}"
@@ -233,6 +240,54 @@ def compare(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
             ranked = sorted(zip(values, labels, strict=True), reverse=not sweep.lower_is_better)
             words.append(f"{who}, best first: {'; '.join(label for _, label in ranked)}.")
     return " ".join(words)
+
+
+def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> str:
+    """Whether our numbers bear a claim of the paper, in words; empty while one of its rows is not measured."""
+    sides = [[line for line in lines if line.row.name in names] for names in (claim.better, claim.than)]
+    scores = [[line.scores.get(claim.metric) for line in side] for side in sides]
+    if any(score is None or score.mean is None for side in scores for score in side):
+        return ""
+    words = [f"Claim: {claim.says}."]
+    if all(has_published(score) for side in scores for score in side):
+        text, _, best = contest(sides, claim.metric, sweep, lambda score: score.published.value)
+        dynamic = " (one of them by dynamic evaluation)" if any(line.row.dynamic for line in best) else ""
+        words.append(f"Published: {text}{dynamic}.")
+    text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
+    trust = certainty(*(line.scores[claim.metric] for line in best))
+    if any(mark.startswith(DEPARTS) for line in best for mark in line.marks):
+        trust += ", not by one recipe"
+    borne = gain > 0 and (claim.at_most is None or 100 * gain <= claim.at_most)
+    words.append(f"Ours: {text} ({trust}): {'confirmed' if borne else 'not confirmed'}.")
+    return " ".join(words)
+
+
+def contest(
+    sides: Sequence[Sequence[Line]], metric: str, sweep: Sweep, value: Callable[[Any], float]
+) -> tuple[str, float, list[Line]]:
+    """The best line of each side, by how much the first's is better relative to the second's, and that in words."""
+    sign = 1 if sweep.lower_is_better else -1
+    best = [min(side, key=lambda line: sign * value(line.scores[metric])) for side in sides]
+    one, other = (value(line.scores[metric]) for line in best)
+    gain = sign * (other - one) / other
+    names = [f"{line.row.label} {each:.4g}" for line, each in zip(best, (one, other), strict=True)]
+    return f"{', '.join(names)}: {abs(gain):.1%} {'better' if gain >= 0 else 'worse'}", gain, best
+
+
+def has_published(score: Score | None) -> bool:
+    return score is not None and score.published is not None and score.published.value is not None
+
+
+def certainty(one: Score, other: Score) -> str:
+    """How far a difference of means can be trusted: in standard errors where both sides have several seeds."""
+    seeds = [len(one.values), len(other.values)]
+    if max(seeds) == 1:
+        return "one seed each"
+    if one.deviation is None or other.deviation is None or one.mean is None or other.mean is None:
+        return f"{seeds[0]} and {seeds[1]} seeds"
+    error = math.hypot(one.deviation / math.sqrt(seeds[0]), other.deviation / math.sqrt(seeds[1]))
+    distance = abs(one.mean - other.mean) / error if error else math.inf
+    return f"{distance:.1f} standard errors, {seeds[0]} and {seeds[1]} seeds"
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
