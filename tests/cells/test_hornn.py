@@ -131,6 +131,34 @@ def test_fofe_is_the_sum_with_matrices_that_fade(order: int) -> None:
     assert_close(run(fofe, x, history), run(plain, x, history), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("backend", ["eager", "deferred"])
+def test_a_learned_alpha_is_the_alpha_that_it_stands_for(backend: str) -> None:
+    """At the given alpha before training, elsewhere where beta is; its gradient is that of finite differences."""
+    generator = seeded(10)
+    fixed, learned = (
+        fill(build(partial(FofeHornn, alpha=0.6, learn_alpha=learns), order=3), generator)
+        for learns in (False, True)
+    )
+    copy_shared_weights(fixed, learned)
+    x, state = draw(generator, T, B, INPUT), draw_state(fixed, B, generator)
+
+    def outputs(cell: Any) -> Tensor:
+        return scan(cell, x, state, backend=backend)[0]
+
+    with torch.no_grad():
+        learned.beta.zero_()
+    assert_close(outputs(learned), outputs(fixed), rtol=1e-12, atol=1e-12)
+    (slope,) = torch.autograd.grad(outputs(learned).sum(), [learned.beta])
+    step = 1e-6
+    sums = []
+    for beta in (-step, step):
+        alpha = float(torch.sigmoid(torch.logit(torch.tensor(0.6, dtype=torch.float64)) + beta))
+        moved = fill(build(partial(FofeHornn, alpha=alpha), order=3), generator)
+        copy_shared_weights(fixed, moved)
+        sums.append(outputs(moved).sum().item())
+    assert float(slope) == pytest.approx((sums[1] - sums[0]) / (2 * step), rel=1e-6)
+
+
 def test_fofe_that_forgets_nothing_is_the_sum() -> None:
     generator = seeded(9)
     fofe = fill(build(partial(FofeHornn, alpha=1 - 1e-12), order=3), generator)

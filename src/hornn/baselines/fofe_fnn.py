@@ -1,13 +1,19 @@
 """The feed-forward network on the fixed-size ordinally-forgetting encoding (FOFE) of the history."""
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_positive, require_truth
+from hornn.cells.base import (
+    Cell,
+    find_activation,
+    learned_factor,
+    require_factor,
+    require_positive,
+    require_truth,
+)
 
 
 class FofeState(NamedTuple):
@@ -48,8 +54,7 @@ class FofeFnn(Cell):
         super().__init__(input_size, hidden_size)
         require_positive(order=order, num_hidden=num_hidden)
         require_truth(learn_alpha=learn_alpha)
-        if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-            raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+        require_factor(alpha)
         self.order = order
         self.alpha = alpha
         self.activation = activation
@@ -69,7 +74,7 @@ class FofeFnn(Cell):
         """alpha as a tensor (1), learned or not."""
         if self.beta is None:
             return self.W[0].new_tensor([self.alpha])
-        return torch.sigmoid(math.log(self.alpha / (1 - self.alpha)) + self.beta)
+        return learned_factor(self.alpha, self.beta)
 
     def step(self, u_t: Tensor, state: FofeState) -> tuple[Tensor, FofeState]:
         """The code a_0; what the network makes of it waits for no other step."""

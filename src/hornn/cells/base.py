@@ -1,5 +1,6 @@
 """The contract of a recurrent cell: one step of a recurrence, all else is the scan's."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -41,6 +42,17 @@ def require_truth(**claims: object) -> None:
     for name, claim in claims.items():
         if not isinstance(claim, bool):
             raise ValueError(f"{name} must be true or false, got {claim!r}")
+
+
+def require_factor(alpha: object) -> None:
+    """Raise ValueError for a forgetting factor outside (0, 1)."""
+    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
+        raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+
+
+def learned_factor(alpha: float, beta: Tensor) -> Tensor:
+    """sigmoid(logit(alpha) + beta): a forgetting factor that is `alpha` where beta is 0, as biases start."""
+    return torch.sigmoid(math.log(alpha / (1 - alpha)) + beta)
 
 
 class Cell(nn.Module, ABC):

@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, push, require_positive
+from hornn.cells.base import (
+    Cell,
+    find_activation,
+    learned_factor,
+    push,
+    require_factor,
+    require_positive,
+    require_truth,
+)
 from hornn.cells.recurrence import Activation, Input, Recurrence, Register, Taps
 
 
@@ -134,10 +142,14 @@ class FofeHornn(Hornn):
 
         h_t = f(W_in x_t + sum_{n=1..N} alpha^n W_hn h_{t-n} [+ b])
 
-    `alpha`, 0 < alpha < 1, is the forgetting factor, fixed before training. Other arguments, shapes and
-    errors are those of `Hornn`; ValueError for an alpha outside (0, 1).
+    `alpha`, 0 < alpha < 1, is the forgetting factor, fixed before training; with `learn_alpha` alpha =
+    sigmoid(logit(alpha) + beta), where beta (1) starts at 0. Other arguments, shapes and errors are those of
+    `Hornn`; ValueError for an alpha outside (0, 1).
 
-    Source: HORNN paper, equation (5); alpha = 0.6 is the paper's choice. Departures: none.
+    Since alpha^n W_hn is one matrix, this computes what `Hornn` computes: alpha decides what the matrices start
+    from, how fast each learns, and how strongly a decay draws it to 0.
+
+    Source: HORNN paper, equation (5); alpha = 0.6 is the paper's choice. Departures: `learn_alpha` is ours.
     """
 
     def __init__(
@@ -146,23 +158,29 @@ class FofeHornn(Hornn):
         hidden_size: int,
         order: int = 3,
         alpha: float = 0.6,
+        learn_alpha: bool = False,
         activation: str = "sigmoid",
         bias: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size, order, activation, bias)
-        if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-            raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+        require_factor(alpha)
         self.alpha = alpha
+        require_truth(learn_alpha=learn_alpha)
+        self.beta = self.bias(learn_alpha, 1)
+
+    def powers(self) -> Tensor:
+        """alpha^n for n = 1..N, (K, 1, 1)."""
+        n = torch.arange(1, self.order + 1, dtype=self.W_h.dtype, device=self.W_h.device).view(-1, 1, 1)
+        alpha = (
+            self.W_h.new_tensor(self.alpha) if self.beta is None else learned_factor(self.alpha, self.beta)
+        )
+        return alpha**n
 
     def pool(self, history: Tensor) -> Tensor:
-        signal = torch.zeros_like(history[0])
-        for n, tap in enumerate(self.taps(history), start=1):
-            signal = signal.add(tap, alpha=self.alpha**n)
-        return signal
+        return (self.powers() * self.taps(history)).sum(0)
 
     def recurrence(self) -> Recurrence:
-        powers = [self.alpha**n for n in range(1, self.order + 1)]
-        return self.declare(self.f, Taps("h", self.W_h * self.W_h.new_tensor(powers).view(-1, 1, 1)))
+        return self.declare(self.f, Taps("h", self.powers() * self.W_h))
 
 
 class GatedHornn(Hornn):

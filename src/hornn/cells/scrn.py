@@ -4,14 +4,21 @@ Source of both: Mikolov, Joulin, Chopra, Mathieu & Ranzato, "Learning longer mem
 networks" (2015), and the code released with it, facebookarchive/SCRNNs.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_choice, require_truth, saturation
+from hornn.cells.base import (
+    Cell,
+    find_activation,
+    learned_factor,
+    require_choice,
+    require_factor,
+    require_truth,
+    saturation,
+)
 from hornn.cells.recurrence import Input, Past, Recurrence, Register, Taps, Vector
 
 CONTEXT_INPUTS = ("current", "previous")
@@ -120,8 +127,7 @@ class Scrn(Cell):
         super().__init__(input_size, hidden_size + context_size)
         require_truth(adaptive=adaptive, embedded_input=embedded_input)
         require_choice("context_input", context_input, CONTEXT_INPUTS)
-        if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-            raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+        require_factor(alpha)
         if embedded_input and input_size != self.output_size:
             raise ValueError(
                 f"embedded_input=true needs input_size={self.output_size}, hidden_size + context_size ="
@@ -164,7 +170,7 @@ class Scrn(Cell):
         """alpha s + (1 - alpha) b_t, with one alpha for all context units or a learned one for each."""
         if beta is None:
             return torch.lerp(b_t, s, self.alpha)
-        return torch.lerp(b_t, s, torch.sigmoid(math.log(self.alpha / (1 - self.alpha)) + beta))
+        return torch.lerp(b_t, s, learned_factor(self.alpha, beta))
 
     def saturation(self, y: Tensor) -> float:
         """That of the hidden units; the context is linear."""
