@@ -202,6 +202,25 @@ def test_readme_holds_the_tables_of_committed_results(filled: Any) -> None:
     assert readme.read_text() == text
 
 
+def test_the_claims_of_all_tables_come_first(filled: Any) -> None:
+    path = filled.sweeps / "toy.yaml"
+    claim = '{says: "two beat | one", better: sum-2, than: max-2}'
+    path.write_text(path.read_text().replace("  figure:", f"  claims: [{claim}]\n  figure:"))
+    for row in ("sum-2", "max-2"):
+        filled.commit(row, 1, {"sum-2": 100.0, "max-2": 125.0}[row])
+        filled.commit(row, 2, {"sum-2": 100.0, "max-2": 125.0}[row])
+    readme = filled.folder / "README.md"
+    readme.write_text(f"{BEGIN}{END}")
+    renew_readme(filled.results, filled.sweeps, readme)
+    first, _, rest = readme.read_text().partition("**Toy: order and pooling**")
+    assert "| two beat \\| one | Toy | Sum, order 2 111, Max, order 2 110: 0.9% worse |" in first
+    assert "20.0% better" in first
+    assert "- Claim: two beat \\| one." in rest
+    write_report(filled.results, filled.sweeps, filled.folder / "report")
+    page = (filled.folder / "report" / "index.html").read_text()
+    assert page.index("two beat | one") < page.index('<section id="toy">')
+
+
 def test_readme_without_results_says_so(place: Any) -> None:
     readme = place.folder / "README.md"
     readme.write_text(f"{BEGIN}{END}")

@@ -170,6 +170,20 @@ def markdown(table: Table, folder: Path) -> str:
     return "\n".join([*lines, "", *remarks]) + "\n"
 
 
+def summary(tables: Iterable[Table]) -> str:
+    """What became of the papers' claims, as a table; empty before the first can be judged."""
+    judged = [
+        (verdict.says, table.short_title, verdict.published, verdict.ours, verdict.outcome)
+        for table in tables
+        for verdict in table.verdicts
+    ]
+    if not judged:
+        return ""
+    lines = ["| claim | table | published | ours | |", "|---|---|---|---|---|"]
+    lines += ["| " + " | ".join(map(escape_markdown, cells)) + " |" for cells in judged]
+    return "\n".join(["**What the papers claim of their models, by our numbers**", "", *lines]) + "\n"
+
+
 def link_markdown(run: Run, folder: Path) -> str:
     return f"[seed {run.seed}]({link(run.path, folder)})" if run.path else ""
 
@@ -305,7 +319,7 @@ def renew(path: Path, tables: Iterable[Table], figures: Mapping[str, str]) -> No
 
     `figures`: what to put below the table of a sweep, by its name.
     """
-    bodies = (
-        markdown(table, path.parent) + figures.get(table.sweep.name, "") for table in tables if table.measured
-    )
-    write_between(path, "results", "\n".join(bodies).rstrip("\n") or "No runs yet.")
+    shown = [table for table in tables if table.measured]
+    bodies = [markdown(table, path.parent) + figures.get(table.sweep.name, "") for table in shown]
+    text = "\n".join(filter(None, [summary(shown), *bodies]))
+    write_between(path, "results", text.rstrip("\n") or "No runs yet.")

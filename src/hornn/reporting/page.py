@@ -75,6 +75,7 @@ def render(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> str:
     )
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         tables=tables,
+        judged=[(table, verdict) for table in tables for verdict in table.verdicts],
         lay_out=lay_out,
         notes=notes,
         draw_figures=draw_figures,

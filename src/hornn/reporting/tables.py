@@ -57,11 +57,36 @@ class Line(NamedTuple):
         return choose(self.measured)
 
 
+class Verdict(NamedTuple):
+    """What became of a claim, each part in words; `published` is empty where the paper gives no number."""
+
+    says: str
+    published: str
+    ours: str
+    outcome: str
+
+    def __str__(self) -> str:
+        published = f" Published: {self.published}." if self.published else ""
+        return f"Claim: {self.says}.{published} Ours: {self.ours}: {self.outcome}."
+
+
 class Table(NamedTuple):
+    """`orders` says of each metric whether our order of the rows is the paper's."""
+
     sweep: Sweep
     lines: tuple[Line, ...]
-    comparisons: tuple[str, ...]
+    orders: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def short_title(self) -> str:
+        return self.sweep.title.partition(":")[0]
+
+    @property
+    def comparisons(self) -> list[str]:
+        """What the numbers say beside the paper's, in sentences."""
+        return [*self.orders, *map(str, self.verdicts)]
 
     @property
     def measured(self) -> int:
@@ -99,14 +124,9 @@ def build_table(sweep: Sweep, found: Finding) -> Table:
     }
     several = len(commits([run for each in runs.values() for run in each if run.state == "done"])) > 1
     lines = tuple(build_line(row, sweep, runs[row.name], several) for row in sweep.rows)
-    comparisons = filter(
-        None,
-        (
-            *(compare(metric, sweep, lines) for metric in sweep.metrics),
-            *(judge(claim, sweep, lines) for claim in sweep.claims),
-        ),
-    )
-    return Table(sweep, lines, tuple(comparisons), tuple(found.warnings.get(sweep.name, ())))
+    orders = tuple(filter(None, (compare(metric, sweep, lines) for metric in sweep.metrics)))
+    verdicts = tuple(filter(None, (judge(claim, sweep, lines) for claim in sweep.claims)))
+    return Table(sweep, lines, orders, verdicts, tuple(found.warnings.get(sweep.name, ())))
 
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: bool) -> Line:
@@ -242,24 +262,23 @@ def compare(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
     return " ".join(words)
 
 
-def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> str:
-    """Whether our numbers bear a claim of the paper, in words; empty while one of its rows is not measured."""
+def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
+    """Whether our numbers bear a claim of the paper; None while one of its rows is not measured."""
     sides = [[line for line in lines if line.row.name in names] for names in (claim.better, claim.than)]
-    scores = [[line.scores.get(claim.metric) for line in side] for side in sides]
-    if any(score is None or score.mean is None for side in scores for score in side):
-        return ""
-    words = [f"Claim: {claim.says}."]
-    if all(has_published(score) for side in scores for score in side):
-        text, _, best = contest(sides, claim.metric, sweep, lambda score: score.published.value)
-        dynamic = " (one of them by dynamic evaluation)" if any(line.row.dynamic for line in best) else ""
-        words.append(f"Published: {text}{dynamic}.")
+    scores = [line.scores.get(claim.metric) for side in sides for line in side]
+    if any(score is None or score.mean is None for score in scores):
+        return None
+    published = ""
+    if all(has_published(score) for score in scores):
+        published, _, best = contest(sides, claim.metric, sweep, lambda score: score.published.value)
+        if any(line.row.dynamic for line in best):
+            published += " (one of them by dynamic evaluation)"
     text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
     trust = certainty(*(line.scores[claim.metric] for line in best))
     if any(mark.startswith(DEPARTS) for line in best for mark in line.marks):
         trust += ", not by one recipe"
     borne = gain > 0 and (claim.at_most is None or 100 * gain <= claim.at_most)
-    words.append(f"Ours: {text} ({trust}): {'confirmed' if borne else 'not confirmed'}.")
-    return " ".join(words)
+    return Verdict(claim.says, published, f"{text} ({trust})", "confirmed" if borne else "not confirmed")
 
 
 def contest(
