@@ -152,7 +152,7 @@ def test_another_step_does_not_inherit_the_declaration() -> None:
 def test_the_choice_of_a_backend() -> None:
     assert choose_backend("eager", Rnn(INPUT, H), CPU) == "eager"
     assert choose_backend("deferred", Rnn(INPUT, H), CPU) == "deferred"
-    assert choose_backend("auto", make("lstm"), CPU) == "deferred"
+    assert choose_backend("auto", make("gru"), CPU) == "deferred"
     assert choose_backend("auto", make("highway"), CPU) == "eager"
     assert choose_backend("auto", make("scrn"), CPU, 1.0) == "deferred"
     assert choose_backend("auto", FofeHornn(INPUT, H), CPU, 1.0) == "eager"
@@ -171,7 +171,7 @@ def test_the_choice_of_a_backend() -> None:
             1.0,
             "network.state_grad_norm bounds the gradient of a state that holds several",
         ),
-        ("lstm", "native", None, "there are native kernels for rnn, .*; use auto, eager, deferred"),
+        ("gru", "native", None, "there are native kernels for rnn, .*; use auto, eager, deferred"),
         (
             "rnn",
             "fused",

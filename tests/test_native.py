@@ -4,6 +4,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from torch import Tensor
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn, RnnState
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
+from hornn.cells.lstm import Lstm, LstmState
 from hornn.kernels import native
 from hornn.optim import MomentumSGD
 from hornn.scan import scan
@@ -262,6 +264,72 @@ def test_far_arguments_saturate(kernels: None) -> None:
 
 
 @needs_compiler
+def run_lstm(dtype: torch.dtype, T: int, B: int, H: int) -> dict[str, Tensor]:
+    """All results of an LSTM's scan by name: by the kernels in fp32, by the loop in float64."""
+    torch.manual_seed(0)
+    cell = Lstm(3, H, bias=True)
+    cell.W_h.data *= 5 / math.sqrt(H)
+    shapes = {"u": (T, B, 4 * H), "h": (B, H), "c": (B, H)}
+    u, h, c = (torch.randn(shape).to(dtype).requires_grad_() for shape in shapes.values())
+    cotangents = [torch.randn(shape).to(dtype) for shape in ((T, B, H), (B, H), (B, H))]
+    cell = cell.to(dtype)
+    cell.project_input = lambda u: u
+    y, last = scan(cell, u, LstmState(h, c), backend="native" if dtype == torch.float32 else "eager")
+    results = (y, last.h, last.c)
+    objective = sum((result * cotangent).sum() for result, cotangent in zip(results, cotangents, strict=True))
+    gradients = torch.autograd.grad(objective, [u, h, c, cell.W_h])
+    names = ("y", "last h", "last c", "u", "h", "c", "W_h")
+    return dict(zip(names, [r.detach() for r in (*results, *gradients)], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("T", "B", "H"),
+    [(1, 1, 1), (1, 3, 50), (2, 3, 16), (31, 1, 50), (31, 3, 50), (5, 7, 17), (9, 26, 33), (6, 21, 130)],
+)
+def test_the_lstm_is_the_loop(kernels: None, T: int, B: int, H: int) -> None:
+    expected, found = run_lstm(torch.float64, T, B, H), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(run_lstm(torch.float32, T, B, H))
+        errors = {name: error(found[-1][name], expected[name]) for name in expected}
+        assert max(errors.values()) < SCAN_ERROR, errors
+    scanned = set(expected) - {"W_h"}  # whose product is torch's
+    assert all(torch.equal(found[0][name], found[1][name]) for name in scanned)
+
+
+def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
+    everything = run_lstm(torch.float32, T=5, B=3, H=20)
+    torch.manual_seed(0)
+    W_h = Lstm(3, 20, bias=True).W_h.detach() * (5 / math.sqrt(20))
+    u, h, c = (torch.randn(shape) for shape in ((5, 3, 80), (3, 20), (3, 20)))
+    y, last_h, last_c = native.NativeLstm.apply(u, h, c, W_h)
+    assert y.grad_fn is None
+    for name, tensor in (("y", y), ("last h", last_h), ("last c", last_c)):
+        assert torch.equal(tensor, everything[name])
+    u[1, 0, 25] = math.nan
+    y, _, last_c = native.NativeLstm.apply(u, h, c, W_h)
+    assert y[1, 0].isnan().nonzero().flatten().tolist() == [5]
+    assert y[2:, 0].isnan().all()
+    assert not y[:, 1:].isnan().any()
+    assert last_c[0].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((2, 3, 80), (3, 20), (3, 20), (80, 21)), "'W_h': (80, 21)"),
+        (((2, 3, 60), (3, 20), (3, 20), (80, 20)), "'u': (2, 3, 60)"),
+        (((0, 3, 80), (3, 20), (3, 20), (80, 20)), "all sizes >= 1"),
+        (((2, 3, 80), (1, 3, 20), (3, 20), (80, 20)), "'h': (1, 3, 20)"),
+    ],
+)
+def test_the_lstm_refuses(shapes: tuple[tuple[int, ...], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        native.NativeLstm.apply(*map(torch.zeros, shapes))
+    with pytest.raises(ValueError, match="fp32 on the CPU"):
+        native.NativeLstm.apply(*(torch.zeros(shape).double() for shape in shapes))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -595,7 +663,7 @@ def test_processes_that_build_at_once(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm"])
+@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "gru"])
 def test_training_with_and_without_the_kernels(
     command: Any, text: list[str], tmp_path: Path, model: str
 ) -> None:
@@ -619,7 +687,7 @@ def test_training_with_and_without_the_kernels(
         assert done.code == 0, done.err
         result = json.loads((tmp_path / backend / "result.json").read_text())
         found[result["backend"], result["native_kernels"]] = result["test_ppl"]
-    fast = "deferred" if model == "lstm" else "native"
+    fast = "deferred" if model == "gru" else "native"
     assert set(found) == {("eager", False), ("deferred", False), (fast, True)}
     for ppl in found.values():
         assert ppl == pytest.approx(found["eager", False], rel=1e-4)

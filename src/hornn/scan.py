@@ -7,6 +7,7 @@ from torch import Tensor
 
 from hornn.cells.base import Cell, State, require_choice
 from hornn.cells.hornn import GatedPooling, MaxPooling
+from hornn.cells.lstm import EMISSION, MEMORY
 from hornn.cells.recurrence import ACTIVATIONS, Activation, Input, Recurrence, Taps
 from hornn.kernels import native
 from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
@@ -61,13 +62,21 @@ def find_native_obstacle(
     """Why the native scan cannot run this recurrence on this device; None if it can."""
     if device.type != "cpu":
         return "the native kernels are for CPUs"
-    if state_grad_norm is not None or native_pooling(recurrence) is None:
-        return "there are native kernels for rnn, srn and the language-model HORNNs without state_grad_norm"
-    taps = recurrence.registers[0].operands[-1]
-    assert isinstance(taps, Taps)
+    if state_grad_norm is not None or not (is_lstm(recurrence) or native_pooling(recurrence)):
+        return "there are native kernels for rnn, srn, lstm and the language-model HORNNs without state_grad_norm"
+    taps = next(operand for operand in recurrence.registers[0].operands if isinstance(operand, Taps))
     if taps.weight.dtype != torch.float32:
         return f"the native kernels compute in fp32, its weights are {taps.weight.dtype}"
     return native.why_not()
+
+
+def is_lstm(recurrence: Recurrence) -> bool:
+    """Whether its registers are the cell and the output of an LSTM, whose gates see the last output."""
+    if [register.function for register in recurrence.registers] != [MEMORY, EMISSION]:
+        return False
+    c, h = recurrence.registers
+    sources = [taps.register for taps in (*c.operands, *h.operands) if isinstance(taps, Taps)]
+    return sources == [h.name, h.name] and recurrence.state == (h.name, c.name)
 
 
 def native_pooling(recurrence: Recurrence) -> str | None:
@@ -118,8 +127,13 @@ def scan(
 def native_scan(
     recurrence: Recurrence, u: Tensor, state: State, state_grad_norm: float | None = None
 ) -> tuple[Tensor, State]:
-    """`deferred_scan` by the native kernels, for a recurrence with a `native_pooling` and no bound on gradients."""
+    """`deferred_scan` by the native kernels, for what `find_native_obstacle` allows."""
     assert state_grad_norm is None
+    if is_lstm(recurrence):
+        gates = torch.cat([register.operands[1].weight for register in recurrence.registers])  # type: ignore[union-attr]
+        h, c = state
+        y, h, c = native.NativeLstm.apply(u, h, c, gates)
+        return y, type(state)(h, c)
     function = recurrence.registers[0].function
     weights = [taps.weight for taps in recurrence.registers[0].operands[1:]]  # type: ignore[union-attr]
     W_h = weights[-1] if weights[-1].ndim == 3 else weights[-1].unsqueeze(0)

@@ -233,6 +233,54 @@ class NativeScan(torch.autograd.Function):
         return *(grad if needs else None for needs, grad in needed), None, None, None
 
 
+class NativeLstm(torch.autograd.Function):
+    """The scan of the LSTM (`hornn.cells.lstm.Lstm`) over a chunk.
+
+    `apply(u, h, c, W_h)` -> y (T, B, H) and the last h and c (B, H). u (T, B, 4 H) is what `project_input` gives and
+    W_h (4 H, H), both with the blocks i, f, g, o; h and c (B, H) are the state before the chunk. The backward pass runs
+    back through time for the gradients of the states alone; that of W_h is then one product over all steps and columns.
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
+    kernels.
+    """
+
+    @classmethod
+    def apply(cls, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        _require_floats(u=u, h=h, c=c, W_h=W_h)
+        B, H = h.shape if h.ndim == 2 else (0, 0)
+        expected = {"u": (len(u), B, 4 * H), "h": (B, H), "c": (B, H), "W_h": (4 * H, H)}
+        found = {"u": tuple(u.shape), "h": tuple(h.shape), "c": tuple(c.shape), "W_h": tuple(W_h.shape)}
+        if found != expected or 0 in expected["u"]:
+            raise ValueError(
+                "a native LSTM takes u (T, B, 4 H), h and c (B, H) and W_h (4 H, H), all sizes >= 1; got "
+                f"{found}"
+            )
+        result: tuple[Tensor, Tensor, Tensor] = super().apply(u, h, c, W_h, torch.is_grad_enabled())
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, training: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        h, c, W_h = h.contiguous(), c.contiguous(), W_h.contiguous()
+        keep = training and any(ctx.needs_input_grad)
+        y, cells, gates = _operators().lstm(u.contiguous(), h, c, W_h, keep, torch.get_num_threads())
+        if keep:
+            ctx.save_for_backward(y, h, c, W_h, cells, gates)
+        return y, y[-1].clone(), cells[-1].clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, grad_h: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
+        y, h, c, W_h, cells, gates = ctx.saved_tensors
+        grads = [grad.contiguous() for grad in (grad_y, grad_h, grad_c)]
+        u, h_0, c_0 = _operators().lstm_backward(*grads, c, W_h, cells, gates, torch.get_num_threads())
+        weight = None
+        if ctx.needs_input_grad[3]:
+            weight = u.flatten(0, 1).mT @ torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
+        needed = zip(ctx.needs_input_grad, (u, h_0, c_0, weight), strict=False)
+        return *(grad if needs else None for needs, grad in needed), None
+
+
 def cross_entropy_(
     logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float = 1.0
 ) -> tuple[Tensor, Tensor | None]:
