@@ -5,6 +5,7 @@ import fcntl
 import json
 import math
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,39 @@ def test_evaluate_gives_the_results_of_the_run(evaluate: Command, run_dir: Path)
         assert evaluate(f"split={split}")["perplexity"] == pytest.approx(result[f"{split}_ppl"], rel=0.02)
     assert as_trained["tokens"] == 81
     assert as_trained["read_as"] == "2 columns, state carried"
+
+
+def test_dynamic_evaluation_is_added_to_the_result(
+    evaluate: Command, command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    """At the rate that validation finds best, from the trained weights whatever was tried before."""
+    copy = tmp_path / "copy"
+    shutil.copytree(run_dir, copy)
+    alone = {lr: evaluate("split=valid", f"dynamic_lr={lr}", "seq_len=5")["perplexity"] for lr in (1e-9, 0.1)}
+    best = min(alone, key=lambda lr: alone[lr])
+    words = ["dynamic_lr=[1e-9,0.1,1e9]", "seq_len=5", "record=true", f"data.cache_dir={tmp_path}"]
+    done = command("evaluate", f"checkpoint={copy / 'best.ckpt'}", *words)
+    assert done.code == 0, done.err
+    before, after = (json.loads((folder / "result.json").read_text()) for folder in (run_dir, copy))
+    dynamic = after.pop("dynamic")
+    assert after == before
+    assert dynamic["lr"] == best
+    assert dynamic["valid_ppl"] == pytest.approx(alone[best], rel=1e-6)
+    assert dynamic["valid_ppl_by_lr"]["0.1"] == pytest.approx(alone[0.1], rel=1e-6)
+    test = evaluate("split=test", f"dynamic_lr={best}", "seq_len=5")["perplexity"]
+    assert dynamic["test_ppl"] == pytest.approx(test, rel=1e-6)
+    assert {"commit", "dirty", "seq_len"} <= dynamic.keys()
+
+    (copy / "result.json").write_text((copy / "result.json").read_text().replace('"completed"', '"diverged"'))
+    for path, message in (
+        (copy / "best.ckpt", "is not the result of the finished run of"),
+        (tmp_path / "best.ckpt", f"record=true adds to {tmp_path / 'result.json'}, which cannot be read"),
+    ):
+        if not path.exists():
+            shutil.copy(run_dir / "best.ckpt", path)
+        done = command("evaluate", f"checkpoint={path}", *words)
+        assert done.code != 0
+        assert message in done.err
 
 
 def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: Path) -> None:

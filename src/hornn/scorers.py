@@ -71,11 +71,15 @@ class NetworkScorer(Scorer):
             head.scoring = "fp32"
         if dynamic_lr is not None and head.scoring != "fp32":
             raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={precision}")
-        self.batch_size, self.seq_len, self.dynamic_lr = batch_size, seq_len, dynamic_lr
+        self.batch_size, self.seq_len = batch_size, seq_len
         self.precision = head.scoring
-        self.read_as = f"{batch_size} column{'s' * (batch_size > 1)}, state carried"
+        self.learn_at(dynamic_lr)
+
+    def learn_at(self, dynamic_lr: float | None) -> None:
+        self.dynamic_lr = dynamic_lr
+        self.read_as = f"{self.batch_size} column{'s' * (self.batch_size > 1)}, state carried"
         if dynamic_lr is not None:
-            self.read_as += f", weights updated every {seq_len} tokens at rate {dynamic_lr}"
+            self.read_as += f", weights updated every {self.seq_len} tokens at rate {dynamic_lr}"
 
     def score(self, ids: np.ndarray) -> np.ndarray:
         start_id = self.vocabulary.eos_id

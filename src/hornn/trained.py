@@ -1,6 +1,7 @@
 """The use of trained models: `evaluate` scores text, `generate` writes it."""
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ from hornn.data.vocabulary import EOS, UNK
 from hornn.inference import sample
 from hornn.metrics import bits, perplexity
 from hornn.optim import require_range
-from hornn.result import finite, write_atomically
+from hornn.provenance import commit
+from hornn.result import NAME, finite, write_atomically
 from hornn.scorers import CountScorer, Mixture, NetworkScorer, Scorer, load
 
 console = Console(highlight=False, soft_wrap=True)
@@ -36,13 +38,16 @@ def evaluate(cfg: DictConfig) -> None:
     keep_freed_memory()
     check_options(cfg)
     scorers = [load(path, cfg.device) for path in paths_of(cfg)]
+    rates = rates_of(cfg)
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
-            scorer.prepare(cfg.batch_size, cfg.seq_len, cfg.dynamic_lr, cfg.precision)
+            scorer.prepare(cfg.batch_size, cfg.seq_len, rates[0], cfg.precision)
         elif cfg.dynamic_lr is not None:
             raise ValueError(
                 f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
             )
+    run = result_beside(scorers[0], paths_of(cfg)[0]) if cfg.record else None
+    program = commit() if cfg.record else {}
     if cfg.arpa is not None:
         export(scorers[0], Path(str(cfg.arpa)))
     mixed = mix(scorers, cfg)
@@ -53,6 +58,9 @@ def evaluate(cfg: DictConfig) -> None:
         unknown = 0 if unk is None else int((ids == unk).sum())
     else:
         ids, unknown, lengths = encode_text(Path(str(cfg.text)), model.tokenizer, model.vocabulary)
+    tried = (
+        choose_rate(model, rates, open_corpus(model, cfg).tokens("valid")) if len(rates) > 1 or run else {}
+    )
     started = time.perf_counter()
     scores = model.score(ids) if cfg.sentences is None else model.score_lines(ids, lengths)
     seconds = time.perf_counter() - started
@@ -71,11 +79,26 @@ def evaluate(cfg: DictConfig) -> None:
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,
         **(weights_of(mixed) if mixed else {}),
+        **({"valid_perplexity_by_rate": tried} if tried else {}),
         **({} if cfg.arpa is None else {"arpa": str(cfg.arpa)}),
     }
     show(figures)
     if cfg.result is not None:
         write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=2) + "\n")
+    if run is not None:
+        assert isinstance(model, NetworkScorer)
+        lr = model.dynamic_lr
+        run["dynamic"] = {
+            "lr": lr,
+            "seq_len": cfg.seq_len,
+            "valid_ppl_by_lr": tried,
+            "valid_ppl": tried[str(lr)],
+            "test_ppl": figures["perplexity"],
+            **program,
+        }
+        path = paths_of(cfg)[0].parent / NAME
+        write_atomically(path, json.dumps(finite(run), indent=2) + "\n")
+        console.print(f"added to {path}", markup=False)
 
 
 def check_options(cfg: DictConfig) -> None:
@@ -94,6 +117,11 @@ def check_options(cfg: DictConfig) -> None:
             raise ValueError(
                 "cache= remembers the text before, sentences= scores each line by itself: leave out one of them"
             )
+    if cfg.record and (cfg.dynamic_lr is None or cfg.text is not None or cfg.split != "test"):
+        raise ValueError(
+            "record=true adds the score of the test split with dynamic evaluation to the run's result: give "
+            "dynamic_lr=RATE or a list of rates, and leave out text= and split="
+        )
     if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
         raise ValueError("dynamic_lr= changes the weights as it scores: leave out mix= and cache=")
     for target in (cfg.sentences, cfg.result, cfg.arpa):
@@ -101,6 +129,46 @@ def check_options(cfg: DictConfig) -> None:
             raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
         if target is not None and Path(str(target)).is_dir():
             raise ValueError(f"{target} is a folder: give the path of a file to write")
+
+
+def rates_of(cfg: DictConfig) -> list[float | None]:
+    """The rates of `dynamic_lr`, [None] where there is none. ValueError for an empty list or a rate that is not > 0."""
+    rates = list(cfg.dynamic_lr) if isinstance(cfg.dynamic_lr, ListConfig) else [cfg.dynamic_lr]
+    for rate in rates or [0]:
+        if not (rate is None and rates == [None]) and not (isinstance(rate, float | int) and rate > 0):
+            raise ValueError(f"dynamic_lr must be > 0, or a list of such rates, got {cfg.dynamic_lr!r}")
+    return rates
+
+
+def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
+    """result.json of the run that a checkpoint lies in. ValueError where there is none or it is of another run."""
+    path = checkpoint.parent / NAME
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"record=true adds to {path}, which cannot be read ({error}): give the best.ckpt of a finished run"
+        ) from error
+    digest = scorer.card["config_hash"] if scorer.card else None
+    if result.get("status") != "completed" or result.get("config_hash") != digest:
+        raise ValueError(
+            f"{path} is not the result of the finished run of {checkpoint}: give the best.ckpt beside it"
+        )
+    return result
+
+
+def choose_rate(scorer: Scorer, rates: Sequence[float | None], valid: np.ndarray) -> dict[str, float]:
+    """Leave the scorer with the rate that suits the validation text best; the perplexity there by rate."""
+    assert isinstance(scorer, NetworkScorer)
+    weights = {name: weight.clone() for name, weight in scorer.network.state_dict().items()}
+    tried = {}
+    for rate in rates:
+        scorer.learn_at(rate)
+        tried[str(rate)] = perplexity(float(scorer.score(valid).mean()))
+        scorer.network.load_state_dict(weights)
+    best = min(tried, key=lambda rate: tried[rate] if math.isfinite(tried[rate]) else math.inf)
+    scorer.learn_at(float(best))
+    return tried
 
 
 def paths_of(cfg: DictConfig) -> list[Path]:
@@ -147,7 +215,9 @@ def weights_of(mixture: Mixture) -> dict[str, Any]:
 
 def show(figures: Mapping[str, Any]) -> None:
     for name, value in figures.items():
-        lines = [f"{weight:.4f}  {part}" for part, weight in value.items()] if name == "weights" else value
+        lines = (
+            [f"{each:.4f}  {part}" for part, each in value.items()] if isinstance(value, Mapping) else value
+        )
         for number, line in enumerate(lines if isinstance(lines, list) else [lines]):
             text = (
                 f"{line:,.2f}" if isinstance(line, float) else f"{line:,}" if isinstance(line, int) else line

@@ -140,6 +140,15 @@ def test_finished_runs_are_kept_for_the_commit(place: Any) -> None:
     assert not warnings
 
 
+def test_a_kept_result_learns_of_dynamic_evaluation(place: Any) -> None:
+    kept = place.commit("rnn", 1, 120.0)
+    result = place.result(1, 120.0, dynamic={"test_ppl": 110.0})
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [kept]
+    assert json.loads(kept.read_text())["dynamic"]["test_ppl"] == 110
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
+
+
 def test_a_run_of_two_tables_is_kept_once(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text()
     place.write_sweep("zoo", text.replace("name: toy", "name: zoo"))

@@ -134,7 +134,8 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
     """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
 
-    A run that several tables share has one file there; a run by another recipe takes the place of the older one.
+    A run that several tables share has one file there; a run by another recipe takes the place of the older one, and so
+    does the same run once dynamic evaluation was added to it.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -144,7 +145,10 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
     for sweep in sweeps:
         for row, run in recorded(sweep, results, warnings):
             old = kept.get((row.identity, run.seed))
-            if run.state not in ("done", "diverged") or (old and old.config_hash == run.config_hash):
+            same = old and old.config_hash == run.config_hash
+            if run.state not in ("done", "diverged") or (
+                same and not ("dynamic" in run.result and old and "dynamic" not in old.result)
+            ):
                 continue
             path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
             if old and old.path:
