@@ -864,11 +864,14 @@ double sum_of_squares(const Element* g, int64_t size, int64_t threads) {
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t end = std::min(size, (i + 1) * BLOCK);
     Doubles sums[4]{};  // several, since each addition waits for the one before it
-    for (int64_t j = i * BLOCK; j < end; j += 4 * W)
-      for (int k = 0; k < 4 && j + k * W < end; ++k) {
-        const Doubles x = __builtin_convertvector(read(g + j + k * W, end - j - k * W), Doubles);
-        sums[k] += x * x;
-      }
+    const auto add = [&](Vec x, int k) {
+      const Doubles wide = __builtin_convertvector(x, Doubles);
+      sums[k] += wide * wide;
+    };
+    int64_t j = i * BLOCK;
+    for (; j + 4 * W <= end; j += 4 * W)
+      for (int k = 0; k < 4; ++k) add(read(g + j + k * W), k);
+    for (; j < end; j += W) add(read(g + j, end - j), 0);
     const Doubles sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     for (int l = 0; l < W; ++l) squares[i] += sum[l];
   }
