@@ -1,13 +1,15 @@
-"""result.json: whole or not there, plain JSON, read back as it was."""
+"""result.json: whole or not there, plain JSON, read back as it was; and what it says of the program."""
 
 import errno
 import json
 import math
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from hornn import provenance
 from hornn.metrics import bits, perplexity
 from hornn.result import SCHEMA_VERSION, finite, read_result, write_atomically, write_result
 
@@ -64,3 +66,29 @@ def test_units_of_a_uniform_guess(size: int) -> None:
     assert perplexity(math.log(size)) == pytest.approx(size, rel=1e-12)
     assert bits(math.log(size)) == pytest.approx(math.log2(size), rel=1e-12)
     assert perplexity(1e6) == math.inf
+
+
+def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results and tables that were kept while runs go on do not mark those runs."""
+
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True, capture_output=True)
+
+    program = tmp_path / "src" / "hornn" / "provenance.py"
+    others = [tmp_path / "outputs" / "tables" / "toy.json", tmp_path / "README.md"]
+    for path in (program, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("as committed")
+    monkeypatch.setattr(provenance, "__file__", str(program))
+    assert provenance.commit() == {"commit": None, "dirty": None}
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "all")
+    for path in others:
+        path.write_text("changed")
+    found = provenance.commit()
+    assert len(found["commit"]) == 40
+    assert found["dirty"] is False
+    program.write_text("changed")
+    assert provenance.commit() == {**found, "dirty": True}

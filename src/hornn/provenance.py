@@ -14,6 +14,9 @@ from typing import Any
 import torch
 
 
+PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
+
+
 def peak_memory_mb(device: torch.device) -> float:
     """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
     if device.type == "cuda":
@@ -38,17 +41,17 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> dict[str, Any]:
-    """The commit of the checkout that this program lies in and whether it had changes; null outside one."""
-    here = Path(__file__).parent
+    """The commit of the checkout that this program lies in and whether `PROGRAM` had changes; null outside one."""
+    root = Path(__file__).parents[2]
 
     def git(*words: str) -> str | None:
         try:
-            done = subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=True)
+            done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError):
             return None
         return done.stdout.strip()
 
-    status = git("status", "--porcelain", "--untracked-files=no")
+    status = git("status", "--porcelain", "--untracked-files=no", "--", *PROGRAM)
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
 
 
