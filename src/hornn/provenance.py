@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
 
 
