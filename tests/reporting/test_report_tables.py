@@ -361,6 +361,19 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     )
 
 
+def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
+    """Published: 1.8 % better."""
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("sum-2", 1, 130.0)
+    place.commit("max-2", 1, 125.0)
+    place.commit("sum-3", 1, 124.0)
+    several, little = claims(place)
+    assert several.endswith(
+        "0.8% better (one seed each): confirmed in direction, with less than half of the gain."
+    )
+    assert little.endswith("0.8% better (one seed each): confirmed.")
+
+
 def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:
     broken("  lower_is_better: true", f"{CLAIMS}  lower_is_better: false")
     place.commit("max-2", 1, 150.0)

@@ -268,17 +268,21 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
     scores = [line.scores.get(claim.metric) for side in sides for line in side]
     if any(score is None or score.mean is None for score in scores):
         return None
-    published = ""
+    published, claimed = "", 0.0
     if all(has_published(score) for score in scores):
-        published, _, best = contest(sides, claim.metric, sweep, lambda score: score.published.value)
+        published, claimed, best = contest(sides, claim.metric, sweep, lambda score: score.published.value)
         if any(line.row.dynamic for line in best):
             published += " (one of them by dynamic evaluation)"
     text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
     trust = certainty(*(line.scores[claim.metric] for line in best))
     if any(mark.startswith(DEPARTS) for line in best for mark in line.marks):
         trust += ", not by one recipe"
-    borne = gain > 0 and (claim.at_most is None or 100 * gain <= claim.at_most)
-    return Verdict(claim.says, published, f"{text} ({trust})", "confirmed" if borne else "not confirmed")
+    outcome = "confirmed"
+    if gain <= 0 or (claim.at_most is not None and 100 * gain > claim.at_most):
+        outcome = "not confirmed"
+    elif claim.at_most is None and gain < claimed / 2:
+        outcome = "confirmed in direction, with less than half of the gain"
+    return Verdict(claim.says, published, f"{text} ({trust})", outcome)
 
 
 def contest(
