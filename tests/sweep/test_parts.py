@@ -21,6 +21,7 @@ from hornn.sweep.folder import claim, is_claimed, last_lines, read_progress, res
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.record import Entry, Record
 from hornn.sweep.status import show
+from hornn.sweep.sweeper import picked
 from sweep.mini import ROOT
 
 
@@ -235,6 +236,18 @@ def test_every_key_without_effect_is_there() -> None:
         cfg = compose("config")
     for key in set(WITHOUT_EFFECT) - {"data.url"}:  # of some corpora only
         assert OmegaConf.select(cfg, key, default="absent") != "absent", key
+
+
+# -- some rows of a table ------------------------------------------------------------------------------------
+
+
+def test_picked_rows_come_as_they_were_named() -> None:
+    runs = {name: [f"model={name}"] for name in ("rnn", "lstm", "gru")}
+    assert list(picked(runs, ["gru", "rnn", "gru"]).items()) == [
+        ("gru", ["model=gru"]),
+        ("rnn", ["model=rnn"]),
+    ]
+    assert picked(runs, None) == runs
 
 
 # -- the list of sweeps --------------------------------------------------------------------------------------

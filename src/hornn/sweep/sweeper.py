@@ -18,7 +18,7 @@ class TableSweeper(Sweeper):
     """The product of all listed values; with `sweep.rows` in the config, one such product for each row that is a run.
 
     params: overrides that a file gives, as if they stood first on the command line.
-    only: names of the rows to run; None: all.
+    only: names of the rows to run, the first one first; None: all.
 
     A row's `run` is a list of overrides. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command
     line takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
@@ -115,7 +115,7 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
 
 
 def picked(runs: dict[str, list[str]], only: Any) -> dict[str, list[str]]:
-    """The rows that `only` names, in the table's order; None: all."""
+    """The rows that `only` names, in its order; None: all, in the table's."""
     if only is None:
         return runs
     if not isinstance(only, Sequence) or isinstance(only, str) or not only:
@@ -125,4 +125,4 @@ def picked(runs: dict[str, list[str]], only: Any) -> dict[str, list[str]]:
     for name in only:
         if name not in runs:
             raise ValueError(f"hydra.sweeper.only: no row {name!r} to run; the table has: {', '.join(runs)}")
-    return {name: words for name, words in runs.items() if name in only}
+    return {name: runs[name] for name in only}
