@@ -16,7 +16,7 @@ from hornn.data.streams import ChunkStream
 from hornn.inference import score_dynamically, score_stream
 from hornn.initial import make_sparse
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel
+from hornn.network import LanguageModel, detach_all
 from hornn.optim import AdamW, AveragedSGD, Constant, HalveOnPlateau, InverseTime, MomentumSGD, WeightNoise
 from hornn.scan import scan
 
@@ -216,6 +216,25 @@ def test_plateau_with_a_relative_threshold() -> None:
         schedule.decide(2, 2, 4.99)
         schedule.decide(3, 3, 5.02)
     assert (strict.scale, lenient.scale) == (0.25, 1.0)
+
+
+@pytest.mark.parametrize("tie_weights", [False, True])
+def test_dynamic_evaluation_is_gradient_descent(tie_weights: bool) -> None:
+    ids = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5])
+    network, reference = build(tie_weights=tie_weights), build(tie_weights=tie_weights)
+    scores = score_dynamically(network, ids, 0, 4, lr=0.3)
+    descent = torch.optim.SGD(reference.parameters(), lr=0.3)
+    state, expected = reference.initial_state(1), []
+    for chunk in ChunkStream(ids, 0, 1, 4):
+        features, state = reference(chunk.inputs, detach_all(state))
+        nll = reference.head.nll(features, chunk.targets)
+        expected += nll.flatten().tolist()
+        descent.zero_grad()
+        nll.mean().backward()
+        descent.step()
+    assert_close(scores, np.array(expected), rtol=1e-12, atol=0)
+    for found, weight in zip(network.parameters(), reference.parameters(), strict=True):
+        assert_close(found, weight)
 
 
 def test_dynamic_evaluation_scores_before_it_learns() -> None:
