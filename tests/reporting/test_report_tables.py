@@ -281,6 +281,16 @@ def test_a_run_serves_every_table_that_has_it(place: Any) -> None:
     assert line_of(build(place, "other"), "the-same").scores["test_ppl"].values == (111.0,)
 
 
+def test_a_metric_may_lie_inside_of_the_result(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("metric: test_ppl", "metric: metrics.-1.valid_ppl")
+    place.write_sweep("toy", text)
+    place.commit("rnn", 1, 100.0)
+    place.commit("sum-2", 1, 100.0, metrics=[])
+    key = "metrics.-1.valid_ppl"
+    assert line_of(build(place), "rnn").scores[key].values == pytest.approx((100 + 20 / 3,))
+    assert line_of(build(place), "sum-2").scores[key].values == ()
+
+
 def test_bits_are_those_of_characters_alone(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text().replace("test_ppl", "test_bpc")
     place.write_sweep("toy", text)

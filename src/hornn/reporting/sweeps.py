@@ -3,7 +3,8 @@
 The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
 
     name, title, paper   the file's name, a heading, the source
-    metric               a key of result.json (dots lead inside), with `metric_label`; or a list of {key, label}.
+    metric               a key of result.json (dots lead inside, -1 is the last of a list), with `metric_label`; or a
+                         list of {key, label}.
                          A key in _bpc is the perplexity in _ppl as bits per character
     lower_is_better      true | false; null: a size, neither
     seeds                every row is run with each

@@ -158,14 +158,17 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: boo
 
 
 def measure(result: Mapping[str, Any], key: str) -> float | None:
-    """A number of result.json; None where it has none. `corpus.tokens.train` leads inside."""
+    """A number of result.json; None where it has none. `corpus.tokens.train` and `metrics.-1.train_ppl` lead inside."""
     if key.endswith("_bpc"):
         perplexity = measure(result, key.removesuffix("_bpc") + "_ppl")
         characters = result.get("corpus", {}).get("unit") == "char"
         return bits(math.log(perplexity)) if perplexity and characters else None
     value: Any = result
     for word in key.split("."):
-        value = value.get(word) if isinstance(value, Mapping) else None
+        if isinstance(value, list) and value and word == "-1":
+            value = value[-1]
+        else:
+            value = value.get(word) if isinstance(value, Mapping) else None
     return float(value) if isinstance(value, int | float) else None
 
 
