@@ -213,7 +213,7 @@ def test_the_claims_of_all_tables_come_first(filled: Any) -> None:
     readme.write_text(f"{BEGIN}{END}")
     renew_readme(filled.results, filled.sweeps, readme)
     first, _, rest = readme.read_text().partition("**Toy: order and pooling**")
-    assert "| two beat \\| one | Toy | Sum, order 2 111, Max, order 2 110: 0.9% worse |" in first
+    assert "| two beat \\| one | Toy | Sum, order 2: 111; Max, order 2: 110; 0.9% worse |" in first
     assert "20.0% better" in first
     assert "- Claim: two beat \\| one." in rest
     write_report(filled.results, filled.sweeps, filled.folder / "report")

@@ -358,16 +358,16 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert claims(place) == []
     place.commit("max-2", 1, 125.0)
     assert claims(place) == [
-        "Claim: three beat two. Published: Sum, order 3 108, Max, order 2 110: 1.8% better. "
-        "Ours: Sum, order 3 100, Max, order 2 125: 20.0% better (one seed each): confirmed.",
-        "Claim: little is gained over max. Published: Sum, order 3 108, Max, order 2 110: 1.8% better. "
-        "Ours: Sum, order 3 100, Max, order 2 125: 20.0% better (one seed each): not confirmed.",
+        "Claim: three beat two. Published: Sum, order 3: 108; Max, order 2: 110; 1.8% better. "
+        "Ours: Sum, order 3: 100; Max, order 2: 125; 20.0% better (one seed each): confirmed.",
+        "Claim: little is gained over max. Published: Sum, order 3: 108; Max, order 2: 110; 1.8% better. "
+        "Ours: Sum, order 3: 100; Max, order 2: 125; 20.0% better (one seed each): not confirmed.",
     ]
     place.commit("rnn", 1, 120.0)
     assert claims(place)[2] == (
-        "Claim: max beats the RNN. Published: Max, order 2 110, RNN 123: 10.6% better "
+        "Claim: max beats the RNN. Published: Max, order 2: 110; RNN: 123; 10.6% better "
         "(one of them by dynamic evaluation). "
-        "Ours: Max, order 2 125, RNN 120: 4.2% worse (one seed each): not confirmed."
+        "Ours: Max, order 2: 125; RNN: 120; 4.2% worse (one seed each): not confirmed."
     )
 
 

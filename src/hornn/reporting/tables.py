@@ -296,8 +296,8 @@ def contest(
     best = [min(side, key=lambda line: sign * value(line.scores[metric])) for side in sides]
     one, other = (value(line.scores[metric]) for line in best)
     gain = sign * (other - one) / other
-    names = [f"{line.row.label} {each:.4g}" for line, each in zip(best, (one, other), strict=True)]
-    return f"{', '.join(names)}: {abs(gain):.1%} {'better' if gain >= 0 else 'worse'}", gain, best
+    names = [f"{line.row.label}: {each:.4g}" for line, each in zip(best, (one, other), strict=True)]
+    return f"{'; '.join(names)}; {abs(gain):.1%} {'better' if gain >= 0 else 'worse'}", gain, best
 
 
 def has_published(score: Score | None) -> bool:
