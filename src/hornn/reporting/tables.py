@@ -107,6 +107,8 @@ class Table(NamedTuple):
 
 CONFLICT = "conflict"
 DEPARTS = "departs from the recipe"
+ON_REQUEST = "dynamic."  # scores that a run has only where somebody asked for them
+FAR = 0.1  # how much worse than published a result is, for a claim to say so
 
 
 def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
@@ -139,7 +141,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: boo
         if row.published and metric.key not in row.published and metric.key in sweep.published:
             continue
         values = tuple(value for run in done if (value := measure(run.result, metric.key)) is not None)
-        if len(values) < len(done):
+        if len(values) < len(done) and (values or not metric.key.startswith(ON_REQUEST)):
             marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
         top = measure(best.result, metric.key) if best else None
         scores[metric.key] = Score(row.published.get(metric.key), values, top)
@@ -280,12 +282,23 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
     trust = certainty(*(line.scores[claim.metric] for line in best))
     if any(mark.startswith(DEPARTS) for line in best for mark in line.marks):
         trust += ", not by one recipe"
+    trust = "; ".join(filter(None, [trust, *(shortfall(line, claim.metric, sweep) for line in best)]))
     outcome = "confirmed"
     if gain <= 0 or (claim.at_most is not None and 100 * gain > claim.at_most):
         outcome = "not confirmed"
     elif claim.at_most is None and gain < claimed / 2:
         outcome = "confirmed in direction, with less than half of the gain"
     return Verdict(claim.says, published, f"{text} ({trust})", outcome)
+
+
+def shortfall(line: Line, metric: str, sweep: Sweep) -> str:
+    """How far a row stays behind its own published number, in words; empty where that is not far."""
+    score = line.scores[metric]
+    if not has_published(score) or line.row.dynamic:
+        return ""
+    sign = 1 if sweep.lower_is_better else -1
+    behind = sign * (score.mean / score.published.value - 1)  # type: ignore[operator, union-attr]
+    return f"{line.row.label} is itself {behind:.0%} worse than published" if behind > FAR else ""
 
 
 def contest(
