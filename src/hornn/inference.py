@@ -48,8 +48,7 @@ def score_dynamically(
         raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
     device = network.embedding.weight.device
     parameters = list(network.parameters())
-    tied = network.embedding.weight is getattr(network.head, "W_out", None)
-    network.embedding.sparse = not tied  # then its gradient is that of the chunk's words alone
+    network.embedding.sparse = not network.tied  # then its gradient is that of the chunk's words alone
     state = network.initial_state(1)
     scores = []
     for chunk in ChunkStream(ids, start_id, 1, seq_len):

@@ -428,9 +428,8 @@ def match(network: LanguageModel, optimizer: MomentumSGD) -> None:
     """
     head = network.head
     optimizer.native = network.native
-    tied = network.embedding.weight is getattr(head, "W_out", None)
-    network.embedding.sparse = not tied
-    if network.native and not tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
+    network.embedding.sparse = not network.tied
+    if network.native and not network.tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
         head.W_out.grad_dtype = torch.bfloat16
         optimizer.narrow = head.narrow
 

@@ -128,6 +128,11 @@ class LanguageModel(nn.Module):
             )
         self.embedding.weight = W_out
 
+    @property
+    def tied(self) -> bool:
+        """Whether the output layer's matrix is the embedding."""
+        return self.embedding.weight is getattr(self.head, "W_out", None)
+
     def drop(self, x: Tensor) -> Tensor:
         """x (T, B, W) with the dropout of this network: one mask a step, or one for all steps."""
         if not self.training or not self.dropout:

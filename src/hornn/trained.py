@@ -24,7 +24,7 @@ from hornn.inference import sample
 from hornn.metrics import bits, perplexity
 from hornn.optim import require_range
 from hornn.provenance import commit
-from hornn.result import NAME, finite, write_atomically
+from hornn.result import NAME, finite, read_result, write_atomically, write_result
 from hornn.scorers import CountScorer, Mixture, NetworkScorer, Scorer, load
 
 console = Console(highlight=False, soft_wrap=True)
@@ -37,16 +37,16 @@ def evaluate(cfg: DictConfig) -> None:
     """
     keep_freed_memory()
     check_options(cfg)
-    scorers = [load(path, cfg.device) for path in paths_of(cfg)]
-    rates = rates_of(cfg)
+    paths, rates = paths_of(cfg), rates_of(cfg)
+    scorers = [load(path, cfg.device) for path in paths]
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
-            scorer.prepare(cfg.batch_size, cfg.seq_len, rates[0], cfg.precision)
+            scorer.prepare(cfg.batch_size, cfg.seq_len, rates[0] if rates else None, cfg.precision)
         elif cfg.dynamic_lr is not None:
             raise ValueError(
                 f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
             )
-    run = result_beside(scorers[0], paths_of(cfg)[0]) if cfg.record else None
+    run = result_beside(scorers[0], paths[0]) if cfg.record else None
     program = commit() if cfg.record else {}
     if cfg.arpa is not None:
         export(scorers[0], Path(str(cfg.arpa)))
@@ -96,9 +96,8 @@ def evaluate(cfg: DictConfig) -> None:
             "test_ppl": figures["perplexity"],
             **program,
         }
-        path = paths_of(cfg)[0].parent / NAME
-        write_atomically(path, json.dumps(finite(run), indent=2) + "\n")
-        console.print(f"added to {path}", markup=False)
+        write_result(paths[0].parent, run)
+        console.print(f"added to {paths[0].parent / NAME}", markup=False)
 
 
 def check_options(cfg: DictConfig) -> None:
@@ -131,24 +130,24 @@ def check_options(cfg: DictConfig) -> None:
             raise ValueError(f"{target} is a folder: give the path of a file to write")
 
 
-def rates_of(cfg: DictConfig) -> list[float | None]:
-    """The rates of `dynamic_lr`, [None] where there is none. ValueError for an empty list or a rate that is not > 0."""
+def rates_of(cfg: DictConfig) -> list[float]:
+    """The rates of `dynamic_lr`, none where it is null. ValueError for an empty list or a rate that is not > 0."""
+    if cfg.dynamic_lr is None:
+        return []
     rates = list(cfg.dynamic_lr) if isinstance(cfg.dynamic_lr, ListConfig) else [cfg.dynamic_lr]
-    for rate in rates or [0]:
-        if not (rate is None and rates == [None]) and not (isinstance(rate, float | int) and rate > 0):
-            raise ValueError(f"dynamic_lr must be > 0, or a list of such rates, got {cfg.dynamic_lr!r}")
+    if not rates or not all(isinstance(rate, float | int) and rate > 0 for rate in rates):
+        raise ValueError(f"dynamic_lr must be > 0, or a list of such rates, got {cfg.dynamic_lr!r}")
     return rates
 
 
 def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
-    """result.json of the run that a checkpoint lies in. ValueError where there is none or it is of another run."""
+    """The result of the run that a checkpoint lies in. ValueError where there is none or it is of another run."""
     path = checkpoint.parent / NAME
-    try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    result = read_result(checkpoint.parent)
+    if result is None:
         raise ValueError(
-            f"record=true adds to {path}, which cannot be read ({error}): give the best.ckpt of a finished run"
-        ) from error
+            f"record=true adds to {path}, which cannot be read: give the best.ckpt of a finished run"
+        )
     digest = scorer.card["config_hash"] if scorer.card else None
     if result.get("status") != "completed" or result.get("config_hash") != digest:
         raise ValueError(
@@ -157,7 +156,7 @@ def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
     return result
 
 
-def choose_rate(scorer: Scorer, rates: Sequence[float | None], valid: np.ndarray) -> dict[str, float]:
+def choose_rate(scorer: Scorer, rates: Sequence[float], valid: np.ndarray) -> dict[str, float]:
     """Leave the scorer with the rate that suits the validation text best; the perplexity there by rate."""
     assert isinstance(scorer, NetworkScorer)
     weights = {name: weight.clone() for name, weight in scorer.network.state_dict().items()}

@@ -396,6 +396,15 @@ def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     )
 
 
+def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("sum-3", 1, 100.0)
+    for value in (100.0, 99.0):
+        place.commit("max-2", 1, value)
+        assert claims(place)[0].startswith("Claim: little is gained over max.")
+        assert claims(place)[0].endswith(": confirmed.")
+
+
 def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:
     broken("  lower_is_better: true", f"{CLAIMS}  lower_is_better: false")
     place.commit("max-2", 1, 150.0)

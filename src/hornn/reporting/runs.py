@@ -145,10 +145,10 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
     for sweep in sweeps:
         for row, run in recorded(sweep, results, warnings):
             old = kept.get((row.identity, run.seed))
-            same = old and old.config_hash == run.config_hash
-            if run.state not in ("done", "diverged") or (
-                same and not ("dynamic" in run.result and old and "dynamic" not in old.result)
-            ):
+            if run.state not in ("done", "diverged"):
+                continue
+            dynamic = run.result.get("dynamic")
+            if old and old.config_hash == run.config_hash and dynamic in (None, old.result.get("dynamic")):
                 continue
             path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
             if old and old.path:

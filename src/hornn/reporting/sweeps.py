@@ -73,7 +73,9 @@ class Figure(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The paper says that the best row of `better` beats the best of `than`, by `at_most` percent where that is given.
+    """The paper says that the best row of `better` beats the best of `than`.
+
+    With `at_most` it says that it is ahead by so many percent at most, or behind.
 
     `says` puts it in words; `metric` is the key of the numbers that decide.
     """

@@ -283,11 +283,14 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
     if any(mark.startswith(DEPARTS) for line in best for mark in line.marks):
         trust += ", not by one recipe"
     trust = "; ".join(filter(None, [trust, *(shortfall(line, claim.metric, sweep) for line in best)]))
-    outcome = "confirmed"
-    if gain <= 0 or (claim.at_most is not None and 100 * gain > claim.at_most):
+    if claim.at_most is not None:
+        outcome = "confirmed" if 100 * gain <= claim.at_most else "not confirmed"
+    elif gain <= 0:
         outcome = "not confirmed"
-    elif claim.at_most is None and gain < claimed / 2:
-        outcome = "confirmed in direction, with less than half of the gain"
+    else:
+        outcome = (
+            "confirmed in direction, with less than half of the gain" if gain < claimed / 2 else "confirmed"
+        )
     return Verdict(claim.says, published, f"{text} ({trust})", outcome)
 
 
