@@ -154,7 +154,7 @@ def test_the_choice_of_a_backend() -> None:
     assert choose_backend("deferred", Rnn(INPUT, H), CPU) == "deferred"
     assert choose_backend("auto", make("gru"), CPU) == "deferred"
     assert choose_backend("auto", make("highway"), CPU) == "eager"
-    assert choose_backend("auto", make("scrn"), CPU, 1.0) == "deferred"
+    assert choose_backend("auto", make("scrn", context_input="previous"), CPU, 1.0) == "deferred"
     assert choose_backend("auto", FofeHornn(INPUT, H), CPU, 1.0) == "eager"
     dropping = make("dt_rnn", transition_dropout=0.5)
     assert choose_backend("auto", dropping, CPU) == "eager"

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from itertools import count
@@ -23,10 +23,11 @@ from torch import Tensor
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn, RnnState
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
-from hornn.cells.lstm import Lstm, LstmState
+from hornn.cells.lstm import Lstm
+from hornn.cells.scrn import Scrn, Srn
 from hornn.kernels import native
 from hornn.optim import MomentumSGD
-from hornn.scan import scan
+from hornn.scan import choose_backend, scan
 
 CELLS: dict[str, type[Cell]] = {
     "rnn": Rnn,
@@ -263,42 +264,75 @@ def test_far_arguments_saturate(kernels: None) -> None:
         torch.testing.assert_close(y.view(-1).double(), expected, rtol=5e-7, atol=1e-37)
 
 
-@needs_compiler
-def run_lstm(dtype: torch.dtype, T: int, B: int, H: int) -> dict[str, Tensor]:
-    """All results of an LSTM's scan by name: by the kernels in fp32, by the loop in float64."""
+BOUNDABLE: dict[str, Callable[[int], Cell]] = {
+    "srn": lambda H: Srn(H, H),
+    "scrn": lambda H: Scrn(H + 7, H, context_size=7),
+    "scrn, adaptive": lambda H: Scrn(H + 7, H, context_size=7, adaptive=True),
+    "lstm": lambda H: Lstm(3, H, bias=True),
+}
+
+
+def run_cell(
+    name: str, dtype: torch.dtype, T: int, B: int, H: int, bound: float | None = None
+) -> dict[str, Tensor]:
+    """All results of a cell's scan by name: by the kernels in fp32, by the loop in float64."""
     torch.manual_seed(0)
-    cell = Lstm(3, H, bias=True)
-    cell.W_h.data *= 5 / math.sqrt(H)
-    shapes = {"u": (T, B, 4 * H), "h": (B, H), "c": (B, H)}
-    u, h, c = (torch.randn(shape).to(dtype).requires_grad_() for shape in shapes.values())
-    cotangents = [torch.randn(shape).to(dtype) for shape in ((T, B, H), (B, H), (B, H))]
+    cell = BOUNDABLE[name](H)
+    for weight in cell.recurrent_weights():
+        weight.data *= 5 / math.sqrt(H)
+    G = 4 * H if name == "lstm" else cell.output_size
+
+    def draw_like(tensors: Iterable[Tensor]) -> list[Tensor]:
+        return [torch.randn(tensor.shape).to(dtype) for tensor in tensors]
+
+    start = cell.initial_state(B)
+    u, *before = (tensor.requires_grad_() for tensor in draw_like([torch.empty(T, B, G), *start]))
     cell = cell.to(dtype)
     cell.project_input = lambda u: u
-    y, last = scan(cell, u, LstmState(h, c), backend="native" if dtype == torch.float32 else "eager")
-    results = (y, last.h, last.c)
-    objective = sum((result * cotangent).sum() for result, cotangent in zip(results, cotangents, strict=True))
-    gradients = torch.autograd.grad(objective, [u, h, c, cell.W_h])
-    names = ("y", "last h", "last c", "u", "h", "c", "W_h")
+    backend = "native" if dtype == torch.float32 else "eager"
+    assert choose_backend(backend, cell, torch.device("cpu"), bound) == backend
+    y, last = scan(cell, u, type(start)(*before), bound, backend)
+    results = [y, *last]
+    objective = sum((r * cotangent).sum() for r, cotangent in zip(results, draw_like(results), strict=True))
+    weights = {weight: p for weight, p in cell.named_parameters() if weight not in ("W_in", "b")}
+    gradients = torch.autograd.grad(objective, [u, *before, *weights.values()])
+    fields = start._fields
+    names = ("y", *(f"last {field}" for field in fields), "u", *fields, *weights)
     return dict(zip(names, [r.detach() for r in (*results, *gradients)], strict=True))
 
 
+@pytest.mark.parametrize("bound", [None, 0.5, 1e6])
 @pytest.mark.parametrize(
     ("T", "B", "H"),
     [(1, 1, 1), (1, 3, 50), (2, 3, 16), (31, 1, 50), (31, 3, 50), (5, 7, 17), (9, 26, 33), (6, 21, 130)],
 )
-def test_the_lstm_is_the_loop(kernels: None, T: int, B: int, H: int) -> None:
-    expected, found = run_lstm(torch.float64, T, B, H), []
+@pytest.mark.parametrize("name", BOUNDABLE)
+def test_a_cell_is_the_loop_with_and_without_a_bound(
+    kernels: None, name: str, T: int, B: int, H: int, bound: float | None
+) -> None:
+    expected, found = run_cell(name, torch.float64, T, B, H, bound), []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        found.append(run_lstm(torch.float32, T, B, H))
-        errors = {name: error(found[-1][name], expected[name]) for name in expected}
+        found.append(run_cell(name, torch.float32, T, B, H, bound))
+        errors = {result: error(found[-1][result], expected[result]) for result in expected}
         assert max(errors.values()) < SCAN_ERROR, errors
-    scanned = set(expected) - {"W_h"}  # whose product is torch's
-    assert all(torch.equal(found[0][name], found[1][name]) for name in scanned)
+    scanned = (
+        {"y", "u", "h", "c"} & set(expected) if "scrn" not in name else set()
+    )  # the rest has torch's products
+    assert all(torch.equal(found[0][result], found[1][result]) for result in scanned)
+
+
+@pytest.mark.parametrize("name", BOUNDABLE)
+def test_the_bound_bites(kernels: None, name: str) -> None:
+    free, bounded = (run_cell(name, torch.float32, 5, 7, 17, bound) for bound in (None, 0.5))
+    assert torch.equal(free["y"], bounded["y"])
+    for field in {"h", "c", "s"} & set(free):
+        assert bounded[field].norm() == pytest.approx(0.5)
+        assert free[field].norm() > 1
 
 
 def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
-    everything = run_lstm(torch.float32, T=5, B=3, H=20)
+    everything = run_cell("lstm", torch.float32, T=5, B=3, H=20)
     torch.manual_seed(0)
     W_h = Lstm(3, 20, bias=True).W_h.detach() * (5 / math.sqrt(20))
     u, h, c = (torch.randn(shape) for shape in ((5, 3, 80), (3, 20), (3, 20)))
@@ -344,6 +378,7 @@ def test_the_lstm_refuses(shapes: tuple[tuple[int, ...], ...], message: str) -> 
         ({"pooling": "gated"}, "gated pooling with"),
         ({"pooling": "mean"}, "pooling must be one of sum, max, gated, got 'mean'"),
         ({"activation": "gelu"}, "activation must be one of sigmoid, tanh, relu, got 'gelu'"),
+        ({"max_norm": 1.0}, "bounds the gradient of one state, with sum pooling, got sum of 2"),
     ],
 )
 def test_the_scan_refuses(change: dict[str, Any], message: str) -> None:

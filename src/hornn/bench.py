@@ -32,7 +32,6 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.allocator import keep_freed_memory
 from hornn.cells.base import require_positive
 from hornn.data.streams import IGNORE, Blocks, ChunkStream
 from hornn.heads import Head, SoftmaxHead, TwoLevelSoftmaxHead, resolve_precision
@@ -41,6 +40,7 @@ from hornn.kernels import native
 from hornn.module import TruncatedBptt, match
 from hornn.network import LanguageModel, detach_all
 from hornn.optim import Constant, MomentumSGD
+from hornn.process import set_up_process
 from hornn.result import write_atomically, write_between
 from hornn.scan import BACKENDS
 
@@ -777,7 +777,7 @@ def run(
     out.parent.mkdir(parents=True, exist_ok=True)
     if not os.access(out.parent, os.W_OK):
         raise OSError(f"{out.parent} is not writable: give --out FOLDER/NAME")
-    keep_freed_memory()  # as training does; torch's own layers, in this process, profit too
+    set_up_process()  # as training does; torch's own layers, in this process, profit too
     torch.manual_seed(0)
     bench = Bench(plan, Meter(plan.seconds), [])
     for name in names:

@@ -19,7 +19,6 @@ from lightning.pytorch.loggers import CSVLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.allocator import keep_freed_memory
 from hornn.build import build_network, check_cell, make_card, plain
 from hornn.callbacks import BEST, LiveProgress, RunKeeper
 from hornn.cells.base import require_positive
@@ -33,6 +32,7 @@ from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
 from hornn.occupancy import find_unfinished, lock_run, remove_run
 from hornn.optim import DivergenceError, require_range
+from hornn.process import set_up_process
 from hornn.provenance import Parts, commit, device_name, peak_memory_mb, versions
 from hornn.result import write_atomically, write_result
 
@@ -73,7 +73,7 @@ def train(cfg: DictConfig) -> None:
         fit_counts(cfg)
         return
     parts = Parts(commit())
-    keep_freed_memory()
+    set_up_process()
     quiet_libraries()
     run = prepare(cfg)
     run.module.parts = parts

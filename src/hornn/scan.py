@@ -1,14 +1,15 @@
 """The only time loop: runs a cell over a chunk."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from hornn.cells.base import Cell, State, require_choice
 from hornn.cells.hornn import GatedPooling, MaxPooling
 from hornn.cells.lstm import EMISSION, MEMORY
-from hornn.cells.recurrence import ACTIVATIONS, Activation, Input, Recurrence, Taps
+from hornn.cells.recurrence import ACTIVATIONS, Activation, Input, Past, Recurrence, Taps
 from hornn.kernels import native
 from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
 
@@ -59,12 +60,15 @@ def find_parallel_obstacle(cell: Cell, state_grad_norm: float | None) -> str | N
 def find_native_obstacle(
     recurrence: Recurrence, device: torch.device, state_grad_norm: float | None
 ) -> str | None:
-    """Why the native scan cannot run this recurrence on this device; None if it can."""
+    """Why the native scan cannot run this recurrence, which can be deferred, on this device; None if it can."""
     if device.type != "cpu":
         return "the native kernels are for CPUs"
-    if state_grad_norm is not None or not (is_lstm(recurrence) or native_pooling(recurrence)):
-        return "there are native kernels for rnn, srn, lstm and the language-model HORNNs without state_grad_norm"
-    taps = next(operand for operand in recurrence.registers[0].operands if isinstance(operand, Taps))
+    pooling = native_pooling(recurrence)
+    if not (pooling or is_lstm(recurrence) or has_context(recurrence)):
+        return "there are native kernels for rnn, srn, scrn, lstm and the language-model HORNNs"
+    if state_grad_norm is not None and pooling not in (None, "sum"):
+        return f"network.state_grad_norm has no native kernel with {pooling} pooling"
+    taps = next(operand for operand in recurrence.registers[-1].operands if isinstance(operand, Taps))
     if taps.weight.dtype != torch.float32:
         return f"the native kernels compute in fp32, its weights are {taps.weight.dtype}"
     return native.why_not()
@@ -77,6 +81,24 @@ def is_lstm(recurrence: Recurrence) -> bool:
     c, h = recurrence.registers
     sources = [taps.register for taps in (*c.operands, *h.operands) if isinstance(taps, Taps)]
     return sources == [h.name, h.name] and recurrence.state == (h.name, c.name)
+
+
+def has_context(recurrence: Recurrence) -> bool:
+    """Whether it is an Elman network that also sees this step's value of a register without products, as SCRN is."""
+    if len(recurrence.registers) != 2:
+        return False
+    context, h = recurrence.registers
+    if any(isinstance(operand, Taps) for operand in context.operands):
+        return False
+    kinds = tuple(map(type, h.operands))
+    seen = [(taps.register, taps.lag, taps.weight.ndim) for taps in h.operands if isinstance(taps, Taps)]
+    return (
+        isinstance(h.function, Activation)
+        and kinds == (Input, Taps, Taps)
+        and seen == [(context.name, 0, 2), (h.name, 1, 2)]
+        and all(part.register == context.name for part in context.operands if isinstance(part, Past))
+        and recurrence.state in ((context.name, h.name), (h.name, context.name))
+    )
 
 
 def native_pooling(recurrence: Recurrence) -> str | None:
@@ -128,22 +150,54 @@ def native_scan(
     recurrence: Recurrence, u: Tensor, state: State, state_grad_norm: float | None = None
 ) -> tuple[Tensor, State]:
     """`deferred_scan` by the native kernels, for what `find_native_obstacle` allows."""
-    assert state_grad_norm is None
     if is_lstm(recurrence):
         gates = torch.cat([register.operands[1].weight for register in recurrence.registers])  # type: ignore[union-attr]
         h, c = state
-        y, h, c = native.NativeLstm.apply(u, h, c, gates)
+        y, h, c = native.NativeLstm.apply(u, h, c, gates, state_grad_norm)
         return y, type(state)(h, c)
-    function = recurrence.registers[0].function
-    weights = [taps.weight for taps in recurrence.registers[0].operands[1:]]  # type: ignore[union-attr]
+    if has_context(recurrence):
+        return context_scan(recurrence, u, state, state_grad_norm)
+    register = recurrence.registers[0]
+    pooling = POOLINGS[type(register.function)]
+    weights = [taps.weight for taps in register.operands[1:]]  # type: ignore[union-attr]
     W_h = weights[-1] if weights[-1].ndim == 3 else weights[-1].unsqueeze(0)
-    history = state[0] if state[0].ndim == 3 else state[0].unsqueeze(0)
-    f = function if isinstance(function, Activation) else function.f  # type: ignore[attr-defined]
-    activation = next(name for name, known in ACTIVATIONS.items() if known is f)
     W_g2 = weights[0] if len(weights) > 1 else None
-    pooling = POOLINGS[type(function)]
-    y, last = native.NativeScan.apply(u, history, W_h, W_g2, pooling, activation)
+    history = state[0] if state[0].ndim == 3 else state[0].unsqueeze(0)
+    y, last = native.NativeScan.apply(
+        u, history, W_h, W_g2, pooling, name_activation(register.function), state_grad_norm
+    )
     return y, type(state)(last if state[0].ndim == 3 else last.squeeze(0))
+
+
+class OneState(NamedTuple):
+    value: Tensor
+
+
+def context_scan(
+    recurrence: Recurrence, u: Tensor, state: State, state_grad_norm: float | None
+) -> tuple[Tensor, State]:
+    """The native scan of a recurrence that `has_context`: first the context, then the network that sees it."""
+    context, h = recurrence.registers
+    columns, P, R = h.operands
+    before = dict(zip(recurrence.state, state, strict=True))
+    alone = Recurrence((context,), state=(context.name,), output=(context.name,))
+    s, (last_s,) = deferred_scan(alone, u, OneState(before[context.name]), state_grad_norm)
+    a = u[..., columns.start : columns.stop] + F.linear(s, P.weight)  # type: ignore[union-attr]
+    history, W_h = before[h.name].unsqueeze(0), R.weight.unsqueeze(0)  # type: ignore[union-attr]
+    y, last_h = native.NativeScan.apply(
+        a, history, W_h, None, "sum", name_activation(h.function), state_grad_norm
+    )
+    outputs, after = {context.name: s, h.name: y}, {context.name: last_s, h.name: last_h.squeeze(0)}
+    return (
+        torch.cat([outputs[name] for name in recurrence.output], dim=-1),
+        type(state)(*(after[name] for name in recurrence.state)),  # type: ignore[index]
+    )
+
+
+def name_activation(function: Any) -> str:
+    """The name of f, which is the register's function or within it."""
+    f = function if isinstance(function, Activation) else function.f
+    return next(name for name, known in ACTIVATIONS.items() if known is f)
 
 
 def detach(state: State) -> State:

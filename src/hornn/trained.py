@@ -13,7 +13,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
-from hornn.allocator import keep_freed_memory
 from hornn.baselines.arpa import write_arpa
 from hornn.baselines.cache import require_lengths
 from hornn.baselines.ngram import BackoffModel
@@ -23,6 +22,7 @@ from hornn.data.vocabulary import EOS, UNK
 from hornn.inference import sample
 from hornn.metrics import bits, perplexity
 from hornn.optim import require_range
+from hornn.process import set_up_process
 from hornn.provenance import commit
 from hornn.result import NAME, finite, read_result, write_atomically, write_result
 from hornn.scorers import CountScorer, Mixture, NetworkScorer, Scorer, load
@@ -35,7 +35,7 @@ def evaluate(cfg: DictConfig) -> None:
 
     Raises ValueError or OSError for what cannot be scored, before anything is.
     """
-    keep_freed_memory()
+    set_up_process()
     check_options(cfg)
     paths, rates = paths_of(cfg), rates_of(cfg)
     scorers = [load(path, cfg.device) for path in paths]

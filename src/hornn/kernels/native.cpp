@@ -302,6 +302,44 @@ void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, i
     }
 }
 
+template <class Numbers>
+double total(Numbers x) {
+  double sum = 0;
+  for (int l = 0; l < W; ++l) sum += x[l];
+  return sum;
+}
+
+// The gradient (B, H) that flows back into a state from the step after it, scaled to a Euclidean norm of at most
+// `bound`. All of it has to be put before any of it is taken.
+class Bounded {
+ public:
+  Bounded(std::optional<double> bound, const Sizes& z)
+      : bound(bound), H(z.H), panels(z.panels), values(bound ? z.B * z.H : 0), squares(bound ? z.B * z.panels : 0) {}
+
+  explicit operator bool() const { return bound.has_value(); }
+
+  void put(int64_t b, int64_t j, Vec x, int64_t lanes) {
+    const Doubles wide = __builtin_convertvector(x, Doubles);
+    store(&values[b * H + j], x, lanes);
+    squares[b * panels + j / W] = total(wide * wide);
+  }
+
+  Vec take(int64_t b, int64_t j, int64_t lanes, float factor) const { return factor * load(&values[b * H + j], lanes); }
+
+  // What `take` has to scale by.
+  float factor() const {
+    double sum = 0;
+    for (const double square : squares) sum += square;
+    return sum > *bound * *bound ? *bound / std::sqrt(sum) : 1.0;
+  }
+
+ private:
+  const std::optional<double> bound;
+  const int64_t H, panels;
+  std::vector<float> values;
+  std::vector<double> squares;
+};
+
 // All steps from the first to the last. Also returns what the backward pass needs, where `keep`: with max pooling
 // which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
@@ -411,12 +449,12 @@ struct WeightGradient {
 };
 
 // All steps from the last to the first, and then those of the history, where its gradient is needed, for the
-// gradients of the states; after them the gradients of the weights.
+// gradients of the states; after them the gradients of the weights. `bound` is for sum pooling of one state.
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
     const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
     const std::optional<Tensor>& gate_weight, const Tensor& winners, const Tensor& gates, const Tensor& taps,
-    c10::string_view pooling_name, c10::string_view activation_name, bool need_history, bool need_weights,
-    int64_t threads) {
+    c10::string_view pooling_name, c10::string_view activation_name, std::optional<double> bound, bool need_history,
+    bool need_weights, int64_t threads) {
   const Pooling pooling = pooling_of(pooling_name);
   const Activation f = activation_of(activation_name);
   const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
@@ -467,6 +505,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
                            grad_gate_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H});
   }
 
+  Bounded carried(bound, z);
   Barrier barrier;
 #pragma omp parallel num_threads(z.team(threads))
   {
@@ -476,12 +515,22 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
     if (gated) pack_weights(gate_weight->const_data_ptr<float>(), false, z, panel, packed_ + matrices);
 
     float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], part_gate[ACCUMULATORS * W];
+    const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* matrix) {
+      tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H, matrix + tile.p * panel,
+                                                 panel, z.H, sum);
+    };
     for (int64_t s = z.T - 1; s >= (need_history ? -z.K : 0); --s) {
+      const bool bounded = carried && s < z.T - 1;
+      if (bounded) {
+        for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          multiply(tile, s + 1, 0, packed_);
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { carried.put(b, j, load(sum + i), lanes); });
+        });
+        barrier.wait(team);
+      }
+      const float factor = bounded ? carried.factor() : 1.0f;
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
-        const auto multiply = [&](int64_t t, int64_t source, const float* matrix) {
-          tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H,
-                                                     matrix + tile.p * panel, panel, z.H, sum);
-        };
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           const int64_t at = (s * z.B + b) * z.H + j;
           Vec dh{};
@@ -490,16 +539,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
             __builtin_prefetch(y_ + at);
           }
           if (z.T - 1 - s < z.K) dh += load(grad_last_ + ((z.T - 1 - s) * z.B + b) * z.H + j, lanes);
+          if (bounded) dh += carried.take(b, j, lanes, factor);
           store(sum + i, dh);
           for (int64_t n = 0; gated && s >= 0 && n < z.K; ++n) {
             __builtin_prefetch(gates_ + ((s * z.B + b) * z.K + n) * z.H + j);
             __builtin_prefetch(taps_ + ((s * z.B + b) * z.K + n) * z.H + j);
           }
         });
-        for (int64_t n = std::max<int64_t>(1, -s); n <= z.K && s + n < z.T; ++n) {
+        for (int64_t n = std::max<int64_t>(1, -s); !bounded && n <= z.K && s + n < z.T; ++n) {
           const float* matrix = packed_ + (n - 1) * z.H * W;
-          multiply(s + n, gated ? 2 * n - 2 : max ? n - 1 : 0, matrix);
-          if (gated) multiply(s + n, 2 * n - 1, matrix + matrices);
+          multiply(tile, s + n, gated ? 2 * n - 2 : max ? n - 1 : 0, matrix);
+          if (gated) multiply(tile, s + n, 2 * n - 1, matrix + matrices);
         }
         if (s < 0) {
           tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
@@ -655,7 +705,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, cons
 // All steps from the last to the first: the gradients of u, of the first output and of the first cell.
 std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Tensor& grad_h, const Tensor& grad_c,
                                                  const Tensor& c_0, const Tensor& weight, const Tensor& cells,
-                                                 const Tensor& gates, int64_t threads) {
+                                                 const Tensor& gates, std::optional<double> bound, int64_t threads) {
   const Sizes z = lstm_sizes(grad_y, c_0);
   const std::vector<Block> blocks = blocks_of(z.B);
 
@@ -677,6 +727,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Ten
   float* ring_ = ring.mutable_data_ptr<float>();
   const auto slot = [&](int64_t t, int64_t gate) { return ring_ + (t % 2 * 4 + gate) * z.B * z.H; };
 
+  Bounded bounded_h(bound, z);
+  Bounded bounded_c[] = {{bound, z}, {bound, z}};  // taken at even and at odd steps
   Barrier barrier;
 #pragma omp parallel num_threads(z.team(threads))
   {
@@ -685,17 +737,36 @@ std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Ten
     pack_weights(weight.const_data_ptr<float>(), false, z, panel, packed.mutable_data_ptr<float>());
 
     float sum[ACCUMULATORS * W], parts[4][ACCUMULATORS * W];
+    const int64_t wide = widest(blocks.back().rows);
+    const auto multiply = [&](const Tile& tile, int64_t t) {
+      for (int64_t gate = 0; gate < 4; ++gate)
+        tile.block.kernels().product(tile.columns)(slot(t, gate) + tile.block.start * z.H,
+                                                   packed_ + tile.p * panel + gate * z.H * W, panel, z.H, sum);
+    };
     for (int64_t s = z.T - 1; s >= -1; --s) {
-      for_tiles(z, blocks, widest(blocks.back().rows), team, me, [&](const Tile& tile) {
+      const bool flows = s < z.T - 1, bounded = bound && flows;
+      if (bounded) {
+        for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          multiply(tile, s + 1);
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { bounded_h.put(b, j, load(sum + i), lanes); });
+        });
+        barrier.wait(team);
+      }
+      const Bounded& bounded_now = bounded_c[s & 1];
+      const float factor_h = bounded ? bounded_h.factor() : 1.0f, factor_c = bounded ? bounded_now.factor() : 1.0f;
+      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           Vec dh{};
           if (s >= 0) dh += load(grad_y_ + (s * z.B + b) * z.H + j, lanes);
-          if (s == z.T - 1) dh += load(grad_h_ + b * z.H + j, lanes);
+          if (!flows) dh += load(grad_h_ + b * z.H + j, lanes);
+          if (bounded) {
+            dh += bounded_h.take(b, j, lanes, factor_h);
+            store(carried_ + b * z.H + j, bounded_now.take(b, j, lanes, factor_c), lanes);
+          }
           store(sum + i, dh);
         });
-        for (int64_t gate = 0; s < z.T - 1 && gate < 4; ++gate)
-          tile.block.kernels().product(tile.columns)(slot(s + 1, gate) + tile.block.start * z.H,
-                                                     packed_ + tile.p * panel + gate * z.H * W, panel, z.H, sum);
+        if (flows && !bounded) multiply(tile, s + 1);
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           if (s < 0) {
             store(grad_h_0_ + b * z.H + j, load(sum + i), lanes);
@@ -713,6 +784,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Ten
             store(grad_u_ + (s * z.B + b) * z.G + n * z.H + j, arguments[n], lanes);
           }
           store(carried_ + b * z.H + j, dc * forget, lanes);
+          if (bound) bounded_c[(s + 1) & 1].put(b, j, dc * forget, lanes);
         });
         for (int64_t n = 0; s >= 0 && n < 4; ++n) tile.pack(parts[n], slot(s, n));
       });
@@ -748,12 +820,6 @@ inline void write(uint16_t* p, Vec x, int64_t count) {
   uint16_t rounded[W];
   write(rounded, x);
   std::copy(rounded, rounded + count, p);
-}
-
-inline double total(Vec x) {
-  double sum = 0;
-  for (int l = 0; l < W; ++l) sum += x[l];
-  return sum;
 }
 
 // One row of logits: its negative log-likelihood in nats; with `overwrite` the row becomes (softmax - one-hot) times
@@ -958,7 +1024,7 @@ OPERATORS(HORNN_NAMESPACE, library) {
       &scan);
   library.def(
       "scan_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor history, Tensor weight, Tensor? gate_weight,"
-      " Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, bool need_history,"
+      " Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, float? bound, bool need_history,"
       " bool need_weights, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan_backward);
   library.def(
@@ -966,7 +1032,7 @@ OPERATORS(HORNN_NAMESPACE, library) {
       &lstm);
   library.def(
       "lstm_backward(Tensor grad_y, Tensor grad_h, Tensor grad_c, Tensor c_0, Tensor weight, Tensor cells,"
-      " Tensor gates, int threads) -> (Tensor, Tensor, Tensor)",
+      " Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor)",
       &lstm_backward);
   library.def(
       "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"

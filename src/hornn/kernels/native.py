@@ -157,10 +157,12 @@ class NativeScan(torch.autograd.Function):
         max     h_t = f(u_t + max_{n=1..K} W_h[n-1] h_{t-n})         (element-wise; the first of equals)
         gated   h_t = f(u_t + sum_{n=1..K} r_n * W_h[n-1] h_{t-n}),   r_n = sigmoid(u_tn + W_g2[n-1] h_{t-n})
 
-    `apply(u, history, W_h, W_g2, pooling, activation)` -> y (T, B, H) and the last states (K, B, H), newest first.
+    `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None)` -> y (T, B, H) and the last states (K, B, H),
+    newest first.
     u (T, B, H) is what `project_input` gives; for gated pooling (T, B, (1 + K) H), the state's part, then the
     gates' for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. FOFE is
-    sum pooling with alpha^n W_h[n-1]; order 1 is the Elman network.
+    sum pooling with alpha^n W_h[n-1]; order 1 is the Elman network. `max_norm`, for sum pooling of one state, bounds
+    the gradient that flows back into each state (`hornn.scan.scan`).
 
     The backward pass runs back through time for the gradients of the states alone; each weight's gradient is then
     one product over all steps and columns. Where no gradient is wanted nothing is kept.
@@ -170,7 +172,14 @@ class NativeScan(torch.autograd.Function):
 
     @classmethod
     def apply(
-        cls, u: Tensor, history: Tensor, W_h: Tensor, W_g2: Tensor | None, pooling: str, activation: str
+        cls,
+        u: Tensor,
+        history: Tensor,
+        W_h: Tensor,
+        W_g2: Tensor | None,
+        pooling: str,
+        activation: str,
+        max_norm: float | None = None,
     ) -> tuple[Tensor, Tensor]:
         require_choice("pooling", pooling, POOLINGS)
         require_choice("activation", activation, ACTIVATIONS)
@@ -187,8 +196,12 @@ class NativeScan(torch.autograd.Function):
                 "a native scan takes u (T, B, G), history (K, B, H), W_h (K, H, H), all sizes >= 1, and for gated "
                 f"pooling, with G = (1 + K) H instead of H, W_g2 (K, H, H); got {pooling} pooling with {found}"
             )
+        if max_norm is not None and (pooling != "sum" or K > 1):
+            raise ValueError(
+                f"a native scan bounds the gradient of one state, with sum pooling, got {pooling} of {K}"
+            )
         result: tuple[Tensor, Tensor] = super().apply(
-            u, history, W_h, W_g2, pooling, activation, torch.is_grad_enabled()
+            u, history, W_h, W_g2, pooling, activation, max_norm, torch.is_grad_enabled()
         )
         return result
 
@@ -201,6 +214,7 @@ class NativeScan(torch.autograd.Function):
         W_g2: Tensor | None,
         pooling: str,
         activation: str,
+        max_norm: float | None,
         training: bool,
     ) -> tuple[Tensor, Tensor]:
         history, W_h = history.contiguous(), W_h.contiguous()
@@ -211,7 +225,7 @@ class NativeScan(torch.autograd.Function):
         )
         if keep:
             ctx.save_for_backward(y, history, W_h, W_g2, *kept)
-            ctx.pooling, ctx.activation = pooling, activation
+            ctx.constants = pooling, activation, max_norm
         order = len(history)
         return y, torch.cat([y[-order:].flip(0), history])[:order]
 
@@ -223,28 +237,31 @@ class NativeScan(torch.autograd.Function):
             grad_y.contiguous(),
             grad_last.contiguous(),
             *ctx.saved_tensors,
-            ctx.pooling,
-            ctx.activation,
+            *ctx.constants,
             needs_history,
             any(needs_weights),
             torch.get_num_threads(),
         )
         needed = zip(ctx.needs_input_grad, (u, history, W_h, W_g2), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None, None
 
 
 class NativeLstm(torch.autograd.Function):
     """The scan of the LSTM (`hornn.cells.lstm.Lstm`) over a chunk.
 
-    `apply(u, h, c, W_h)` -> y (T, B, H) and the last h and c (B, H). u (T, B, 4 H) is what `project_input` gives and
-    W_h (4 H, H), both with the blocks i, f, g, o; h and c (B, H) are the state before the chunk. The backward pass runs
-    back through time for the gradients of the states alone; that of W_h is then one product over all steps and columns.
+    `apply(u, h, c, W_h, max_norm=None)` -> y (T, B, H) and the last h and c (B, H). u (T, B, 4 H) is what
+    `project_input` gives and W_h (4 H, H), both with the blocks i, f, g, o; h and c (B, H) are the state before the
+    chunk. `max_norm` bounds the gradients that flow back into each h and each c (`hornn.scan.scan`). The backward pass
+    runs back through time for the gradients of the states alone; that of W_h is then one product over all steps and
+    columns.
     Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
     kernels.
     """
 
     @classmethod
-    def apply(cls, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def apply(
+        cls, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, max_norm: float | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         _require_floats(u=u, h=h, c=c, W_h=W_h)
         B, H = h.shape if h.ndim == 2 else (0, 0)
         expected = {"u": (len(u), B, 4 * H), "h": (B, H), "c": (B, H), "W_h": (4 * H, H)}
@@ -254,18 +271,19 @@ class NativeLstm(torch.autograd.Function):
                 "a native LSTM takes u (T, B, 4 H), h and c (B, H) and W_h (4 H, H), all sizes >= 1; got "
                 f"{found}"
             )
-        result: tuple[Tensor, Tensor, Tensor] = super().apply(u, h, c, W_h, torch.is_grad_enabled())
+        result: tuple[Tensor, Tensor, Tensor] = super().apply(u, h, c, W_h, max_norm, torch.is_grad_enabled())
         return result
 
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, training: bool
+        ctx: Any, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, max_norm: float | None, training: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         h, c, W_h = h.contiguous(), c.contiguous(), W_h.contiguous()
         keep = training and any(ctx.needs_input_grad)
         y, cells, gates = _operators().lstm(u.contiguous(), h, c, W_h, keep, torch.get_num_threads())
         if keep:
             ctx.save_for_backward(y, h, c, W_h, cells, gates)
+            ctx.max_norm = max_norm
         return y, y[-1].clone(), cells[-1].clone()
 
     @staticmethod
@@ -273,12 +291,14 @@ class NativeLstm(torch.autograd.Function):
     def backward(ctx: Any, grad_y: Tensor, grad_h: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
         y, h, c, W_h, cells, gates = ctx.saved_tensors
         grads = [grad.contiguous() for grad in (grad_y, grad_h, grad_c)]
-        u, h_0, c_0 = _operators().lstm_backward(*grads, c, W_h, cells, gates, torch.get_num_threads())
+        u, h_0, c_0 = _operators().lstm_backward(
+            *grads, c, W_h, cells, gates, ctx.max_norm, torch.get_num_threads()
+        )
         weight = None
         if ctx.needs_input_grad[3]:
             weight = u.flatten(0, 1).mT @ torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
         needed = zip(ctx.needs_input_grad, (u, h_0, c_0, weight), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None
+        return *(grad if needs else None for needs, grad in needed), None, None
 
 
 def cross_entropy_(

@@ -1,11 +1,19 @@
-"""How this process keeps memory that tensors have given back."""
+"""What makes a process of ours fast: how it keeps memory, and what it takes for zero."""
 
 import ctypes
 import sys
 
+import torch
+
 # glibc's mallopt options and values above any tensor here
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 NEVER = 2**31 - 1
+
+
+def set_up_process() -> None:
+    """Keep freed memory and flush denormal numbers, before any work."""
+    keep_freed_memory()
+    flush_denormals()
 
 
 def keep_freed_memory() -> None:
@@ -20,3 +28,13 @@ def keep_freed_memory() -> None:
         if mallopt is not None:
             mallopt(MMAP_THRESHOLD, NEVER)
             mallopt(TRIM_THRESHOLD, NEVER)
+
+
+def flush_denormals() -> None:
+    """Let numbers below 1.2e-38 be 0, in this thread and in those that it starts from now on.
+
+    A processor computes with them a hundred times slower, and there are many: a gradient that fades over 50 steps, the
+    momentum of a word not seen for a thousand updates. Half of the SCRN's update went there. Where the processor cannot
+    flush them nothing happens.
+    """
+    torch.set_flush_denormal(True)
