@@ -500,6 +500,22 @@ def test_cross_entropy_refuses(logits: Tensor, bias: Tensor | None, targets: Ten
             function(logits, bias, targets)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (8, 8), (33, 8), (100, 41), (400, 1001)])
+def test_transpose(kernels: None, shape: tuple[int, int]) -> None:
+    x = torch.randn(shape).bfloat16()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found = native.transpose(x)
+        assert found.is_contiguous()
+        assert torch.equal(found, x.mT)
+
+
+def test_transpose_refuses() -> None:
+    for x in (torch.zeros(2, 3), torch.zeros(2, 3).bfloat16().mT, torch.zeros(6).bfloat16()):
+        with pytest.raises(ValueError, match="only a contiguous bf16 matrix on the CPU"):
+            native.transpose(x)
+
+
 SHAPES = [(4, 3), (2, 3, 17), (5,), (1,), (40, 400), (33_333,)]
 
 

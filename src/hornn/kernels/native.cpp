@@ -911,6 +911,42 @@ std::tuple<Tensor, Tensor> cross_entropy(const Tensor& logits, const std::option
   return {nll, grad_bias};
 }
 
+// out (columns, rows) = x (rows, columns), of 16-bit numbers.
+void transpose_halves(const uint16_t* x, int64_t rows, int64_t columns, uint16_t* out, int64_t threads) {
+  typedef uint16_t Eight __attribute__((vector_size(16)));
+  typedef uint16_t EightInMemory __attribute__((vector_size(16), aligned(2), may_alias));
+  constexpr int64_t side = 8, tall = 4 * side;  // rows at a time: a cache line of the result
+#pragma omp parallel for num_threads(threads)
+  for (int64_t first = 0; first < rows; first += tall)
+    for (int64_t j = 0; j < columns; j += side)
+      for (int64_t i = first; i < std::min(first + tall, rows); i += side) {
+        if (i + side > rows || j + side > columns) {
+          for (int64_t k = i; k < std::min(i + side, rows); ++k)
+            for (int64_t l = j; l < std::min(j + side, columns); ++l) out[l * rows + k] = x[k * columns + l];
+          continue;
+        }
+        Eight square[side], next[side];
+        for (int64_t k = 0; k < side; ++k)
+          square[k] = *reinterpret_cast<const EightInMemory*>(x + (i + k) * columns + j);
+        for (int round = 0; round < 3; ++round) {  // shuffle the upper half of the rows into the lower
+          for (int64_t k = 0; k < side / 2; ++k) {
+            const Eight a = square[k], b = square[k + side / 2];
+            next[2 * k] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+            next[2 * k + 1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+          }
+          std::copy(next, next + side, square);
+        }
+        for (int64_t l = 0; l < side; ++l) *reinterpret_cast<EightInMemory*>(out + (j + l) * rows + i) = square[l];
+      }
+}
+
+Tensor transpose(const Tensor& x, int64_t threads) {
+  Tensor out = at::empty({x.size(1), x.size(0)}, x.options());
+  transpose_halves(static_cast<const uint16_t*>(x.const_data_ptr()), x.size(0), x.size(1),
+                   static_cast<uint16_t*>(out.mutable_data_ptr()), threads);
+  return out;
+}
+
 constexpr int64_t BLOCK = 4096;  // floats that a thread takes at a time
 
 // Calls `run` with the numbers of a gradient, fp32 or bf16.
@@ -1038,6 +1074,7 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
       " int threads) -> (Tensor, Tensor)",
       &cross_entropy);
+  library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);
   library.def(
       "momentum_update(Tensor(a!)[] params, Tensor(b!)[] momenta, Tensor[] grads, Tensor(c!)[] copies, float lr,"

@@ -325,6 +325,17 @@ def nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     return result
 
 
+def transpose(x: Tensor) -> Tensor:
+    """The contiguous transpose of x (M, N), contiguous bf16 on the CPU, else ValueError."""
+    if x.dtype != torch.bfloat16 or x.device.type != "cpu" or x.ndim != 2 or not x.is_contiguous():
+        raise ValueError(
+            f"only a contiguous bf16 matrix on the CPU is transposed here, got {x.dtype} {tuple(x.shape)} with strides "
+            f"{x.stride()} on {x.device}"
+        )
+    result: Tensor = _operators().transpose(x, torch.get_num_threads())
+    return result
+
+
 def grad_norm(grads: Sequence[Tensor]) -> float:
     """The Euclidean norm of all `grads` (contiguous, fp32 or bf16) together; not finite if one of them is not."""
     _require_floats(**{f"gradient {i}": g for i, g in enumerate(grads) if g.dtype != torch.bfloat16})
