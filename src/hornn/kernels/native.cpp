@@ -911,10 +911,20 @@ std::tuple<Tensor, Tensor> cross_entropy(const Tensor& logits, const std::option
   return {nll, grad_bias};
 }
 
+typedef uint16_t Eight __attribute__((vector_size(16)));
+typedef uint16_t EightInMemory __attribute__((vector_size(16), aligned(2), may_alias));
+
+// The lower and the upper halves of a and b, their numbers in turn.
+#if defined(__clang__)
+inline Eight lower(Eight a, Eight b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+inline Eight upper(Eight a, Eight b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+#else
+inline Eight lower(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
+inline Eight upper(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
+#endif
+
 // out (columns, rows) = x (rows, columns), of 16-bit numbers.
 void transpose_halves(const uint16_t* x, int64_t rows, int64_t columns, uint16_t* out, int64_t threads) {
-  typedef uint16_t Eight __attribute__((vector_size(16)));
-  typedef uint16_t EightInMemory __attribute__((vector_size(16), aligned(2), may_alias));
   constexpr int64_t side = 8, tall = 4 * side;  // rows at a time: a cache line of the result
 #pragma omp parallel for num_threads(threads)
   for (int64_t first = 0; first < rows; first += tall)
@@ -928,11 +938,10 @@ void transpose_halves(const uint16_t* x, int64_t rows, int64_t columns, uint16_t
         Eight square[side], next[side];
         for (int64_t k = 0; k < side; ++k)
           square[k] = *reinterpret_cast<const EightInMemory*>(x + (i + k) * columns + j);
-        for (int round = 0; round < 3; ++round) {  // shuffle the upper half of the rows into the lower
+        for (int round = 0; round < 3; ++round) {  // row k in turn with row k + 4: after three rounds columns are rows
           for (int64_t k = 0; k < side / 2; ++k) {
-            const Eight a = square[k], b = square[k + side / 2];
-            next[2 * k] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-            next[2 * k + 1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+            next[2 * k] = lower(square[k], square[k + side / 2]);
+            next[2 * k + 1] = upper(square[k], square[k + side / 2]);
           }
           std::copy(next, next + side, square);
         }
