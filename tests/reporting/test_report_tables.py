@@ -346,6 +346,17 @@ def test_the_order_is_told_in_words(place: Any) -> None:
     assert "Ours, best first: Sum, order 3; Sum, order 2; Max, order 2." in text
 
 
+def test_there_is_no_order_between_recipes(place: Any) -> None:
+    noisy = {"model": {"_target_": "Hornn", "order": 2, "hidden_size": 400}, "weight_noise": 1}
+    place.commit("sum-2", 1, 120.0, config=noisy)
+    place.commit("sum-3", 1, 110.0)
+    expected = "2 rows have both numbers (perplexity, test), but not all of ours are by one recipe."
+    assert build(place).comparisons == [expected]
+    noisy["model"]["order"] = 3
+    place.commit("sum-3", 1, 110.0, config=noisy)
+    assert "in all 1 pairs" in build(place).comparisons[0]
+
+
 # -- claims --------------------------------------------------------------------------------------------------
 
 CLAIMS = """
@@ -423,13 +434,13 @@ def test_a_claim_of_several_seeds_has_its_standard_error(place: Any, broken: Any
     assert "(2 and 1 seeds): confirmed" in claims(place)[0]
 
 
-def test_a_claim_between_recipes_says_so(place: Any, broken: Any) -> None:
+def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("max-2", 1, 100.0)
     place.commit(
         "rnn", 1, 120.0, config={"model": {"_target_": "Rnn", "hidden_size": 400}, "weight_noise": 1}
     )
-    assert "(one seed each, not by one recipe): confirmed" in claims(place)[0]
+    assert claims(place)[0].endswith("16.7% better (one seed each): not judged (not by one recipe).")
 
 
 # -- files ---------------------------------------------------------------------------------------------------

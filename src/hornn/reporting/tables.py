@@ -234,7 +234,7 @@ def compare(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
     Rows whose published number used dynamic evaluation are left out: ours does without.
     """
     both = [
-        (line.row.label, score.published.value, score.mean)
+        (line, score.published.value, score.mean)
         for line in lines
         if (score := line.scores.get(metric.key))
         and not line.row.dynamic
@@ -244,7 +244,10 @@ def compare(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
     ]
     if len(both) < 2:
         return ""
-    labels, theirs, ours = zip(*both, strict=True)
+    compared, theirs, ours = zip(*both, strict=True)
+    if not by_one_recipe(compared):
+        return f"{len(both)} rows have both numbers ({metric.label}), but not all of ours are by one recipe."
+    labels = [line.row.label for line in compared]
     pairs = [(i, j) for i, j in combinations(range(len(both)), 2) if theirs[i] != theirs[j]]
     same = sum((theirs[i] - theirs[j]) * (ours[i] - ours[j]) > 0 for i, j in pairs)
     words = [f"{len(both)} rows have both numbers ({metric.label})."]
@@ -280,10 +283,10 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
             published += " (one of them by dynamic evaluation)"
     text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
     trust = certainty(*(line.scores[claim.metric] for line in best))
-    if any(mark.startswith(DEPARTS) for line in best for mark in line.marks):
-        trust += ", not by one recipe"
     trust = "; ".join(filter(None, [trust, *(shortfall(line, claim.metric, sweep) for line in best)]))
-    if claim.at_most is not None:
+    if not by_one_recipe(best):
+        outcome = "not judged (not by one recipe)"
+    elif claim.at_most is not None:
         outcome = "confirmed" if 100 * gain <= claim.at_most else "not confirmed"
     elif gain <= 0:
         outcome = "not confirmed"
@@ -292,6 +295,11 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
             "confirmed in direction, with less than half of the gain" if gain < claimed / 2 else "confirmed"
         )
     return Verdict(claim.says, published, f"{text} ({trust})", outcome)
+
+
+def by_one_recipe(lines: Sequence[Line]) -> bool:
+    """Whether the results keep to the recipes of their rows, or all depart from them alike."""
+    return len({tuple(mark for mark in line.marks if mark.startswith(DEPARTS)) for line in lines}) == 1
 
 
 def shortfall(line: Line, metric: str, sweep: Sweep) -> str:
