@@ -31,7 +31,7 @@ PLUGINS = {
     "submitit_local": "hydra_plugins.hydra_submitit_launcher",
     "slurm": "hydra_plugins.hydra_submitit_launcher",
 }
-LOCAL = ("hydra.launcher.timeout_min=1", "hydra.launcher.cpus_per_task=1")
+LOCAL = ("hydra.launcher.timeout_min=10", "hydra.launcher.cpus_per_task=1")
 
 
 def need(launcher: str) -> None:
@@ -110,14 +110,14 @@ def test_a_job_whose_time_is_over_continues_its_run(small: list[str], folder: Pa
         text=True,
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not any(Path("outputs").rglob("metrics.csv")):
             assert time.monotonic() < until, "no epoch ends"
             time.sleep(0.05)
         (controller,) = (path.name for path in Path("outputs/.submitit").iterdir() if path.name.isdigit())
         (job,) = children(int(controller))
         os.kill(job, signal.SIGUSR2)
-        _, said = launcher.communicate(timeout=120)
+        _, said = launcher.communicate(timeout=300)
     finally:
         launcher.kill()
     assert (launcher.returncode, said) == (0, "")
