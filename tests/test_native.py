@@ -316,10 +316,9 @@ def test_a_cell_is_the_loop_with_and_without_a_bound(
         found.append(run_cell(name, torch.float32, T, B, H, bound))
         errors = {result: error(found[-1][result], expected[result]) for result in expected}
         assert max(errors.values()) < SCAN_ERROR, errors
-    scanned = (
-        {"y", "u", "h", "c"} & set(expected) if "scrn" not in name else set()
-    )  # the rest has torch's products
-    assert all(torch.equal(found[0][result], found[1][result]) for result in scanned)
+    if "scrn" not in name:  # torch's products make its context, and the gradient of the LSTM's W_h
+        for result in set(expected) - {"W_h"}:
+            assert torch.equal(found[0][result], found[1][result]), result
 
 
 @pytest.mark.parametrize("name", BOUNDABLE)
