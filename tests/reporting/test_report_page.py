@@ -92,13 +92,13 @@ def test_the_page_shows_every_row(page: Outline) -> None:
     assert [row for row in page.rows if row.startswith((" Sum", " RNN", " Stack"))] == [
         " RNN 123‡ not run",
         " Sum, order 2 111 112.0 ± 0.7 (n = 2) 111.5 +1.0 8,640,000 12.5 seed 1 seed 2",
-        " Sum, order 3 108† 107.0 107.0 -1.0 8,640,000 12.5 seed 1 seed 2 not run",
+        " Sum, order 3 108† 107.0 -1.0 8,640,000 12.5 seed 1 seed 2 not run",
         " Stack <RNN> 110 not built",
     ]
 
 
 def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
-    assert " model=lstm 77.0 77.0 8,640,000 12.5 seed 1" in page.rows
+    assert " model=lstm 77.0 8,640,000 12.5 seed 1" in page.rows
     assert "adhoc-12" in page.ids
 
 
@@ -215,7 +215,7 @@ def test_the_claims_of_all_tables_come_first(filled: Any) -> None:
     first, _, rest = readme.read_text().partition("**Toy: order and pooling**")
     assert "| two beat \\| one | Toy | Sum, order 2: 111; Max, order 2: 110; 0.9% worse |" in first
     assert "20.0% better" in first
-    assert "- Claim: two beat \\| one." in rest
+    assert "two beat" not in rest
     write_report(filled.results, filled.sweeps, filled.folder / "report")
     page = (filled.folder / "report" / "index.html").read_text()
     assert page.index("two beat | one") < page.index('<section id="toy">')

@@ -111,7 +111,7 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     difference = score.difference if score else None
     cells = [theirs, ours]
     if has_best(key):
-        best = score.best if score else None
+        best = score.best if score and len(score.values) > 1 else None
         cells.append(Cell(write_number(key, best), best))
     if base:
         unit = base.scores.get(key)
@@ -148,8 +148,11 @@ def write_published(value: float) -> str:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-def markdown(table: Table, folder: Path) -> str:
-    """The table with its remarks; links to result files start at `folder`, where the text will lie."""
+def markdown(table: Table, folder: Path, claims: bool = True) -> str:
+    """The table with its remarks; links to result files start at `folder`, where the text will lie.
+
+    Without `claims` it does not say what became of the paper's claims.
+    """
     grid, labels = lay_out(table), [metric.label for metric in table.sweep.metrics]
     lines = [
         f"**{table.sweep.title}** ({'; '.join(filter(None, [table.sweep.paper, *labels]))})",
@@ -166,7 +169,7 @@ def markdown(table: Table, folder: Path) -> str:
         texts[-1] = ", ".join(filter(None, [*(link_markdown(run, folder) for run in line.runs), texts[-1]]))
         lines.append("| " + " | ".join(texts) + " |")
     remarks = [f"- <sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items()]
-    remarks += [f"- {escape_markdown(text)}" for text in (*table.comparisons, *notes(table))]
+    remarks += [f"- {escape_markdown(text)}" for text in (*(table.comparisons if claims else table.orders), *notes(table))]
     return "\n".join([*lines, "", *remarks]) + "\n"
 
 
@@ -315,11 +318,13 @@ def write_files(tables: Sequence[Table], folder: Path) -> None:
 
 
 def renew(path: Path, tables: Iterable[Table], figures: Mapping[str, str]) -> None:
-    """Replace the measured tables between the marks in a Markdown file. ValueError where the marks are missing.
+    """Replace the measured tables between the marks in a Markdown file, the claims of all of them before the first.
+
+    ValueError where the marks are missing.
 
     `figures`: what to put below the table of a sweep, by its name.
     """
     shown = [table for table in tables if table.measured]
-    bodies = [markdown(table, path.parent) + figures.get(table.sweep.name, "") for table in shown]
+    bodies = [markdown(table, path.parent, claims=False) + figures.get(table.sweep.name, "") for table in shown]
     text = "\n".join(filter(None, [summary(shown), *bodies]))
     write_between(path, "results", text.rstrip("\n") or "No runs yet.")

@@ -124,14 +124,13 @@ def build_table(sweep: Sweep, found: Finding) -> Table:
         else []
         for row in sweep.rows
     }
-    several = len(commits([run for each in runs.values() for run in each if run.state == "done"])) > 1
-    lines = tuple(build_line(row, sweep, runs[row.name], several) for row in sweep.rows)
+    lines = tuple(build_line(row, sweep, runs[row.name]) for row in sweep.rows)
     orders = tuple(filter(None, (compare(metric, sweep, lines) for metric in sweep.metrics)))
     verdicts = tuple(filter(None, (judge(claim, sweep, lines) for claim in sweep.claims)))
     return Table(sweep, lines, orders, verdicts, tuple(found.warnings.get(sweep.name, ())))
 
 
-def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: bool) -> Line:
+def build_line(row: Row, sweep: Sweep, runs: Sequence[Run]) -> Line:
     configs = {run.config_hash: run.seed for run in runs if run.result}
     conflict = len(configs) > 1
     done = [] if conflict else [run for run in runs if run.state == "done"]
@@ -152,7 +151,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], several_commits: boo
         scores,
         tuple(runs),
         CONFLICT if conflict else state_in_words(row, sweep.seeds, runs),
-        (*marks, *remarks(row, runs, done, devices, several_commits)),
+        (*marks, *remarks(row, runs, done, devices)),
         float(done[0].result["num_parameters"]) if done else None,
         fmean(seconds) if seconds and len(devices) == 1 else None,
         "; ".join(devices),
@@ -194,9 +193,7 @@ def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str
     return ", ".join(f"seed {seed} {state}" for seed, state in sorted(states.items()) if state != "done")
 
 
-def remarks(
-    row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str], several_commits: bool
-) -> Iterable[str]:
+def remarks(row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str]) -> Iterable[str]:
     configs: dict[str, list[int]] = {}
     for run in runs:
         if run.config_hash and run.state != "damaged":
@@ -212,8 +209,6 @@ def remarks(
     made = commits(done)
     if len(made) > 1:
         yield f"its seeds come from several commits: {', '.join(made)}"
-    elif several_commits and made:
-        yield f"result of commit {made[0]}"
     if any(run.result.get("dirty") for run in done):
         yield "from a working tree with changes that are not committed"
     if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
