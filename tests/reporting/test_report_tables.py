@@ -394,6 +394,8 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
         "Ours: Max, order 2: 125; RNN: 120; 4.2% worse (one seed each; "
         "Max, order 2 is itself 14% worse than published): not confirmed."
     )
+    place.commit("rnn", 1, 120.0, dynamic={"test_ppl": 110.0})
+    assert "worse than published; RNN by dynamic evaluation, as published: 110): not" in claims(place)[2]
 
 
 def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:

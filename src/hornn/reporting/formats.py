@@ -169,7 +169,10 @@ def markdown(table: Table, folder: Path, claims: bool = True) -> str:
         texts[-1] = ", ".join(filter(None, [*(link_markdown(run, folder) for run in line.runs), texts[-1]]))
         lines.append("| " + " | ".join(texts) + " |")
     remarks = [f"- <sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items()]
-    remarks += [f"- {escape_markdown(text)}" for text in (*(table.comparisons if claims else table.orders), *notes(table))]
+    remarks += [
+        f"- {escape_markdown(text)}"
+        for text in (*(table.comparisons if claims else table.orders), *notes(table))
+    ]
     return "\n".join([*lines, "", *remarks]) + "\n"
 
 
@@ -325,6 +328,8 @@ def renew(path: Path, tables: Iterable[Table], figures: Mapping[str, str]) -> No
     `figures`: what to put below the table of a sweep, by its name.
     """
     shown = [table for table in tables if table.measured]
-    bodies = [markdown(table, path.parent, claims=False) + figures.get(table.sweep.name, "") for table in shown]
+    bodies = [
+        markdown(table, path.parent, claims=False) + figures.get(table.sweep.name, "") for table in shown
+    ]
     text = "\n".join(filter(None, [summary(shown), *bodies]))
     write_between(path, "results", text.rstrip("\n") or "No runs yet.")

@@ -278,7 +278,10 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
             published += " (one of them by dynamic evaluation)"
     text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
     trust = certainty(*(line.scores[claim.metric] for line in best))
-    trust = "; ".join(filter(None, [trust, *(shortfall(line, claim.metric, sweep) for line in best)]))
+    known = [
+        text for line in best for text in (shortfall(line, claim.metric, sweep), learning(line, claim.metric))
+    ]
+    trust = "; ".join(filter(None, [trust, *known]))
     if not by_one_recipe(best):
         outcome = "not judged (not by one recipe)"
     elif claim.at_most is not None:
@@ -305,6 +308,13 @@ def shortfall(line: Line, metric: str, sweep: Sweep) -> str:
     sign = 1 if sweep.lower_is_better else -1
     behind = sign * (score.mean / score.published.value - 1)  # type: ignore[operator, union-attr]
     return f"{line.row.label} is itself {behind:.0%} worse than published" if behind > FAR else ""
+
+
+def learning(line: Line, metric: str) -> str:
+    """What a row published with dynamic evaluation has by it here, in words; empty where that is not known."""
+    values = [measure(run.result, ON_REQUEST + metric) for run in line.measured if line.row.dynamic]
+    known = [value for value in values if value is not None]
+    return f"{line.row.label} by dynamic evaluation, as published: {fmean(known):.4g}" if known else ""
 
 
 def contest(
