@@ -277,11 +277,10 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
         if any(line.row.dynamic for line in best):
             published += " (one of them by dynamic evaluation)"
     text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
-    trust = certainty(*(line.scores[claim.metric] for line in best))
-    known = [
-        text for line in best for text in (shortfall(line, claim.metric, sweep), learning(line, claim.metric))
-    ]
-    trust = "; ".join(filter(None, [trust, *known]))
+    known = [certainty(*(line.scores[claim.metric] for line in best))]
+    known += [shortfall(line, claim.metric, sweep) for line in best]
+    known += [learning(line, claim.metric) for line in best]
+    trust = "; ".join(filter(None, known))
     if not by_one_recipe(best):
         outcome = "not judged (not by one recipe)"
     elif claim.at_most is not None:
