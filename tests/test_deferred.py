@@ -98,6 +98,16 @@ def test_the_bound_on_the_gradient_of_a_state(arguments: dict[str, Any], bound: 
     assert (bound < 1e6) != all(torch.equal(a, b) for a, b in zip(eager, free, strict=True))
 
 
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize(("hidden", "context"), [(0, 4), (5, 0)])
+def test_an_scrn_of_one_kind_of_units(hidden: int, context: int, adaptive: bool) -> None:
+    sizes = {"hidden_size": hidden, "context_size": context, "embedded_input": False}
+    cell = fill(build_cell("scrn", INPUT, **sizes, adaptive=adaptive), seeded(0))
+    for bound in (None, 0.5):
+        eager, deferred = (results(cell, T, backend, bound) for backend in ("eager", "deferred"))
+        assert_close(deferred, eager, rtol=1e-10, atol=1e-12)
+
+
 def test_an_output_that_nobody_differentiates() -> None:
     cell = make("lstm")
     x = draw(seeded(1), T, B, INPUT)

@@ -9,8 +9,16 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
 
+from hornn import heads as heads_module
 from hornn.cells.base import Cell
-from hornn.heads import Head, LinearCrossEntropy, SoftmaxHead, TwoLevelSoftmaxHead, fill_clusters
+from hornn.heads import (
+    Head,
+    LinearCrossEntropy,
+    SoftmaxHead,
+    TwoLevelSoftmaxHead,
+    fill_clusters,
+    group_clusters,
+)
 from hornn.kernels import native
 from hornn.metrics import perplexity
 from hornn.network import LanguageModel
@@ -109,6 +117,40 @@ def test_the_loss_and_its_gradients_are_those_of_the_log_probabilities(
     expected = torch.autograd.grad(-0.3 * picked[targets >= 0].sum(), list(leaves.values()))
     for key, one, other in zip(leaves, ours, expected, strict=True):
         assert_close(one, other, rtol=1e-11, atol=1e-12, msg=key)
+
+
+@pytest.mark.parametrize("use_native", [False, True])
+@pytest.mark.parametrize("group", [1, 5, 256])
+@biases
+def test_the_loss_of_two_levels_in_groups_of_clusters(
+    bias: bool, group: int, use_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if use_native and native.why_not():
+        pytest.skip("needs the native kernels")
+    monkeypatch.setattr(heads_module, "GROUP", group)
+    head, (features, targets) = build(TwoLevelSoftmaxHead, bias), draw_chunk()
+    exact = [
+        head.loss(features, targets),
+        *torch.autograd.grad(head.nll(features, targets).sum(), head.parameters()),
+    ]
+    head.float()
+    head.native = use_native
+    loss = head.loss(features.float(), targets)
+    for one, other in zip([loss, *torch.autograd.grad(loss, head.parameters())], exact, strict=True):
+        assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+def test_groups_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads_module, "GROUP", 4)
+    groups = group_clusters([1, 1, 2, 3, 9, 2, 2, 1])
+    assert [(list(range(8))[clusters], words.stop - words.start) for clusters, words in groups] == [
+        ([0, 1, 2], 4),
+        ([3], 3),
+        ([4], 9),
+        ([5, 6], 4),
+        ([7], 1),
+    ]
+    assert [words.start for _, words in groups] == [0, 4, 7, 16, 20]
 
 
 @heads

@@ -268,6 +268,8 @@ BOUNDABLE: dict[str, Callable[[int], Cell]] = {
     "srn": lambda H: Srn(H, H),
     "scrn": lambda H: Scrn(H + 7, H, context_size=7),
     "scrn, adaptive": lambda H: Scrn(H + 7, H, context_size=7, adaptive=True),
+    "scrn, context alone": lambda H: Scrn(H, 0, context_size=H, adaptive=True),
+    "scrn, hidden units alone": lambda H: Scrn(H, H, context_size=0),
     "lstm": lambda H: Lstm(3, H, bias=True),
 }
 
@@ -280,6 +282,8 @@ def run_cell(
     cell = BOUNDABLE[name](H)
     for weight in cell.recurrent_weights():
         weight.data *= 5 / math.sqrt(H)
+    if getattr(cell, "beta", None) is not None:
+        cell.beta.data.normal_()
     G = 4 * H if name == "lstm" else cell.output_size
 
     def draw_like(tensors: Iterable[Tensor]) -> list[Tensor]:
@@ -298,7 +302,8 @@ def run_cell(
     gradients = torch.autograd.grad(objective, [u, *before, *weights.values()])
     fields = start._fields
     names = ("y", *(f"last {field}" for field in fields), "u", *fields, *weights)
-    return dict(zip(names, [r.detach() for r in (*results, *gradients)], strict=True))
+    found = dict(zip(names, [r.detach() for r in (*results, *gradients)], strict=True))
+    return {name: tensor for name, tensor in found.items() if tensor.numel()}
 
 
 @pytest.mark.parametrize("bound", [None, 0.5, 1e6])
@@ -569,6 +574,90 @@ def test_the_update_keeps_a_nan(kernels: None) -> None:
     assert weight[0] == -0.5
     assert weight[1].isnan()
     assert weight[2] == 1.0
+
+
+def test_an_update_without_momentum_needs_none(kernels: None) -> None:
+    torch.manual_seed(0)
+    weight, grad = torch.randn(3, 40), torch.randn(3, 40)
+    other, zeros = weight.clone(), torch.zeros(3, 40)
+    native.momentum_update_([weight], [torch.empty(0)], [grad], 0.3, 0.0, 0.1, math.inf, 1.0, None)
+    native.momentum_update_([other], [zeros], [grad], 0.3, 0.0, 0.1, math.inf, 1.0, None)
+    assert torch.equal(weight, other)
+    with pytest.raises(ValueError, match="each momentum must have the shape of its parameter"):
+        native.momentum_update_([weight], [torch.empty(0)], [grad], 0.3, 0.9, 0.1, math.inf, 1.0, None)
+
+
+def test_noise_is_normal(kernels: None) -> None:
+    noise = torch.zeros(3000, 331)
+    version = noise._version
+    native.add_noise_(noise, 2.0, seed=5)
+    assert noise._version > version
+    x = (noise.flatten().double() / 2).sort().values
+    n = x.numel()
+    steps = torch.arange(1, n + 1, dtype=torch.float64) / n
+    # Kolmogorov and Smirnov's distance exceeds 1.95 / sqrt(n) by chance once in a thousand
+    assert float((torch.special.ndtr(x) - steps).abs().max()) < 1.95 / math.sqrt(n)
+    for moment, expected, spread in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert float(x.pow(moment).mean()) == pytest.approx(expected, abs=3.3 * math.sqrt(spread / n))
+    assert 4.5 < float(x.abs().max()) < 5.9
+    square = noise / 2
+    for one, other in (  # neighbours in a row and in a column, and the two of one angle and radius
+        (square[:, 1:], square[:, :-1]),
+        (square[1:], square[:-1]),
+        (square[:, 0], square[:, 16]),
+        (square[:, 0] ** 2 - 1, square[:, 16] ** 2 - 1),
+    ):
+        products = (one * other).double()
+        assert abs(float(products.mean())) < 3.5 * float(products.std()) / math.sqrt(products.numel())
+
+
+def test_noise_of_a_row_is_its_own(kernels: None) -> None:
+    start, rows = torch.randn(700, 45), torch.tensor([3, 4, 699])
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(start.clone())
+        native.add_noise_(found[-1], 0.1, seed=2**62 + 1)
+    assert torch.equal(*found)
+    some = start.clone()
+    native.add_noise_(some, 0.1, 2**62 + 1, rows)
+    assert torch.equal(some[rows], found[0][rows])
+    others = torch.ones(700, dtype=torch.bool).index_fill(0, rows, value=False)
+    assert torch.equal(some[others], start[others])
+    native.add_noise_(some, 0.1, 1, torch.empty(0, dtype=torch.int64))
+    assert torch.equal(some[others], start[others])
+    another = start.clone()
+    native.add_noise_(another, 0.1, seed=2)
+    assert not (another == found[0]).any(1).all()
+    vector = torch.zeros(5)
+    native.add_noise_(vector, 1.0, 7)
+    assert vector.unique().numel() == 5
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("weight", "rows", "message"),
+    [
+        (torch.zeros(2, 3).double(), None, "float64 on cpu for weight"),
+        (torch.zeros(2, 3).mT, None, "contiguous"),
+        (torch.zeros(0, 3), None, r"not empty, .* got \(0, 3\)"),
+        (torch.zeros(3), torch.tensor([0]), r"a matrix, got \(3,\)"),
+        (torch.zeros(2, 3), torch.tensor([0, 2]), "rows must be from 0 to 1, got 0 to 2"),
+        (torch.zeros(2, 3), torch.tensor([0.0]), "int64 on the CPU, got torch.float32"),
+    ],
+)
+def test_noise_refuses(weight: Tensor, rows: Tensor | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        native.add_noise_(weight, 0.1, 0, rows)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "shapes", [((2, 3, 4), (3, 5), (4,)), ((2, 3, 4), (3, 4), (5,)), ((0, 3, 4), (3, 4), (4,))]
+)
+def test_the_leak_refuses(shapes: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(ValueError, match=r"a native leak takes b \(T, B, C\), s \(B, C\) and kept \(C\)"):
+        native.NativeLeak.apply(*map(torch.zeros, shapes))
 
 
 @needs_compiler

@@ -15,6 +15,8 @@ from hornn.kernels import native
 
 PRECISIONS = ("auto", "fp32", "bf16")
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
+FLIP = 200_000  # features, rows by width, from which on turning the weights around first is faster (measured)
+GROUP = 256  # words of clusters that share a product in training
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 
 
@@ -151,26 +153,49 @@ class LinearCrossEntropy(torch.autograd.Function):
         use_native: bool = False,
     ) -> Tensor:
         """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
-        operand = weight if narrow is None else narrow
-        narrow_h = h.to(operand.dtype)
-        # a product that has to turn a large factor around takes twice as long; our own turning does not
-        flip = use_native and narrow is not None
-        logits = narrow_h @ (native.transpose(operand) if flip else operand.mT)
-        differentiate = native.cross_entropy_ if use_native else cross_entropy_
-        total, grad_bias = differentiate(logits, bias, targets, scale)
-        grad_h = (logits @ operand).to(h.dtype)
-        product = native.transpose(narrow_h.mT.contiguous() @ logits) if flip else logits.mT @ narrow_h
-        grad_weight = product.to(weight.grad_dtype)
-        ctx.save_for_backward(grad_h, grad_weight, grad_bias)
+        total, *grads = differentiate(h, weight, bias, targets, scale, narrow, use_native)
+        ctx.save_for_backward(*grads)
         return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        grads = ctx.saved_tensors
-        if grad_output.is_cuda or float(grad_output) != 1.0:
-            grads = [None if grad is None else grad * grad_output.to(grad.dtype) for grad in grads]
-        return *grads, None, None, None, None
+        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None
+
+
+def scaled(grads: Sequence[Tensor | None], factor: Tensor) -> Sequence[Tensor | None]:
+    """The gradients times the gradient of the loss, which is 1 but for those who scale the loss once more."""
+    if not factor.is_cuda and float(factor) == 1.0:
+        return grads
+    return [None if grad is None else grad * factor.to(grad.dtype) for grad in grads]
+
+
+def differentiate(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    scale: float,
+    narrow: Tensor | None,
+    use_native: bool,
+    outside: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """What `LinearCrossEntropy` says: the sum, unscaled, and the gradients of h, of the weight and of the bias.
+
+    Where `outside` (N, V) is true a word cannot be this row's.
+    """
+    operand = weight if narrow is None else narrow
+    narrow_h = h.to(operand.dtype)
+    # A product that has to turn a large factor around takes longer; our own turning pays where there is enough of it.
+    flip = use_native and narrow is not None and h.numel() >= FLIP
+    logits = narrow_h @ (native.transpose(operand) if flip else operand.mT)
+    if outside is not None:
+        logits.masked_fill_(outside, -math.inf)
+    cross_entropy = native.cross_entropy_ if use_native else cross_entropy_
+    total, grad_bias = cross_entropy(logits, bias, targets, scale)
+    grad_h = (logits @ operand).to(h.dtype)
+    product = native.transpose(narrow_h.mT.contiguous() @ logits) if flip else logits.mT @ narrow_h
+    return total, grad_h, product.to(weight.grad_dtype), grad_bias
 
 
 def cross_entropy_(
@@ -240,6 +265,7 @@ class TwoLevelSoftmaxHead(Head):
         self.b_word = nn.Parameter(torch.zeros(len(counts))) if bias else None
         cluster_of = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
         first_of = torch.tensor([0, *accumulate(sizes[:-1])])
+        self.groups = group_clusters(sizes)
         self.register_buffer("cluster_of", cluster_of, persistent=False)
         self.register_buffer("first_of", first_of, persistent=False)
 
@@ -257,28 +283,94 @@ class TwoLevelSoftmaxHead(Head):
         log_word = torch.cat([cluster.log_softmax(-1) for cluster in logits], -1)
         return log_class.index_select(-1, self.cluster_of) + log_word
 
-    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        words, order = targets.flatten().sort()  # brings the targets of a cluster together, as its ids are
+    def sort(self, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """The order (N') of the targets that are not negative which brings those of a cluster together.
+
+        With it, in that order, each one's cluster (N') and its place there (N'), and how many fall into each cluster.
+        """
+        words, order = targets.flatten().sort()  # as the ids of a cluster are consecutive
         ignored = int((words < 0).sum())
         words, order = words[ignored:], order[ignored:]
         clusters = self.cluster_of[words]
+        rows = clusters.bincount(minlength=len(self.sizes)).tolist()
+        return order, clusters, words - self.first_of[clusters], rows
+
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        order, clusters, places, rows = self.sort(targets)
         h = features.flatten(0, 1).index_select(0, order)
         in_class = F.cross_entropy(F.linear(h, self.W_class, self.b_class), clusters, reduction="none")
-        rows = clusters.bincount(minlength=len(self.sizes)).tolist()
-        places = (words - self.first_of[clusters]).split(rows)
         weights = self.W_word.split(self.sizes)
         biases = [None] * len(rows) if self.b_word is None else self.b_word.split(self.sizes)
         in_cluster = [
             F.cross_entropy(F.linear(h_c, W, b), place, reduction="none")
             if len(place) and len(W) > 1
             else h_c.new_zeros(len(place))
-            for h_c, place, W, b in zip(h.split(rows), places, weights, biases, strict=True)
+            for h_c, place, W, b in zip(h.split(rows), places.split(rows), weights, biases, strict=True)
         ]
         nll = in_class + torch.cat(in_cluster)
         return nll.new_zeros(targets.numel()).index_copy(0, order, nll).view(targets.shape)
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
-        return (self.nll(features, targets).sum(dtype=torch.float64) * scale).to(features.dtype)
+        """`scale` times the sum of `nll`, its gradients found group of clusters by group."""
+        loss: Tensor = TwoLevelCrossEntropy.apply(
+            features.flatten(0, 1), self.W_class, self.b_class, self.W_word, self.b_word, targets, scale, self
+        )
+        return loss
+
+
+class TwoLevelCrossEntropy(torch.autograd.Function):
+    """The loss of a `TwoLevelSoftmaxHead`; as in `LinearCrossEntropy` its gradients are found in the forward pass."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        W_class: Tensor,
+        b_class: Tensor | None,
+        W_word: Tensor,
+        b_word: Tensor | None,
+        targets: Tensor,
+        scale: float,
+        head: TwoLevelSoftmaxHead,
+    ) -> Tensor:
+        """h (N, H), the head's weights, targets (T, B) with negative ids ignored -> scalar, nats times scale."""
+        order, clusters, places, rows = head.sort(targets)
+        sorted_h = h.index_select(0, order)
+        total, grad_sorted, *grads_class = differentiate(
+            sorted_h, W_class, b_class, clusters, scale, None, head.native
+        )
+        grad_word = torch.zeros_like(W_word)
+        grad_bias = None if b_word is None else torch.zeros_like(b_word)
+        end = 0
+        for group, words in head.groups:
+            some = slice(end, end := end + sum(rows[group]))
+            if some.start < end:
+                own = clusters[some]
+                outside = None
+                if group.stop > group.start + 1:
+                    outside = head.cluster_of[words] != own.unsqueeze(-1)
+                within, grad_h, grad_word[words], grad = differentiate(
+                    sorted_h[some],
+                    W_word[words],
+                    None if b_word is None else b_word[words],
+                    places[some] + (head.first_of[own] - words.start),
+                    scale,
+                    None,
+                    head.native,
+                    outside,
+                )
+                grad_sorted[some] += grad_h
+                if grad_bias is not None and grad is not None:
+                    grad_bias[words] = grad
+                total += within
+        grad_h = torch.zeros_like(h).index_copy_(0, order, grad_sorted)
+        ctx.save_for_backward(grad_h, *grads_class, grad_word, grad_bias)
+        return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        return *scaled(ctx.saved_tensors, grad_output), None, None, None
 
 
 def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:
@@ -298,3 +390,18 @@ def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:
         sizes[-1] += 1
         mass += count
     return sizes
+
+
+def group_clusters(sizes: Sequence[int]) -> list[tuple[slice, slice]]:
+    """Clusters whose words one product takes: neighbours, of at most `GROUP` words unless one alone has more.
+
+    Each group as the slice of its clusters and that of its words.
+    """
+    groups: list[tuple[slice, slice]] = []
+    for cluster, (first, size) in enumerate(zip(accumulate(sizes, initial=0), sizes, strict=False)):
+        if groups and first + size - groups[-1][1].start <= GROUP:
+            clusters, words = groups.pop()
+        else:
+            clusters, words = slice(cluster, cluster), slice(first, first)
+        groups.append((slice(clusters.start, cluster + 1), slice(words.start, first + size)))
+    return groups

@@ -93,7 +93,8 @@ class TruncatedBptt(lightning.LightningModule):
         self.cuda_graph = cuda_graph
         self.captured = CapturedUpdate(self.update_alone)
         self.max_updates: int | None = None
-        self.noise = WeightNoise(network.named_parameters(), weight_noise)
+        table = None if network.tied else network.embedding.weight
+        self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
         self.pretrained = pretrained
         self.pretrained_lr = pretrained_lr
         self.network = network
@@ -149,6 +150,7 @@ class TruncatedBptt(lightning.LightningModule):
                 "start each distributed run as a process of its own"
             )
         self.network.prepare(self.device)
+        self.noise.native = self.network.native
         if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu" and group == 1:
             match(self.network, self.optimizer)
 
@@ -214,7 +216,7 @@ class TruncatedBptt(lightning.LightningModule):
 
     def update(self, chunk: Chunk) -> Update:
         """Forward and backward pass over one chunk and one step of the optimizer."""
-        self.noise.add()
+        self.noise.add(torch.cat([*self.window, chunk.inputs]))
         features = self.read_window(chunk)
         scale = self.loss_scale(chunk)
         loss = self.network.head.loss(features, chunk.targets, scale)

@@ -155,7 +155,8 @@ class MomentumSGD(ClippedOptimizer):
                 continue
             grads = [p.grad for p in params]
             if self.native:
-                momenta = [self.momentum_of(p) for p in params]
+                none = params[0].new_empty(0)
+                momenta = [self.momentum_of(p) if group["momentum"] else none for p in params]
                 constants = (group["lr"], group["momentum"], group["weight_decay"], clip, scale)
                 copies = [self.narrow_of(p) for p in params]
                 native.momentum_update_(params, momenta, grads, *constants, group["max_norm"], copies)
@@ -300,27 +301,51 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
 class WeightNoise:
     """Noise N(0, std^2) on every weight while a gradient is taken, drawn anew for each update.
 
+    Of `table`, the embedding, an update reads the rows of its words alone. `native` may be set for weights in fp32 on a
+    CPU: `hornn.kernels.native` draws the noise then, and spares the other rows.
+
     Source: Pascanu et al. 2014, section 5.2 (std 0.075 in the released code, biases spared).
     """
 
-    def __init__(self, named_parameters: Iterable[tuple[str, Tensor]], std: float) -> None:
+    native = False
+
+    def __init__(
+        self, named_parameters: Iterable[tuple[str, Tensor]], std: float, table: Tensor | None = None
+    ) -> None:
         require_range("weight_noise", std, ">= 0", std >= 0)
         self.std = std
+        self.table = table
         self.weights = [p for name, p in named_parameters if not name.rpartition(".")[2].startswith("b")]
-        self.clean: list[Tensor] = []
+        self.rows: list[Tensor | None] = []  # those of each weight that have noise, None: all
+        self.clean: list[Tensor] = []  # what they were without it
 
     @torch.no_grad()
-    def add(self) -> None:
-        if self.std:
-            self.clean = [weight.clone() for weight in self.weights]
+    def add(self, words: Tensor) -> None:
+        """Before a gradient that reads the embeddings of `words`."""
+        if not self.std:
+            return
+        read = words.unique() if self.native else None
+        self.rows = [read if weight is self.table else None for weight in self.weights]
+        self.clean = [
+            weight.clone() if rows is None else weight.index_select(0, rows)
+            for weight, rows in zip(self.weights, self.rows, strict=True)
+        ]
+        if self.native:
+            seeds = torch.randint(2**63 - 1, (len(self.weights),)).tolist()
+            for weight, rows, seed in zip(self.weights, self.rows, seeds, strict=True):
+                native.add_noise_(weight, self.std, seed, rows)
+        else:
             for weight in self.weights:
                 weight.add_(torch.randn_like(weight), alpha=self.std)
 
     @torch.no_grad()
     def remove(self) -> None:
-        for weight, clean in zip(self.weights, self.clean, strict=False):
-            weight.copy_(clean)
-        self.clean = []
+        for weight, rows, clean in zip(self.weights, self.rows, self.clean, strict=False):
+            if rows is None:
+                weight.copy_(clean)
+            else:
+                weight.index_copy_(0, rows, clean)
+        self.rows, self.clean = [], []
 
 
 def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:

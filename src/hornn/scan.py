@@ -1,6 +1,6 @@
 """The only time loop: runs a cell over a chunk."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from hornn.cells.base import Cell, State, require_choice
 from hornn.cells.hornn import GatedPooling, MaxPooling
 from hornn.cells.lstm import EMISSION, MEMORY
 from hornn.cells.recurrence import ACTIVATIONS, Activation, Input, Past, Recurrence, Taps
+from hornn.cells.scrn import Leak
 from hornn.kernels import native
 from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
 
@@ -84,19 +85,17 @@ def is_lstm(recurrence: Recurrence) -> bool:
 
 
 def has_context(recurrence: Recurrence) -> bool:
-    """Whether it is an Elman network that also sees this step's value of a register without products, as SCRN is."""
+    """Whether it is an Elman network that also sees this step's value of leaky integrators, as SCRN is."""
     if len(recurrence.registers) != 2:
         return False
     context, h = recurrence.registers
-    if any(isinstance(operand, Taps) for operand in context.operands):
-        return False
-    kinds = tuple(map(type, h.operands))
     seen = [(taps.register, taps.lag, taps.weight.ndim) for taps in h.operands if isinstance(taps, Taps)]
     return (
-        isinstance(h.function, Activation)
-        and kinds == (Input, Taps, Taps)
+        isinstance(context.function, Leak)
+        and context.operands[1] == Past(context.name, 1)
+        and isinstance(h.function, Activation)
+        and tuple(map(type, h.operands)) == (Input, Taps, Taps)
         and seen == [(context.name, 0, 2), (h.name, 1, 2)]
-        and all(part.register == context.name for part in context.operands if isinstance(part, Past))
         and recurrence.state in ((context.name, h.name), (h.name, context.name))
     )
 
@@ -169,25 +168,30 @@ def native_scan(
     return y, type(state)(last if state[0].ndim == 3 else last.squeeze(0))
 
 
-class OneState(NamedTuple):
-    value: Tensor
-
-
 def context_scan(
     recurrence: Recurrence, u: Tensor, state: State, state_grad_norm: float | None
 ) -> tuple[Tensor, State]:
     """The native scan of a recurrence that `has_context`: first the context, then the network that sees it."""
     context, h = recurrence.registers
+    inputs, _, *learned = context.operands
     columns, P, R = h.operands
     before = dict(zip(recurrence.state, state, strict=True))
-    alone = Recurrence((context,), state=(context.name,), output=(context.name,))
-    s, (last_s,) = deferred_scan(alone, u, OneState(before[context.name]), state_grad_norm)
-    a = u[..., columns.start : columns.stop] + F.linear(s, P.weight)  # type: ignore[union-attr]
-    history, W_h = before[h.name].unsqueeze(0), R.weight.unsqueeze(0)  # type: ignore[union-attr]
-    y, last_h = native.NativeScan.apply(
-        a, history, W_h, None, "sum", name_activation(h.function), state_grad_norm
+    kept = context.function.kept(*(vector.value for vector in learned))  # type: ignore[attr-defined, union-attr]
+    s, last_s = native.NativeLeak.apply(
+        u[..., inputs.start : inputs.stop],  # type: ignore[union-attr]
+        before[context.name],
+        kept if isinstance(kept, Tensor) else u.new_full((context.width,), kept),
+        state_grad_norm,
     )
-    outputs, after = {context.name: s, h.name: y}, {context.name: last_s, h.name: last_h.squeeze(0)}
+    y, last_h = u.new_empty(*s.shape[:2], 0), before[h.name]
+    if h.width:
+        a = u[..., columns.start : columns.stop] + F.linear(s, P.weight)  # type: ignore[union-attr]
+        W_h = R.weight.unsqueeze(0)  # type: ignore[union-attr]
+        y, last = native.NativeScan.apply(
+            a, last_h.unsqueeze(0), W_h, None, "sum", name_activation(h.function), state_grad_norm
+        )
+        last_h = last.squeeze(0)
+    outputs, after = {context.name: s, h.name: y}, {context.name: last_s, h.name: last_h}
     return (
         torch.cat([outputs[name] for name in recurrence.output], dim=-1),
         type(state)(*(after[name] for name in recurrence.state)),  # type: ignore[index]

@@ -73,6 +73,28 @@ class Srn(Cell):
         return Recurrence((h,), state=("h",), output=("h",))
 
 
+class Leak:
+    """a s + (1 - a) b: of its past s a unit keeps a share.
+
+    It is `alpha`, the same for all units, or with a learned beta (C) sigmoid(logit(alpha) + beta), one for each.
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def kept(self, beta: Tensor | None = None) -> float | Tensor:
+        """a."""
+        return self.alpha if beta is None else learned_factor(self.alpha, beta)
+
+    def __call__(self, b: Tensor, s: Tensor, beta: Tensor | None = None) -> Tensor:
+        return torch.lerp(b, s, self.kept(beta))
+
+    def partials(self, result: Tensor, b: Tensor, s: Tensor, *beta: Tensor) -> list[Tensor]:
+        a = self.kept(*beta)
+        a = (a if isinstance(a, Tensor) else b.new_tensor(a)).expand_as(b)
+        return [1 - a, a, *((s - b) * a * (1 - a) for _ in beta)]
+
+
 class ScrnState(NamedTuple):
     h: Tensor  # (B, H)
     s: Tensor  # (B, C)
@@ -136,7 +158,7 @@ class Scrn(Cell):
             )
         self.hidden_size = hidden_size
         self.context_size = context_size
-        self.alpha = alpha
+        self.leak = Leak(alpha)
         self.context_input = context_input
         self.embedded_input = embedded_input
         if not embedded_input:
@@ -166,29 +188,21 @@ class Scrn(Cell):
         """(T, B, I) -> (T, B, H + C): [A x_t, B x_t]."""
         return x if self.embedded_input else torch.cat([F.linear(x, self.A), F.linear(x, self.B)], dim=-1)
 
-    def mix(self, b_t: Tensor, s: Tensor, beta: Tensor | None = None) -> Tensor:
-        """alpha s + (1 - alpha) b_t, with one alpha for all context units or a learned one for each."""
-        if beta is None:
-            return torch.lerp(b_t, s, self.alpha)
-        return torch.lerp(b_t, s, learned_factor(self.alpha, beta))
-
     def saturation(self, y: Tensor) -> float:
         """That of the hidden units; the context is linear."""
         return saturation(y[..., : self.hidden_size], self.activation) if self.hidden_size else 0.0
 
     def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
         a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
-        s_t = self.mix(b_t, state.s, self.beta)
+        s_t = self.leak(b_t, state.s, self.beta)
         context = s_t if self.context_input == "current" else state.s
         h_t = torch.sigmoid(F.linear(context, self.P) + a_t + F.linear(state.h, self.R))
         return torch.cat([h_t, s_t], dim=-1), ScrnState(h_t, s_t)
 
-    def recurrence(self) -> Recurrence | None:
+    def recurrence(self) -> Recurrence:
         H, C = self.hidden_size, self.context_size
-        if not H or not C:
-            return None
         learned = () if self.beta is None else (Vector(self.beta),)
-        s = Register("s", C, self.mix, (Input(H, H + C), Past("s", 1), *learned))
+        s = Register("s", C, self.leak, (Input(H, H + C), Past("s", 1), *learned))
         taps = Taps("s", self.P, lag=0 if self.context_input == "current" else 1), Taps("h", self.R)
         h = Register("h", H, find_activation("sigmoid"), (Input(0, H), *taps))
         return Recurrence((s, h), state=("h", "s"), output=("h", "s"))

@@ -270,7 +270,7 @@ class DeferredScan(torch.autograd.Function):
         for i, register in enumerate(plan.registers):
             for j, operand in enumerate(register.operands):
                 total, slope = totals[i][:steps], slopes[i][j]
-                if isinstance(operand, Input):
+                if isinstance(operand, Input) and register.width:
                     columns = grad_u[..., operand.start : operand.stop].unflatten(-1, (-1, register.width))
                     columns.addcmul_(total.unsqueeze(-2), slope if slope.ndim == 4 else slope.unsqueeze(-2))
                 elif isinstance(operand, Vector):

@@ -1,4 +1,4 @@
-// The CPU kernels: the scan of the higher-order cells, the cross entropy of the output layer, the update of weights.
+// The CPU kernels: scans over time, the cross entropy of the output layer, the update of weights and their noise.
 // `native.py` says what each operator computes and checks every argument; nothing is checked twice here.
 //
 // Vectors are the vector types of GCC and clang, as wide as the registers of the machine that compiles. Results do
@@ -794,6 +794,53 @@ std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Ten
   return {grad_u, grad_h_0, carried};
 }
 
+// s_t = kept s_{t-1} + (1 - kept) b_t, element by element: b (T, B, C), s_0 (B, C), kept (C) -> s (T, B, C). It is too
+// little work for a second thread.
+Tensor leak(const Tensor& b, const Tensor& s_0, const Tensor& kept) {
+  const int64_t rows = b.size(1), C = b.size(2);
+  Tensor s = at::empty(b.sizes(), at::kFloat);
+  const float* b_t = b.const_data_ptr<float>();
+  const float* past = s_0.const_data_ptr<float>();
+  const float* kept_ = kept.const_data_ptr<float>();
+  float* s_t = s.mutable_data_ptr<float>();
+  for (int64_t t = 0; t < b.size(0); ++t, past = s_t, s_t += rows * C, b_t += rows * C)
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t j = 0; j < C; j += W) {
+        const int64_t at = row * C + j, lanes = C - j;
+        const Vec x = load(b_t + at, lanes);
+        store(s_t + at, x + load(kept_ + j, lanes) * (load(past + at, lanes) - x), lanes);
+      }
+  return s;
+}
+
+// The whole gradient of each s_t (T, B, C), and that of s_0.
+std::tuple<Tensor, Tensor> leak_backward(const Tensor& grad_s, const Tensor& grad_last, const Tensor& kept,
+                                         std::optional<double> bound) {
+  const int64_t T = grad_s.size(0), rows = grad_s.size(1), C = grad_s.size(2);
+  Tensor whole = at::empty(grad_s.sizes(), at::kFloat), carried = grad_last.clone();
+  const float* kept_ = kept.const_data_ptr<float>();
+  float* carried_ = carried.mutable_data_ptr<float>();
+  float factor = 1.0f;
+  for (int64_t t = T - 1; t >= 0; --t) {
+    const float* grad_t = grad_s.const_data_ptr<float>() + t * rows * C;
+    float* whole_t = whole.mutable_data_ptr<float>() + t * rows * C;
+    Doubles squares{};
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t j = 0; j < C; j += W) {
+        const int64_t at = row * C + j, lanes = C - j;
+        const Vec x = load(grad_t + at, lanes) + factor * load(carried_ + at, lanes);
+        const Vec back = load(kept_ + j, lanes) * x;
+        store(whole_t + at, x, lanes);
+        store(carried_ + at, back, lanes);
+        const Doubles wide = __builtin_convertvector(back, Doubles);
+        squares += wide * wide;
+      }
+    const double square = total(squares);
+    factor = bound && square > *bound * *bound ? *bound / std::sqrt(square) : 1.0;
+  }
+  return {whole, carried.mul_(factor)};
+}
+
 inline Vec read(const float* p) { return load(p); }
 inline Vec read(const uint16_t* p) {
   const Halves x = *reinterpret_cast<const HalvesInMemory*>(p);
@@ -1003,12 +1050,12 @@ struct Constants {
   double max_norm;
 };
 
-// One weight; `grad` is null where it is zero, `narrow` where no copy in bf16 is wanted.
+// One weight; `grad` is null where it is zero, `narrow` where no copy in bf16 is wanted, `momentum` empty without one.
 template <class Element>
 void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* narrow,
             int64_t threads) {
   float* weight = param.mutable_data_ptr<float>();
-  float* velocity = momentum.mutable_data_ptr<float>();
+  float* velocity = momentum.numel() ? momentum.mutable_data_ptr<float>() : nullptr;
   const bool bounded = z.max_norm > 0 && param.dim() > 1;
   const int64_t size = param.numel(), length = bounded ? param.size(-1) : BLOCK;
   const int64_t rows = (size + length - 1) / length;
@@ -1020,9 +1067,12 @@ void update(const Constants& z, const Tensor& param, const Tensor& momentum, con
       Vec g = grad ? z.factor * read(grad + i, end - i) : Vec{};
       g = g < -z.bound ? splat(-z.bound) : g;
       g = g > z.bound ? splat(z.bound) : g;
-      const Vec m = z.mu * load(velocity + i, end - i) - z.rate * g;
+      Vec m = -z.rate * g;
+      if (velocity) {
+        m += z.mu * load(velocity + i, end - i);
+        store(velocity + i, m, end - i);
+      }
       const Vec w = z.keep * load(weight + i, end - i) + m;
-      store(velocity + i, m, end - i);
       store(weight + i, w, end - i);
       if (narrow) write(narrow + i, w, end - i);
       if (bounded) {
@@ -1058,6 +1108,94 @@ void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorLi
   }
 }
 
+inline Bits rotate(Bits x, int bits) { return (x << bits) | (x >> (32 - bits)); }
+
+// Random bits, a sequence for each lane: xoshiro128++ (Blackman & Vigna 2021), begun by hashing what is to be unique,
+// by the finalizer of MurmurHash3 (Appleby).
+class RandomBits {
+ public:
+  RandomBits(uint64_t seed, uint32_t row) {
+    for (uint32_t k = 0; k < 4; ++k)
+      for (uint32_t l = 0; l < W; ++l) words[k][l] = (4 * row + k) * W + l;
+    for (Bits& word : words) word = mixed(mixed(word ^ static_cast<uint32_t>(seed)) + static_cast<uint32_t>(seed >> 32));
+  }
+
+  Bits next() {
+    const Bits result = rotate(words[0] + words[3], 7) + words[0], shifted = words[1] << 9;
+    words[2] ^= words[0];
+    words[3] ^= words[1];
+    words[1] ^= words[2];
+    words[0] ^= words[3];
+    words[2] ^= shifted;
+    words[3] = rotate(words[3], 11);
+    return result;
+  }
+
+ private:
+  static Bits mixed(Bits x) {
+    x = (x ^ (x >> 16)) * 0x85ebca6bu;
+    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
+    return x ^ (x >> 16);
+  }
+
+  Bits words[4];
+};
+
+// ln x of a normal number x > 0: ln of its power of two and 2 artanh s of the rest, whose series ends below 2e-9.
+inline Vec log(Vec x) {
+  const Bits bits = reinterpret_cast<Bits>(x) - 0x3f3504f3u;  // sqrt(1/2): the rest lies in [sqrt(1/2), sqrt(2))
+  const Vec exponent = __builtin_convertvector(reinterpret_cast<Ints>(bits) >> 23, Vec);
+  const Vec rest = reinterpret_cast<Vec>((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  const Vec s = rest / (rest + 2.0f), square = s * s;
+  Vec series = square * (1.0f / 9) + 1.0f / 7;
+  series = series * square + 1.0f / 5;
+  series = series * square + 1.0f / 3;
+  return exponent * 0.693147181f + (2.0f * s + 2.0f * s * square * series);
+}
+
+// sqrt(x) of x >= 0: x / sqrt(x), the root by Newton's method from a guess of its exponent.
+inline Vec root(Vec x) {
+  Vec y = reinterpret_cast<Vec>(0x5f3759dfu - (reinterpret_cast<Bits>(x) >> 1));
+  for (int round = 0; round < 3; ++round) y *= 1.5f - 0.5f * x * y * y;
+  return x * y;
+}
+
+// Two vectors of independent N(0, 1): the radius and the angle of Box & Muller (1958). None is beyond 5.8, which one in
+// 10^8 should be.
+inline std::array<Vec, 2> normals(RandomBits& random) {
+  const Bits first = random.next(), second = random.next();
+  const Vec uniform = (__builtin_convertvector(first >> 8, Vec) + 1.0f) * 0x1p-24f;  // (0, 1]
+  // An angle within 45 degrees of the diagonal, and a sign for each axis. The series leave out less than 3e-8.
+  const Vec a = (__builtin_convertvector(second >> 8, Vec) - 0x1p23f) * (1.57079633f * 0x1p-24f), square = a * a;
+  Vec sine = square * (1.0f / 362880) - 1.0f / 5040;
+  sine = a + a * square * ((sine * square + 1.0f / 120) * square - 1.0f / 6);
+  Vec cosine = square * (1.0f / 40320) - 1.0f / 720;
+  cosine = 1.0f + square * ((cosine * square + 1.0f / 24) * square - 0.5f);
+  const Vec radius = root(-log(uniform));  // sqrt(-2 ln u), over sqrt(2)
+  const Vec x = radius * (cosine - sine), y = radius * (cosine + sine);
+  return {reinterpret_cast<Vec>(reinterpret_cast<Bits>(x) ^ (second << 31)),
+          reinterpret_cast<Vec>(reinterpret_cast<Bits>(y) ^ ((second << 30) & 0x80000000u))};
+}
+
+// weight (M, N) += N(0, std^2), in all rows or in some; a row's noise is a function of `seed` and of its number.
+void add_noise(const Tensor& weight, const std::optional<Tensor>& rows, double std, int64_t seed, int64_t threads) {
+  const int64_t N = weight.size(-1), count = rows ? rows->numel() : weight.numel() / N;
+  const int64_t* chosen = rows ? rows->const_data_ptr<int64_t>() : nullptr;
+  float* weight_ = weight.mutable_data_ptr<float>();
+  const float scale = std;
+#pragma omp parallel for num_threads(threads) if (count * N > BLOCK)
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = chosen ? chosen[i] : i;
+    RandomBits random(seed, row);
+    float* w = weight_ + row * N;
+    for (int64_t j = 0; j < N; j += 2 * W) {
+      const auto [x, y] = normals(random);
+      store(w + j, load(w + j, N - j) + scale * x, N - j);
+      if (j + W < N) store(w + j + W, load(w + j + W, N - j - W) + scale * y, N - j - W);
+    }
+  }
+}
+
 }  // namespace
 
 #define OPERATORS(name, library) TORCH_LIBRARY(name, library)
@@ -1079,6 +1217,9 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "lstm_backward(Tensor grad_y, Tensor grad_h, Tensor grad_c, Tensor c_0, Tensor weight, Tensor cells,"
       " Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor)",
       &lstm_backward);
+  library.def("leak(Tensor b, Tensor s_0, Tensor kept) -> Tensor", &leak);
+  library.def("leak_backward(Tensor grad_s, Tensor grad_last, Tensor kept, float? bound) -> (Tensor, Tensor)",
+              &leak_backward);
   library.def(
       "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
       " int threads) -> (Tensor, Tensor)",
@@ -1090,4 +1231,5 @@ OPERATORS(HORNN_NAMESPACE, library) {
       " float momentum,"
       " float decay, float clip, float scale, float max_norm, int threads) -> ()",
       &momentum_update);
+  library.def("add_noise(Tensor(a!) weight, Tensor? rows, float std, int seed, int threads) -> ()", &add_noise);
 }

@@ -301,6 +301,50 @@ class NativeLstm(torch.autograd.Function):
         return *(grad if needs else None for needs, grad in needed), None, None
 
 
+class NativeLeak(torch.autograd.Function):
+    """The scan of leaky integrators (`hornn.cells.scrn.Leak`) over a chunk: s_t = kept s_{t-1} + (1 - kept) b_t.
+
+    `apply(b, s, kept, max_norm=None)` -> s (T, B, C) and the last of them (B, C). b (T, B, C); s (B, C) is the state
+    before the chunk; kept (C). `max_norm` bounds the gradient that flows back into each state (`hornn.scan.scan`).
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
+    kernels.
+    """
+
+    @classmethod
+    def apply(
+        cls, b: Tensor, s: Tensor, kept: Tensor, max_norm: float | None = None
+    ) -> tuple[Tensor, Tensor]:
+        _require_floats(b=b, s=s, kept=kept)
+        expected = {"b": (len(b), *s.shape), "s": (*s.shape[:1], *kept.shape), "kept": kept.shape}
+        found = {"b": tuple(b.shape), "s": tuple(s.shape), "kept": tuple(kept.shape)}
+        if b.ndim != 3 or not len(b) or found != expected:
+            raise ValueError(f"a native leak takes b (T, B, C), s (B, C) and kept (C), T >= 1; got {found}")
+        result: tuple[Tensor, Tensor] = super().apply(b, s, kept, max_norm)
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any, b: Tensor, s: Tensor, kept: Tensor, max_norm: float | None
+    ) -> tuple[Tensor, Tensor]:
+        b, s, kept = b.contiguous(), s.contiguous(), kept.contiguous()
+        y = _operators().leak(b, s, kept)
+        ctx.save_for_backward(b, s, kept, y)
+        ctx.max_norm = max_norm
+        return y, y[-1].clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
+        b, s, kept, y = ctx.saved_tensors
+        whole, grad_s = _operators().leak_backward(
+            grad_y.contiguous(), grad_last.contiguous(), kept, ctx.max_norm
+        )
+        grad_kept = None
+        if ctx.needs_input_grad[2]:
+            grad_kept = (whole * (torch.cat([s.unsqueeze(0), y[:-1]]) - b)).sum((0, 1))
+        return whole * (1 - kept), grad_s, grad_kept, None
+
+
 def cross_entropy_(
     logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float = 1.0
 ) -> tuple[Tensor, Tensor | None]:
@@ -365,8 +409,8 @@ def momentum_update_(
         w_i <- w_i min(1, max_norm / |w_i|)     for each row of a tensor of two dimensions or more
 
     clip is infinite where there is none, max_norm None. Lists of contiguous fp32 tensors of equal shapes, else
-    ValueError; a gradient may be bf16, and an empty one stands for zeros. `copies`, bf16 and of the parameters'
-    shapes or empty, receive the new weights.
+    ValueError; a gradient may be bf16, and an empty one stands for zeros. `momenta` may be empty tensors where
+    `momentum` is 0. `copies`, bf16 and of the parameters' shapes or empty, receive the new weights.
     """
     copies = [params[0].new_empty(0)] * len(params) if copies is None else copies
     lists = {"parameter": params, "momentum": momenta, "gradient": grads, "copy": copies}
@@ -374,9 +418,10 @@ def momentum_update_(
         if len(tensors) != len(params):
             raise ValueError(f"each {kind} must have the shape of its parameter")
         for i, (tensor, param) in enumerate(zip(tensors, params, strict=True)):
-            if kind in ("parameter", "momentum") or (tensor.dtype != torch.bfloat16 and tensor.numel()):
+            needed = kind == "parameter" or (kind == "momentum" and momentum != 0)
+            if needed or (tensor.dtype != torch.bfloat16 and tensor.numel()):
                 _require_floats(**{f"{kind} {i}": tensor})
-            if tensor.shape != param.shape and (kind in ("parameter", "momentum") or tensor.numel()):
+            if tensor.shape != param.shape and (needed or tensor.numel()):
                 raise ValueError(f"each {kind} must have the shape of its parameter")
         _require_contiguous(tensors)
     _operators().momentum_update(
@@ -393,6 +438,30 @@ def momentum_update_(
         torch.get_num_threads(),
     )
     torch.autograd.graph.increment_version([*params, *momenta])
+
+
+@torch.no_grad()
+def add_noise_(weight: Tensor, std: float, seed: int, rows: Tensor | None = None) -> None:
+    """Add independent N(0, std^2) to every number of `weight`, or to those of some `rows`, each named once.
+
+    The noise of a row is a function of `seed` and the row's number. ValueError unless `weight` is contiguous fp32 on
+    the CPU and not empty, and `rows` int64 numbers of its rows.
+    """
+    _require_floats(weight=weight)
+    _require_contiguous([weight])
+    if not weight.numel() or (rows is not None and weight.ndim != 2):
+        raise ValueError(
+            f"noise is for a weight that is not empty, and with rows a matrix, got {tuple(weight.shape)}"
+        )
+    if rows is not None and rows.numel():
+        if rows.dtype != torch.int64 or rows.ndim != 1 or rows.is_cuda or not rows.is_contiguous():
+            raise ValueError(f"rows must be contiguous int64 on the CPU, got {rows.dtype} on {rows.device}")
+        if not 0 <= int(rows.min()) <= int(rows.max()) < len(weight):
+            raise ValueError(
+                f"rows must be from 0 to {len(weight) - 1}, got {int(rows.min())} to {int(rows.max())}"
+            )
+    _operators().add_noise(weight, rows, std, seed, torch.get_num_threads())
+    torch.autograd.graph.increment_version(weight)
 
 
 def _require_floats(**tensors: Tensor | None) -> None:
