@@ -23,14 +23,16 @@ if __name__ == "__main__":
     )
     add("--tables", type=Path, metavar="FILE.json", default=Path("outputs/tables/bench.json"))
     options = parser.parse_args()
-    from hornn import bench  # after the command line is understood: torch takes seconds to load
+    from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 
     try:
         if options.readme:
-            bench.renew(options.readme, options.tables)
+            program.renew(options.readme, options.tables)
         else:
-            names = options.only.split(",") if options.only else bench.SECTIONS
-            bench.run(options.out, options.against, names, bench.choose_plan(options.quick, options.rounds))
+            names = options.only.split(",") if options.only else program.SECTIONS
+            program.run(
+                options.out, options.against, names, program.choose_plan(options.quick, options.rounds)
+            )
     except (ValueError, OSError) as error:
         parser.exit(2, f"error: {error}\n")
     except KeyboardInterrupt:

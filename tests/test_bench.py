@@ -1,24 +1,18 @@
 import gc
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from hornn import bench
-from hornn.bench import (
-    PATIENCE,
-    QUICK,
-    SECTIONS,
-    FofeLoop,
-    LstmLoop,
-    Meter,
-    Sizes,
-    TorchModel,
-    Variant,
-)
+from hornn.bench import meter, program, sections, tables, work
+from hornn.bench.meter import PATIENCE, Meter
+from hornn.bench.sections import QUICK, Bench
+from hornn.bench.tables import SECTIONS
+from hornn.bench.work import FofeLoop, LstmLoop, Sizes, TorchModel, Variant
 from hornn.cells.hornn import FofeHornn
 from hornn.data.streams import ChunkStream
 from hornn.scan import scan
@@ -108,15 +102,15 @@ def test_no_garbage_is_collected_while_samples_are_taken():
 def test_cpu_of_others_is_what_the_system_counts_less_our_own(tmp_path, monkeypatch):
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 20 30 9999 777 4 5 6 50 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
-    monkeypatch.setattr(bench.os, "sysconf", lambda name: {"SC_CLK_TCK": 10}[name])
-    monkeypatch.setattr(bench.time, "process_time", lambda: 1.5)
-    assert bench.cpu_of_others(stat) == pytest.approx(16.5 - 1.5)
+    monkeypatch.setattr(meter.os, "sysconf", lambda name: {"SC_CLK_TCK": 10}[name])
+    monkeypatch.setattr(meter.time, "process_time", lambda: 1.5)
+    assert meter.cpu_of_others(stat) == pytest.approx(16.5 - 1.5)
 
 
 def test_a_system_that_does_not_tell_is_known_as_such(tmp_path):
-    assert bench.cpu_of_others(tmp_path / "absent") is None
+    assert meter.cpu_of_others(tmp_path / "absent") is None
     (tmp_path / "stat").write_text("cpu  0 0 0 0 0 0 0 0 0 0\n")
-    assert bench.cpu_of_others(tmp_path / "stat") is None
+    assert meter.cpu_of_others(tmp_path / "stat") is None
 
 
 def allocate(megabytes):
@@ -126,15 +120,15 @@ def allocate(megabytes):
 
 def test_memory_is_the_median_over_processes(monkeypatch):
     peaks = iter([30.0, 10.0, 50.0])
-    monkeypatch.setattr(bench, "apart", lambda function, *arguments: next(peaks))
-    row = bench.memory_beside([40.0, 60.0, 200.0], lambda: None)
+    monkeypatch.setattr(meter, "apart", lambda function, *arguments: next(peaks))
+    row = sections.memory_beside([40.0, 60.0, 200.0], lambda: None)
     assert (row["ours_mb"], row["other_mb"], row["ratio"]) == (30.0, 60.0, 0.5)
     assert (row["ours_range"], row["other_range"]) == ([10.0, 50.0], [40.0, 200.0])
 
 
 @pytest.mark.slow
 def test_memory_is_the_rise_of_the_peak_in_a_process_of_its_own():
-    rise = bench.apart(bench.memory_of, bench.partial(allocate, 64))
+    rise = meter.apart(meter.memory_of, partial(allocate, 64))
     assert 64 <= rise < 80
 
 
@@ -151,36 +145,36 @@ def test_the_naive_loops_compute_what_they_stand_beside():
     torch.testing.assert_close(cells(x)[0], lstm(x)[0])
 
 
-@pytest.mark.parametrize("layer", bench.LAYERS)
+@pytest.mark.parametrize("layer", work.LAYERS)
 def test_torch_scores_a_text_in_chunks_as_in_one_pass(layer):
     torch.manual_seed(0)
-    ids = bench.draw_text(20, 23).numpy()
+    ids = work.draw_text(20, 23).numpy()
     model = TorchModel(layer, Sizes(20, 4))
-    whole, chunks = (bench.score_with_torch(model, ChunkStream(ids, 0, 1, length)) for length in (23, 5))
+    whole, chunks = (work.score_with_torch(model, ChunkStream(ids, 0, 1, length)) for length in (23, 5))
     assert whole.shape == (23,)
     torch.testing.assert_close(chunks, whole)
 
 
 def test_gflop_of_a_step():
-    network = bench.build(Variant("hornn", backend="eager"), Sizes())
-    gflop = bench.matrix_gflop(network, Sizes())
+    network = work.build(Variant("hornn", backend="eager"), Sizes())
+    gflop = sections.matrix_gflop(network, Sizes())
     assert gflop["head"] == pytest.approx(14.4)
     assert sum(gflop.values()) == pytest.approx(6e-9 * 600 * (10_000 * 400 + 400 * 400 + 3 * 400 * 400))
 
 
 def test_an_order_is_asked_for():
-    assert bench.build(Variant("hornn_fofe", 5, "eager"), QUICK.sizes).cells[0].order == 5
+    assert work.build(Variant("hornn_fofe", 5, "eager"), QUICK.sizes).cells[0].order == 5
 
 
 def test_sections_are_checked_ordered_and_completed():
-    assert bench.choose_sections(["roofline", "head"]) == ["step", "head", "roofline"]
+    assert program.choose_sections(["roofline", "head"]) == ["step", "head", "roofline"]
     with pytest.raises(ValueError, match="no section 'speed': --only takes step, thesis"):
-        bench.choose_sections(["speed"])
+        program.choose_sections(["speed"])
 
 
 def test_the_roofline_of_known_steps(monkeypatch):
     """At 100 GFLOP/s, 1 + 3 GFLOP take 40 ms."""
-    monkeypatch.setattr(bench, "resolve_precision", lambda *_: "fp32")
+    monkeypatch.setattr(sections, "resolve_precision", lambda *_: "fp32")
     step = {
         "section": "step",
         "work": "training step",
@@ -194,8 +188,8 @@ def test_the_roofline_of_known_steps(monkeypatch):
     plan = QUICK._replace(product=50)
     once = 2e-9 * 50**3 / 100  # seconds of a product at that speed
     ticks = iter(n * once for n in range(100))
-    running = bench.Bench(plan, Meter(0.0, clock=lambda: next(ticks)), [step, *left_out])
-    peak, row = bench.roofline(running)
+    running = Bench(plan, Meter(0.0, clock=lambda: next(ticks)), [step, *left_out])
+    peak, row = sections.roofline(running)
     assert peak["speed"] == pytest.approx(100)
     assert (row["gflop"], row["speed"]) == (4.0, pytest.approx(50))
     assert (row["bound_ms"], row["reached"]) == (pytest.approx(40), pytest.approx(0.5))
@@ -215,7 +209,7 @@ def timed(**changes):
 
 
 def test_a_table_in_markdown():
-    table = bench.render_section("step", [timed()]).splitlines()
+    table = tables.render_section("step", [timed()]).splitlines()
     assert table[0].startswith("**Training step.**")
     assert table[2:] == [
         "| work | ours | backend | output layer | ms | other | other, ms | ratio | spread | rounds dropped |",
@@ -225,7 +219,7 @@ def test_a_table_in_markdown():
 
 
 def test_marks_in_a_table():
-    lines = bench.render_section(
+    lines = tables.render_section(
         "step",
         [
             timed(quiet=False, rounds=60, dropped=50),
@@ -242,7 +236,7 @@ def test_marks_in_a_table():
 
 def test_a_value_that_a_row_lacks_is_an_empty_cell():
     epoch = timed(epoch_seconds=92.9, published_seconds=None, published_ratio=None)
-    assert bench.render_section("thesis", [epoch]).endswith("| 3 | 93 |  |  |")
+    assert tables.render_section("thesis", [epoch]).endswith("| 3 | 93 |  |  |")
 
 
 def test_changes_since_another_measurement():
@@ -254,37 +248,37 @@ def test_changes_since_another_measurement():
     ]
     now = [timed(), timed(ours="lstm"), {**timed(backend="native"), "missing": "why"}]
     del now[2]["ours_ms"]
-    (change,) = bench.compare_rows(now, then)
+    (change,) = tables.compare_rows(now, then)
     assert change["change"] == pytest.approx(60 / 80)
     assert change["ratio_change"] == pytest.approx(0.6 / 0.4)
     assert change["noise"] is None
-    (change,) = bench.compare_rows([timed()], [timed(quiet=False)])
+    (change,) = tables.compare_rows([timed()], [timed(quiet=False)])
     assert change["noise"] == "never quiet"
     memory = {"section": "memory", "ours": "rnn", "ours_mb": 90.0, "ratio": 0.5}
-    (change,) = bench.compare_rows([memory], [{**memory, "ours_mb": 60.0}])
+    (change,) = tables.compare_rows([memory], [{**memory, "ours_mb": 60.0}])
     assert (change["change"], change["ratio_change"], change["unit"]) == (1.5, 1.0, "MB")
 
 
 @pytest.fixture
 def results(tmp_path):
     """A file of results at the quick sizes, with one row."""
-    running = bench.Bench(QUICK, Meter(), [timed()])
+    running = Bench(QUICK, Meter(), [timed()])
     path = tmp_path / "bench.json"
-    path.write_text(json.dumps(bench.report(running)))
+    path.write_text(json.dumps(program.report(running)))
     return path
 
 
 def test_results_can_be_read_back(results):
-    read = bench.read(results)
+    read = program.read(results)
     assert read["rows"] == [timed()]
     assert read["machine"]["threads"] == torch.get_num_threads()
-    assert "| `rnn` | eager |" in bench.render(read)
-    changes = bench.render_changes([timed()], read)
+    assert "| `rnn` | eager |" in tables.render(read)
+    changes = tables.render_changes(read, read)
     assert "1 rows of both." in changes
     assert "Now on" not in changes
     elsewhere = {**read, "machine": {**read["machine"], "threads": 99}}
-    assert "then on" in bench.render_changes([timed()], elsewhere)
-    assert bench.describe({**read, "filtered": False}).count("does not tell") == 1
+    assert "then on" in tables.render_changes(read, elsewhere)
+    assert tables.describe({**read, "filtered": False}).count("does not tell") == 1
 
 
 @pytest.mark.parametrize(
@@ -314,24 +308,24 @@ def test_a_file_to_compare_with_is_checked_before_anything_is_measured(
         bad = {"rows": {**good, "rows": [{"section": "speed"}]}, "sizes": {**good, "sizes": {"V": 1}}}
         results.write_text(json.dumps(bad[content]) if content in bad else content)
     with pytest.raises(ValueError, match=message):
-        bench.run(results.with_name("out"), results, ["head"], QUICK)
+        program.run(results.with_name("out"), results, ["head"], QUICK)
 
 
 def test_other_sizes_are_not_compared(results):
     with pytest.raises(ValueError, match="measured at V = 50"):
-        bench.run(results.with_name("out"), results, ["head"], QUICK._replace(sizes=Sizes()))
+        program.run(results.with_name("out"), results, ["head"], QUICK._replace(sizes=Sizes()))
 
 
 def test_the_readme_gets_the_tables_between_its_marks(tmp_path, results):
     readme = tmp_path / "README.md"
     readme.write_text(f"# Title\n{BEGIN}\nold\n{END}\nend\n")
-    bench.renew(readme, results)
+    program.renew(readme, results)
     once = readme.read_text()
     assert once.startswith(f"# Title\n{BEGIN}\n")
     assert once.endswith(f"\n{END}\nend\n")
     assert "old" not in once
     assert "| training step | `rnn` |" in once
-    bench.renew(readme, results)
+    program.renew(readme, results)
     assert readme.read_text() == once
 
 
@@ -340,23 +334,23 @@ def test_a_readme_without_the_marks_is_left_alone(tmp_path, results, text):
     readme = tmp_path / "README.md"
     readme.write_text(text)
     with pytest.raises(ValueError, match="no place for the bench"):
-        bench.renew(readme, results)
+        program.renew(readme, results)
     assert readme.read_text() == text
 
 
 def test_published_seconds_are_those_of_the_thesis():
-    rows = {key: seconds for key, seconds in bench.PUBLISHED.items() if seconds}
-    assert rows["rnn", None] == bench.RNN_SECONDS
+    rows = {key: seconds for key, seconds in sections.PUBLISHED.items() if seconds}
+    assert rows["rnn", None] == sections.RNN_SECONDS
     assert len(rows) == 6
 
 
 @pytest.mark.slow
 def test_every_section_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(bench, "apart", lambda function, *arguments: function(*arguments))
-    monkeypatch.setattr(bench, "peak_memory_mb", iter(range(1, 1000)).__next__)
-    bench.run(tmp_path / "bench", plan=QUICK)
+    monkeypatch.setattr(meter, "apart", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(meter, "peak_memory_mb", iter(range(1, 1000)).__next__)
+    program.run(tmp_path / "bench", plan=QUICK)
     printed = capsys.readouterr().out
-    read = bench.read(tmp_path / "bench.json")
+    read = program.read(tmp_path / "bench.json")
     assert {row["section"] for row in read["rows"]} == set(SECTIONS)
     markdown = (tmp_path / "bench.md").read_text()
     for section in SECTIONS.values():
@@ -365,8 +359,8 @@ def test_every_section_runs(tmp_path, monkeypatch, capsys):
     for row in read["rows"]:
         assert "missing" in row or math.isfinite(row.get("ratio", 1.0))
     models = {row["ours"] for row in read["rows"] if row["section"] == "step" and "missing" not in row}
-    assert models == set(bench.STEPS)
-    bench.run(tmp_path / "again", tmp_path / "bench.json", ["head"], QUICK)
+    assert models == set(sections.STEPS)
+    program.run(tmp_path / "again", tmp_path / "bench.json", ["head"], QUICK)
     assert "1 rows of both" in capsys.readouterr().out
 
 

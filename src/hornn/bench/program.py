@@ -1,0 +1,147 @@
+"""What `src/bench.py` does: measure, keep, compare, show."""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hornn.bench.meter import Meter
+from hornn.bench.sections import FULL, QUICK, Bench, Plan
+from hornn.bench.tables import SECTIONS, render, render_changes, render_section
+from hornn.bench.work import Sizes
+from hornn.cells.base import require_positive
+from hornn.process import set_up_process
+from hornn.result import write_atomically, write_between
+
+SCHEMA_VERSION = 1
+FOREMOST = ("step", "thesis", "evaluation", "memory", "trainer")  # in the README
+NEEDS = {"roofline": "step"}
+CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
+
+
+def run(
+    out: Path, against: Path | None = None, only: Collection[str] = tuple(SECTIONS), plan: Plan = FULL
+) -> None:
+    """Measure the sections of `only`, print each table, write `<out>.json` and `<out>.md` after each.
+
+    Then print how the rows compare with those of the file `against`. Raises ValueError or OSError before any
+    measurement for what cannot be read, chosen or written.
+    """
+    names = choose_sections(only)
+    then = read(against) if against else None
+    if then and then["sizes"] != plan.sizes._asdict():
+        raise ValueError(f"{against} was measured at {Sizes(**then['sizes'])}, this would be at {plan.sizes}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(out.parent, os.W_OK):
+        raise OSError(f"{out.parent} is not writable: give --out FOLDER/NAME")
+    set_up_process()  # as training does; torch's own layers, in this process, profit too
+    torch.manual_seed(0)
+    bench = Bench(plan, Meter(plan.seconds), [])
+    for name in names:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        rows = [{"section": name, **row} for row in SECTIONS[name].measure(bench)]
+        bench.rows.extend(rows)
+        results = report(bench)
+        write_atomically(out.with_name(f"{out.name}.json"), json.dumps(results, indent=1) + "\n")
+        write_atomically(out.with_name(f"{out.name}.md"), render(results) + "\n")
+        print(f"{render_section(name, rows)}\n", flush=True)
+    if then:
+        print(render_changes(report(bench), then))
+
+
+def choose_plan(quick: bool, rounds: int | None) -> Plan:
+    """The whole plan or its small model; `rounds` bounds those of a series too. ValueError for rounds < 1."""
+    plan = QUICK if quick else FULL
+    if rounds is None:
+        return plan
+    require_positive(rounds=rounds)
+    return plan._replace(rounds=rounds, few_rounds=min(rounds, plan.few_rounds))
+
+
+def choose_sections(only: Collection[str]) -> list[str]:
+    """The sections in their order, with those that a chosen one needs. ValueError for an unknown name."""
+    for name in only:
+        if name not in SECTIONS:
+            raise ValueError(f"there is no section {name!r}: --only takes {', '.join(SECTIONS)}")
+    needed = {NEEDS[name] for name in only if name in NEEDS}
+    return [name for name in SECTIONS if name in {*only, *needed}]
+
+
+def report(bench: Bench) -> dict[str, Any]:
+    """All that the JSON file holds."""
+    from hornn.provenance import commit
+
+    plan = bench.plan
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **commit(),
+        "machine": machine(),
+        "sizes": plan.sizes._asdict(),
+        "rounds": {"most": plan.rounds, "series": plan.few_rounds},
+        "filtered": bench.meter.others() is not None,
+        "rows": bench.rows,
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The processor, its extensions for matrices and vectors, the threads and what steers them, the versions."""
+    cpuinfo = Path("/proc/cpuinfo")
+    known: dict[str, str] = {}
+    for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
+        key, _, value = line.partition(":")
+        known.setdefault(key.strip(), value.strip())
+    flags = (known.get("flags") or known.get("Features") or "").split()
+    return {
+        "processor": known.get("model name") or platform.processor() or platform.machine(),
+        "flags": [flag for flag in flags if flag.startswith(("avx", "amx", "fma", "sve", "asimd", "bf16"))],
+        "threads": torch.get_num_threads(),
+        "environment": {
+            key: value
+            for key, value in sorted(os.environ.items())
+            if key.startswith(("OMP_", "GOMP_", "KMP_", "MKL_"))
+        },
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The results that `run` wrote. ValueError where the file is missing, damaged or of another schema."""
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        version = results["schema_version"]
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}): give a JSON file of this benchmark"
+        ) from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is damaged or no file of this benchmark ({error!r})") from error
+    if version != SCHEMA_VERSION:
+        raise ValueError(
+            f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}: measure again"
+        )
+    wrong = [key for key, kind in CONTENTS.items() if not isinstance(results.get(key), kind)]
+    if not wrong and set(results["sizes"]) != set(Sizes._fields):
+        wrong = ["sizes"]
+    if not wrong and not all(
+        isinstance(row, dict) and row.get("section") in SECTIONS for row in results["rows"]
+    ):
+        wrong = ["rows"]
+    if wrong:
+        raise ValueError(f"{path} is damaged: {', '.join(wrong)} cannot be understood; measure again")
+    assert isinstance(results, dict)
+    return results
+
+
+def renew(path: Path, source: Path) -> None:
+    """Write the foremost tables of a JSON file between the marks in a Markdown file. ValueError where none are."""
+    write_between(path, "bench", render(read(source), FOREMOST))

@@ -1,0 +1,339 @@
+"""The sections of the benchmark: each returns its rows."""
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from omegaconf import OmegaConf
+
+from hornn.bench.meter import Meter, Row, memory_apart
+from hornn.bench.work import (
+    CLIP,
+    CPU,
+    UPDATE,
+    Sizes,
+    TorchModel,
+    Variant,
+    Work,
+    build,
+    draw_text,
+    head_step,
+    linear_step,
+    our_optimizer,
+    our_step,
+    runs_natively,
+    score_with_torch,
+    step_of,
+    torch_step,
+    train_on,
+)
+from hornn.data.streams import Blocks, ChunkStream
+from hornn.heads import SoftmaxHead, TwoLevelSoftmaxHead, resolve_precision
+from hornn.inference import score_stream
+from hornn.module import TruncatedBptt
+from hornn.network import LanguageModel
+from hornn.optim import Constant, MomentumSGD
+from hornn.scan import BACKENDS
+
+TRAINER = Path(__file__).parents[3] / "conf" / "trainer" / "cpu.yaml"
+EPOCH = 1549  # steps: 929,589 tokens of Penn Treebank in whole chunks of 20 x 30
+# Seconds per epoch on one TITAN X: Soltani's thesis, table 6.3, verified against its text.
+RNN_SECONDS = 80
+PUBLISHED = {
+    ("rnn", None): RNN_SECONDS,
+    ("hornn", 2): None,
+    ("hornn", 3): 121,
+    ("hornn", 4): None,
+    ("hornn_max", 3): 122,
+    ("hornn_fofe", 3): 120,
+    ("lstm", None): 198,
+    ("hornn_gated", 3): 225,
+}
+STEPS = {
+    "rnn": "nn.RNN",
+    "hornn": "nn.RNN",
+    "hornn_max": "nn.RNN",
+    "hornn_fofe": "nn.RNN",
+    "hornn_gated": "nn.LSTM",
+    "lstm": "nn.LSTM",
+    "gru": "nn.GRU",
+    "scrn": "nn.RNN",
+}
+NAIVE = {"hornn_fofe": "FOFE loop", "lstm": "LSTMCell loop"}
+NAMED = tuple(backend for backend in BACKENDS if backend not in ("auto", "parallel"))
+
+
+class Plan(NamedTuple):
+    """What the sections measure, and for how long."""
+
+    sizes: Sizes = Sizes()
+    rounds: int = 15
+    few_rounds: int = 5  # in series over a size
+    seconds: float = 0.25  # least length of a sample: /proc/stat counts in hundredths
+    orders: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    hidden_sizes: tuple[int, ...] = (100, 200, 400, 1000, 2000)
+    vocab_sizes: tuple[int, ...] = (10_000, 20_000, 44_000)
+    seq_lens: tuple[int, ...] = (10, 30, 100)
+    batch_sizes: tuple[int, ...] = (1, 20, 64, 128)
+    scored_tokens: int = 6_000
+    scored_chunks: tuple[tuple[int, int], ...] = ((1, 300), (20, 30))  # columns, chunk length
+    processes: int = 3  # whose peaks of memory are taken; the same work differs by a third between them
+    large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
+    head_widths: tuple[int, ...] = (100, 400)
+    product: int = 2048  # rows and columns of the matrices that show the machine's peak
+    updates: int = 40  # of the epoch that shows what the trainer costs
+
+
+FULL = Plan()
+QUICK = Plan(
+    sizes=Sizes(vocab_size=50, hidden_size=8, batch_size=3, seq_len=4),
+    rounds=2,
+    few_rounds=1,
+    seconds=0.0,
+    orders=(1, 2),
+    hidden_sizes=(4, 8),
+    vocab_sizes=(20, 50),
+    seq_lens=(2, 4),
+    batch_sizes=(1, 3),
+    scored_tokens=40,
+    scored_chunks=((1, 10), (3, 4)),
+    processes=1,
+    large_vocab=100,
+    head_widths=(8,),
+    product=32,
+    updates=3,
+)
+
+
+class Bench(NamedTuple):
+    """A benchmark under way; `rows` holds those of the sections that are done."""
+
+    plan: Plan
+    meter: Meter
+    rows: list[Row]
+
+    def compare_steps(
+        self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int
+    ) -> Row:
+        """Our training step beside that of a layer of `LAYERS`, or of another of our models."""
+
+        def measure(network: LanguageModel) -> Row:
+            ours = our_step(network, sizes)
+            theirs = torch_step(other, sizes) if isinstance(other, str) else step_of(other, sizes)
+            times = self.meter.compare(self.meter.sampler(ours), self.meter.sampler(theirs), rounds)
+            return {**times, "gflop": matrix_gflop(network, sizes)}
+
+        return row_of(work, variant, other if isinstance(other, str) else other.model, sizes, measure)
+
+
+def row_of(
+    work: str, variant: Variant, other: str, sizes: Sizes, measure: Callable[[LanguageModel], Row]
+) -> Row:
+    """What is asked for, what runs, and what `measure` finds of the network; or why it cannot run."""
+    row = {"work": work, "ours": variant.model, "other": other}
+    row |= {"backend": variant.backend, "precision": variant.precision}
+    try:
+        network = build(variant, sizes)
+    except ValueError as error:
+        return {**row, "missing": str(error)}
+    runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
+    return {**row, **runs, **measure(network)}
+
+
+def matrix_gflop(network: LanguageModel, sizes: Sizes) -> dict[str, float]:
+    """GFLOP of the matrix products of one training step: 2 T B (weights used) 3, for cells and output layer.
+
+    Each weight of a matrix takes a multiplication and an addition for each token, three times: in the forward
+    pass, in the gradient of its input and in its own. The embedding is looked up, not multiplied. The third-order
+    HORNN at 400 units and 10,000 words: 16.7.
+    """
+    weights = {"cells": 0, "head": 0}
+    for name, parameter in network.named_parameters():
+        if parameter.ndim > 1 and not name.startswith("embedding."):
+            weights[name.partition(".")[0]] += parameter.numel()
+    return {part: 6e-9 * sizes.seq_len * sizes.batch_size * count for part, count in weights.items()}
+
+
+def step(bench: Bench) -> list[Row]:
+    plan = bench.plan
+    asked = [(Variant(model, backend=backend), other) for model, other in STEPS.items() for backend in NAMED]
+    asked += [(Variant("hornn_fofe", backend=backend, precision="fp32"), "nn.RNN") for backend in NAMED]
+    asked += [(Variant(model), loop) for model, loop in NAIVE.items()]
+    return [
+        bench.compare_steps("training step", variant, other, plan.sizes, plan.rounds)
+        for variant, other in asked
+    ]
+
+
+def thesis(bench: Bench) -> list[Row]:
+    plan, rows = bench.plan, []
+    for (model, taps), published in PUBLISHED.items():
+        work = "epoch" if taps is None else f"epoch, order {taps}"
+        row = bench.compare_steps(work, Variant(model, taps), Variant("rnn"), plan.sizes, plan.rounds)
+        seconds = 1e-3 * EPOCH * row["ours_ms"]
+        ratio = published / RNN_SECONDS if published else None
+        published_as = {"published_seconds": published, "published_ratio": ratio}
+        rows.append({**row, "epoch_seconds": seconds, **published_as})
+    return rows
+
+
+def order(bench: Bench) -> list[Row]:
+    plan = bench.plan
+    return [
+        bench.compare_steps(f"order {n}", Variant(model, n), Variant(model, 1), plan.sizes, plan.few_rounds)
+        for model in ("hornn_fofe", "hornn_gated")
+        for n in plan.orders
+    ]
+
+
+def vary(field: str, symbol: str, values: str, bench: Bench) -> list[Row]:
+    """One row for each of the plan's `values` of one field of the sizes."""
+    plan, rows = bench.plan, []
+    for value in getattr(plan, values):
+        sizes, fofe = plan.sizes._replace(**{field: value}), Variant("hornn_fofe")
+        rows.append(bench.compare_steps(f"{symbol} = {value:,}", fofe, "nn.RNN", sizes, plan.few_rounds))
+    return rows
+
+
+def evaluation(bench: Bench) -> list[Row]:
+    plan, meter = bench.plan, bench.meter
+    ids = draw_text(plan.sizes.vocab_size, plan.scored_tokens).numpy()
+    reference = TorchModel("nn.RNN", plan.sizes)
+
+    def measure(columns: int, length: int, network: LanguageModel) -> Row:
+        ours = partial(score_stream, network, ids, 0, columns, length)
+        theirs = partial(score_with_torch, reference, ChunkStream(ids, 0, columns, length))
+        times = meter.compare(meter.sampler(ours), meter.sampler(theirs), plan.rounds)
+        speeds = {f"{side}_speed": 1e3 * len(ids) / times[f"{side}_ms"] for side in ("ours", "other")}
+        return {**times, **speeds, "dtype": "fp32"}
+
+    return [
+        row_of(
+            f"{columns} x {length} tokens",
+            Variant("hornn_fofe", backend=backend),
+            "nn.RNN",
+            plan.sizes,
+            partial(measure, columns, length),
+        )
+        for columns, length in plan.scored_chunks
+        for backend in NAMED
+    ]
+
+
+def memory(bench: Bench) -> list[Row]:
+    plan, rows = bench.plan, []
+    sizes = plan.sizes
+    variants = [Variant("hornn_fofe", backend=backend) for backend in NAMED]
+    variants += [Variant("hornn_fofe", precision="fp32"), Variant("hornn_gated")]
+    training = memory_apart(partial(torch_step, "nn.RNN", sizes), plan.processes)
+    for variant in variants:
+        make = partial(step_of, variant, sizes)
+        rows.append(row_of("training", variant, "nn.RNN", sizes, partial(memory_beside, training, make)))
+    sizes = plan.sizes._replace(vocab_size=plan.large_vocab)
+    layer = memory_apart(partial(linear_step, sizes), plan.processes)
+    for kind, precision in ((SoftmaxHead, "auto"), (SoftmaxHead, "fp32"), (TwoLevelSoftmaxHead, "fp32")):
+        work = {
+            "work": f"output layer, V = {sizes.vocab_size:,}",
+            "ours": kind.__name__,
+            "other": "nn.Linear",
+        }
+        dtype = resolve_precision(precision, CPU)
+        row: Row = {**work, "precision": precision, "dtype": dtype, "native": runs_natively(precision)}
+        rows.append(row | memory_beside(layer, partial(head_step, kind, sizes, precision)))
+    return rows
+
+
+def memory_beside(other: list[float], make: Callable[[], Work], network: LanguageModel | None = None) -> Row:
+    """The memory of our work in as many processes as of the other's, none of them that of `network`."""
+    ours = memory_apart(make, len(other))
+    medians = {"ours_mb": statistics.median(ours), "other_mb": statistics.median(other)}
+    ranges = {"ours_range": [ours[0], ours[-1]], "other_range": [other[0], other[-1]]}
+    return {**medians, **ranges, "ratio": medians["ours_mb"] / medians["other_mb"]}
+
+
+def head(bench: Bench) -> list[Row]:
+    plan, meter, rows = bench.plan, bench.meter, []
+    for width in plan.head_widths:
+        sizes = plan.sizes._replace(hidden_size=width)
+        ours, other = (meter.sampler(head_step(kind, sizes)) for kind in (TwoLevelSoftmaxHead, SoftmaxHead))
+        names = {"ours": "two-level softmax", "other": "full softmax", "precision": "fp32", "dtype": "fp32"}
+        rows.append({"work": f"H = {width}", **names, **meter.compare(ours, other, plan.rounds)})
+    return rows
+
+
+def trainer(bench: Bench) -> list[Row]:
+    """A short epoch as `src/train.py` runs it, with its module, callbacks and a csv logger, beside a bare loop.
+
+    The trainer's time is the one it reports: from its first step to the end of the last, so without the
+    checkpoints at the epoch's end.
+    """
+    from hornn.experiment import build_trainer, csv_logger, quiet_libraries
+
+    quiet_libraries()
+    plan, meter = bench.plan, bench.meter
+    sizes = plan.sizes
+    ids = draw_text(sizes.vocab_size, plan.updates * sizes.batch_size * sizes.seq_len).numpy()
+    variant = Variant("hornn_fofe")
+    managed = build(variant, sizes)
+    conf = OmegaConf.create({"checkpoint_every": 0, "trainer": {**OmegaConf.load(TRAINER), "max_epochs": 1}})
+
+    def stream(chunks: int) -> ChunkStream:
+        tokens = ids[: chunks * sizes.batch_size * sizes.seq_len]
+        return ChunkStream(tokens, 0, sizes.batch_size, sizes.seq_len)
+
+    def fit() -> float:
+        sgd = partial(MomentumSGD, **UPDATE, clip=CLIP)
+        module = TruncatedBptt(managed, sgd, Constant(), seq_len=sizes.seq_len)
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+            runner = build_trainer(conf, Path(folder))
+            runner.logger = csv_logger(Path(folder), "bench", False)
+            runner.fit(module, Blocks(stream(plan.updates), 1), stream(1))
+        return 1e3 * module.records[0]["seconds"] / plan.updates
+
+    def measure(bare: LanguageModel) -> Row:
+        def loop() -> float:
+            optimizer, state = our_optimizer(bare), bare.initial_state(sizes.batch_size)
+            started = meter.clock()
+            for chunk in stream(plan.updates):
+                state = train_on(bare, optimizer, chunk.inputs, chunk.targets, state)
+            return 1e3 * (meter.clock() - started) / plan.updates
+
+        fit()
+        loop()
+        return meter.compare(fit, loop, plan.few_rounds)
+
+    return [row_of("training step", variant, "bare loop", sizes, measure)]
+
+
+def roofline(bench: Bench) -> list[Row]:
+    """Each training step that was measured beside the time of its matrix products at the machine's peak.
+
+    The peak is the best of some products of large square matrices; cells count at that of fp32, the output
+    layer at that of its own precision.
+    """
+    n, rows = bench.plan.product, []
+    peaks: dict[str, float] = {}
+    for dtype in dict.fromkeys(("fp32", resolve_precision("auto", CPU))):
+        matrix = torch.randn(n, n, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype])
+        sample = bench.meter.sampler(partial(torch.mm, matrix, matrix))
+        ms = min(sample() for _ in range(bench.plan.rounds))
+        peaks[dtype] = 2e-6 * n**3 / ms
+        names = {"work": f"{n:,} x {n:,} product", "ours": "torch.mm", "precision": dtype, "dtype": dtype}
+        rows.append({**names, "gflop": 2e-9 * n**3, "ms": ms, "speed": peaks[dtype]})
+    for done in bench.rows:
+        if done["section"] != "step" or "missing" in done or done["other"] in NAIVE.values():
+            continue
+        parts, ms = done["gflop"], done["ours_ms"]
+        bound = 1e3 * (parts["cells"] / peaks["fp32"] + parts["head"] / peaks[done["dtype"]])
+        other = {"gflop", "ours_ms", "other", "other_ms", "ratio", "spread", "section"}
+        names = {key: value for key, value in done.items() if key not in other}
+        total = sum(parts.values())
+        times = {"ms": ms, "speed": 1e3 * total / ms, "bound_ms": bound, "reached": bound / ms}
+        rows.append({**names, "gflop": total, **times})
+    return rows

@@ -1,0 +1,227 @@
+"""The benchmark's results as tables."""
+
+import string
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from hornn.bench.meter import QUIET, Row
+from hornn.bench.sections import (
+    EPOCH,
+    Bench,
+    evaluation,
+    head,
+    memory,
+    order,
+    roofline,
+    step,
+    thesis,
+    trainer,
+    vary,
+)
+from hornn.bench.work import Sizes
+
+
+class Section(NamedTuple):
+    """A table: what measures its rows, its heading, a line on what it shows, its columns as formats of a row."""
+
+    measure: Callable[[Bench], list[Row]]
+    title: str
+    note: str
+    columns: dict[str, str]
+
+
+OURS = {"work": "{work}", "ours": "`{ours}`", "backend": "{scan}", "output layer": "{layer}"}
+TIMES = {
+    **OURS,
+    "ms": "{ours_ms:.1f}",
+    "other": "{other}",
+    "other, ms": "{other_ms:.1f}",
+    "ratio": "{ratio:.2f}",
+    "spread": "{spread[0]:.2f}-{spread[1]:.2f}",
+    "rounds dropped": "{drops}",
+}
+EPOCHS = TIMES | {
+    "s per epoch": "{epoch_seconds:.0f}",
+    "published, s": "{published_seconds}",
+    "published ratio": "{published_ratio:.2f}",
+}
+SPEEDS = TIMES | {"tokens/s": "{ours_speed:,.0f}", "other, tokens/s": "{other_speed:,.0f}"}
+MEGABYTES = {
+    **OURS,
+    "MB": "{ours_mb:.0f} ({ours_range[0]:.0f}-{ours_range[1]:.0f})",
+    "other": "{other}",
+    "other, MB": "{other_mb:.0f} ({other_range[0]:.0f}-{other_range[1]:.0f})",
+    "ratio": "{ratio:.2f}",
+}
+BOUNDS = {
+    **OURS,
+    "GFLOP": "{gflop:.1f}",
+    "ms": "{ms:.1f}",
+    "GFLOP/s": "{speed:.0f}",
+    "bound, ms": "{bound_ms:.1f}",
+    "reached": "{reached:.0%}",
+    "rounds dropped": "{drops}",
+}
+SERIES = "A step of third-order FOFE beside nn.RNN's, at other sizes than the table above in one respect."
+SECTIONS = {
+    "step": Section(
+        step, "Training step", "Forward pass, backward pass and update, beside torch's own in fp32.", TIMES
+    ),
+    "thesis": Section(
+        thesis,
+        "Seconds per epoch",
+        f"{EPOCH:,} steps, beside our rnn, whose own row shows the noise. Published: Soltani's thesis, table 6.3 "
+        "(verified), on one TITAN X.",
+        EPOCHS,
+    ),
+    "order": Section(
+        order, "Order", "A training step beside that of order 1, whose own row shows the noise.", TIMES
+    ),
+    "hidden": Section(
+        partial(vary, "hidden_size", "H = E", "hidden_sizes"), "Width of the state", SERIES, TIMES
+    ),
+    "vocabulary": Section(partial(vary, "vocab_size", "V", "vocab_sizes"), "Vocabulary", SERIES, TIMES),
+    "length": Section(partial(vary, "seq_len", "T", "seq_lens"), "Tokens per chunk", SERIES, TIMES),
+    "batch": Section(partial(vary, "batch_size", "B", "batch_sizes"), "Columns of the stream", SERIES, TIMES),
+    "evaluation": Section(
+        evaluation, "Evaluation", "Exact scores of a text with carried state, in fp32.", SPEEDS
+    ),
+    "memory": Section(
+        memory,
+        "Memory",
+        "Five steps: the peak over that after the imports, median and range of some fresh processes.",
+        MEGABYTES,
+    ),
+    "head": Section(
+        head, "Two-level softmax", "Forward and backward pass of the output layer alone, in fp32.", TIMES
+    ),
+    "trainer": Section(
+        trainer, "Trainer", "A training step inside of the trainer beside the same in a bare loop.", TIMES
+    ),
+    "roofline": Section(
+        roofline,
+        "Distance from the machine's peak",
+        "The bound is the time of the step's matrix products at the measured peak.",
+        BOUNDS,
+    ),
+}
+
+
+def render(results: Mapping[str, Any], only: Collection[str] = tuple(SECTIONS)) -> str:
+    """The tables of the sections in `only` as Markdown."""
+    measured = {row["section"] for row in results["rows"]}
+    names = [name for name in SECTIONS if name in measured and name in only]
+    tables = [
+        render_section(name, [row for row in results["rows"] if row["section"] == name]) for name in names
+    ]
+    return "\n\n".join([describe(results), *tables])
+
+
+def describe(results: Mapping[str, Any]) -> str:
+    """Where, when and how it was measured."""
+    on, rounds = results["machine"], results["rounds"]
+    steered = "".join(f", {key}={value}" for key, value in on["environment"].items())
+    noise = (
+        f"rounds in which other processes took more than {QUIET:.0%} of a core are dropped"
+        if results["filtered"]
+        else "this system does not tell what other processes take, so no round is dropped"
+    )
+    return (
+        f"{on['processor']}, {on['threads']} threads{steered}, {on['memory_gb']} GB, {on['system']}, "
+        f"torch {on['torch']}, Python {on['python']}; {origin(results)}. "
+        f"{Sizes(**results['sizes'])} where nothing else is said. Medians of {rounds['most']} rounds, of "
+        f"{rounds['series']} in series, each with a sample of both sides; {noise}. Ratio: ours / other; spread: "
+        "its least and largest."
+    )
+
+
+def origin(results: Mapping[str, Any]) -> str:
+    """The day and the state of the code."""
+    state = " with changes" if results.get("dirty") else ""
+    return f"{results['date'][:10]}, commit {(results.get('commit') or 'unknown')[:10]}{state}"
+
+
+def render_section(name: str, rows: list[Row]) -> str:
+    """One table, and below it what could not be measured and why."""
+    section = SECTIONS[name]
+    lines = [f"**{section.title}.** {section.note}", "", *header(section.columns)]
+    lines += [cells(section.columns.values(), row) for row in rows if "missing" not in row]
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if "missing" in row:
+            which = reasons.setdefault(row["missing"], [])
+            which += [name] if (name := f"`{row['ours']}` {row['backend']}") not in which else []
+    lines += [
+        line for why, which in reasons.items() for line in ("", f"Not measured: {', '.join(which)}: {why}")
+    ]
+    return "\n".join(lines)
+
+
+def header(columns: Collection[str]) -> list[str]:
+    return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+
+
+def cells(formats: Collection[str], row: Row) -> str:
+    """A line of a table; a cell whose values the row lacks is empty."""
+    layer = f"{row['dtype']}, native" if row.get("native") else row.get("dtype")
+    row = {**row, "layer": layer, "drops": describe_drops(row)}
+    texts = []
+    for format_ in formats:
+        names = [name.partition("[")[0] for _, name, _, _ in string.Formatter().parse(format_) if name]
+        absent = any(row.get(name) is None for name in names)
+        texts.append("" if absent else format_.format_map(row))
+    return f"| {' | '.join(texts)} |"
+
+
+def describe_drops(row: Row) -> str | None:
+    """How many rounds were dropped; a row that never got quiet keeps them all, and is marked."""
+    if row.get("quiet") is None:
+        return "no filter" if "rounds" in row else None
+    return (
+        str(row["dropped"]) if row["quiet"] else f"**never quiet**: {row['dropped']} of {row['rounds']} loud"
+    )
+
+
+def identity(row: Row) -> tuple[Any, ...]:
+    """What makes two rows the same measurement."""
+    return tuple(row.get(key) for key in ("section", "work", "ours", "backend", "precision", "other"))
+
+
+def compare_rows(now: list[Row], then: list[Row]) -> list[Row]:
+    """For each row that both have with a time or a memory of ours: now / then, of it and of the ratio to the other."""
+    before = {identity(row): row for row in then}
+    changes = []
+    for row in now:
+        old = before.get(identity(row), {})
+        for unit, key in (("ms", "ours_ms"), ("MB", "ours_mb")):
+            if key in row and key in old:
+                noise = "never quiet" if False in (row.get("quiet"), old.get("quiet")) else None
+                change = {"now": row[key], "then": old[key], "unit": unit, "change": row[key] / old[key]}
+                change["noise"] = noise
+                changes.append({**row, **change, "ratio_change": row["ratio"] / old["ratio"]})
+    return changes
+
+
+def render_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> str:
+    """The comparison as a table. The last column does not depend on how fast the machine is."""
+    changes = compare_rows(now["rows"], then["rows"])
+    columns = {
+        "section": "{section}",
+        "work": "{work}",
+        "ours": "`{ours}`",
+        "backend": "{backend}",
+        "asked for": "{precision}",
+        "other": "{other}",
+        "now": "{now:.1f} {unit}",
+        "then": "{then:.1f} {unit}",
+        "now / then": "{change:.2f}",
+        "ratio now / then": "{ratio_change:.2f}",
+        "noise": "{noise}",
+    }
+    places = [
+        f"{on.get('processor')}, {on.get('threads')} threads" for on in (now["machine"], then["machine"])
+    ]
+    where = "" if places[0] == places[1] else f" Now on {places[0]}; then on {places[1]}."
+    title = f"**Against {origin(then)}:** {len(changes)} rows of both.{where}"
+    return "\n".join([title, "", *header(columns), *(cells(columns.values(), row) for row in changes)])

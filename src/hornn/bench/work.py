@@ -1,0 +1,220 @@
+"""What is measured: training steps and output layers, ours and those that a user would otherwise write."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hornn.data.streams import IGNORE, ChunkStream
+from hornn.heads import Head, resolve_precision
+from hornn.kernels import native
+from hornn.module import match
+from hornn.network import LanguageModel, detach_all
+from hornn.optim import MomentumSGD
+
+MODELS = Path(__file__).parents[3] / "conf" / "model"
+CPU = torch.device("cpu")
+UPDATE: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5}
+CLIP = 5.0
+
+Work = Callable[[], object]  # does the work once
+
+
+class Sizes(NamedTuple):
+    """Of a network and its chunk; Penn Treebank in the HORNN paper."""
+
+    vocab_size: int = 10_000
+    hidden_size: int = 400
+    batch_size: int = 20
+    seq_len: int = 30
+
+    def __str__(self) -> str:
+        return f"V = {self.vocab_size:,}, H = {self.hidden_size}, {self.batch_size} x {self.seq_len} tokens"
+
+
+class Variant(NamedTuple):
+    """One of our models (conf/model) as it is asked for."""
+
+    model: str
+    order: int | None = None
+    backend: str = "auto"
+    precision: str = "auto"
+
+
+def build(variant: Variant, sizes: Sizes) -> LanguageModel:
+    """The network, ready to run. ValueError where its backend cannot run that cell, or not on this machine."""
+    arguments = {"hidden_size": sizes.hidden_size, **({"order": variant.order} if variant.order else {})}
+    cell = instantiate(OmegaConf.merge(OmegaConf.load(MODELS / f"{variant.model}.yaml"), arguments))
+    counts = zipf_counts(sizes.vocab_size)
+    network = LanguageModel(counts, cell, precision=variant.precision, backend=variant.backend)
+    network.prepare(CPU)
+    return network
+
+
+def our_step(network: LanguageModel, sizes: Sizes) -> Work:
+    """One training step: forward and backward pass, update."""
+    optimizer = our_optimizer(network)
+    inputs, targets = batch(sizes)
+    return lambda: train_on(network, optimizer, inputs, targets, network.initial_state(sizes.batch_size))
+
+
+def step_of(variant: Variant, sizes: Sizes) -> Work:
+    """The training step of a variant, from its name: what a fresh process can be asked for."""
+    return our_step(build(variant, sizes), sizes)
+
+
+def our_optimizer(network: LanguageModel) -> MomentumSGD:
+    optimizer = MomentumSGD(network.parameters(), **UPDATE, clip=CLIP)
+    match(network, optimizer)
+    return optimizer
+
+
+def train_on(
+    network: LanguageModel, optimizer: MomentumSGD, inputs: Tensor, targets: Tensor, state: Any
+) -> Any:
+    """The state after one step on a chunk, cut off from its history."""
+    optimizer.zero_grad()
+    features, state = network(inputs, state)
+    network.head.loss(features, targets, 1 / targets.numel()).backward()
+    optimizer.step()
+    return detach_all(state)
+
+
+class LstmLoop(nn.Module):
+    """An LSTM as a loop over nn.LSTMCell."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(width, width, bias=False)
+
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        outputs = []
+        for x_t in x:
+            state = self.cell(x_t, state)
+            outputs.append(state[0])
+        return torch.stack(outputs), state
+
+
+class FofeLoop(nn.Module):
+    """h_t = sigmoid(W_in x_t + sum_n 0.6^n W_n h_{t-n}), n = 1, 2, 3, one nn.Linear for each matrix."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.W_in = nn.Linear(width, width, bias=False)
+        self.taps = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(3))
+
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        history = state or [torch.zeros_like(x[0]) for _ in self.taps]
+        outputs = []
+        for x_t in x:
+            signal = self.W_in(x_t)
+            for n, (tap, h) in enumerate(zip(self.taps, history, strict=True), start=1):
+                signal = signal + 0.6**n * tap(h)
+            history = [torch.sigmoid(signal), *history[:-1]]
+            outputs.append(history[0])
+        return torch.stack(outputs), history
+
+
+LAYERS: dict[str, Callable[[int], nn.Module]] = {
+    "nn.RNN": lambda width: nn.RNN(width, width, bias=False),
+    "nn.LSTM": lambda width: nn.LSTM(width, width, bias=False),
+    "nn.GRU": lambda width: nn.GRU(width, width, bias=False),
+    "LSTMCell loop": LstmLoop,
+    "FOFE loop": FofeLoop,
+}
+
+
+class TorchModel(nn.Module):
+    """What a user would write: nn.Embedding, a recurrent layer, nn.Linear, cross entropy; all in fp32."""
+
+    def __init__(self, layer: str, sizes: Sizes) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(sizes.vocab_size, sizes.hidden_size)
+        self.layer = LAYERS[layer](sizes.hidden_size)
+        self.output = nn.Linear(sizes.hidden_size, sizes.vocab_size, bias=False)
+
+    def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """Logits (T B, V) and the state after them."""
+        y, state = self.layer(self.embedding(inputs), state)
+        return self.output(y).flatten(0, 1), state
+
+
+def torch_step(layer: str, sizes: Sizes) -> Work:
+    """One training step of that model under torch's own SGD."""
+    model = TorchModel(layer, sizes)
+    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
+    inputs, targets = batch(sizes)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs)[0], targets.flatten()).backward()
+        nn.utils.clip_grad_value_(model.parameters(), CLIP)
+        optimizer.step()
+
+    return step
+
+
+@torch.inference_mode()
+def score_with_torch(model: TorchModel, stream: ChunkStream) -> Tensor:
+    """Negative log-likelihood of every token of a stream, with carried state."""
+    state, scores = None, []
+    for chunk in stream:
+        logits, state = model(chunk.inputs, state)
+        scores.append(F.cross_entropy(logits, chunk.targets.flatten(), ignore_index=IGNORE, reduction="none"))
+    return torch.cat(scores)
+
+
+def head_step(head: Callable[..., Head], sizes: Sizes, precision: str = "fp32") -> Work:
+    """Forward and backward pass of one of our output layers alone; with precision `auto` as in training."""
+    layer = head(input_size=sizes.hidden_size, counts=zipf_counts(sizes.vocab_size))
+    layer.precision = resolve_precision(precision, CPU)
+    layer.native = runs_natively(precision)
+    features = torch.randn(sizes.seq_len, sizes.batch_size, sizes.hidden_size, requires_grad=True)
+    targets = batch(sizes)[1]
+
+    def step() -> None:
+        layer.zero_grad()
+        layer.loss(features, targets).backward()
+
+    return step
+
+
+def runs_natively(precision: str) -> bool:
+    """Whether an output layer of that precision alone uses the native kernels."""
+    return precision == "auto" and native.why_not() is None
+
+
+def linear_step(sizes: Sizes) -> Work:
+    """The same with nn.Linear and cross entropy."""
+    layer = nn.Linear(sizes.hidden_size, sizes.vocab_size, bias=False)
+    features = torch.randn(sizes.seq_len * sizes.batch_size, sizes.hidden_size, requires_grad=True)
+    targets = batch(sizes)[1].flatten()
+
+    def step() -> None:
+        layer.zero_grad()
+        F.cross_entropy(layer(features), targets).backward()
+
+    return step
+
+
+def zipf_counts(vocab_size: int) -> list[int]:
+    """Word counts as in a natural text: the r-th word occurs in proportion to 1/r."""
+    return [1_000_000 // rank for rank in range(1, vocab_size + 1)]
+
+
+def draw_text(vocab_size: int, length: int) -> Tensor:
+    """Token ids drawn by those counts."""
+    weights = torch.tensor(zipf_counts(vocab_size), dtype=torch.float64)
+    return torch.multinomial(weights, length, replacement=True)
+
+
+def batch(sizes: Sizes) -> tuple[Tensor, Tensor]:
+    """Inputs and targets (T, B)."""
+    count = sizes.seq_len * sizes.batch_size
+    ids = draw_text(sizes.vocab_size, 2 * count).view(2, sizes.seq_len, sizes.batch_size)
+    return ids[0], ids[1]
