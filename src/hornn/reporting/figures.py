@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Told apart by most eyes, on white and on black.
 COLOURS = ("#0284c7", "#e8590c", "#2f9e44", "#c2255c", "#7950f2", "#b08900", "#0c9a8d", "#8a6d5c")
-MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
+MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "<": "◀", ">": "▶"}
 INK = "#010203"  # stands for the page's own text colour until the figure is in the page
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
@@ -77,7 +77,7 @@ def lines_with(table: Table, metric: Metric) -> list[Line]:
 
 
 def style(index: int) -> Style:
-    """That of the n-th line: 40 differ."""
+    """That of the n-th line: 56 differ."""
     return Style(COLOURS[index % len(COLOURS)], list(MARKERS)[(index // len(COLOURS) + index) % len(MARKERS)])
 
 
