@@ -84,7 +84,7 @@ def test_weight_noise_spares_biases_and_leaves_no_trace(use_native: bool) -> Non
     clean = {name: p.detach().clone() for name, p in named.items()}
     noise = WeightNoise(named.items(), 0.075, table.weight)
     noise.native = use_native
-    words = torch.tensor([[4, 29], [4, 0]])
+    words = [torch.tensor([[4, 29]]), torch.tensor([[4, 0]])]
     draws = []
     for _ in range(2):
         noise.add(words)

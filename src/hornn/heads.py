@@ -286,26 +286,27 @@ class TwoLevelSoftmaxHead(Head):
     def sort(self, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """The order (N') of the targets that are not negative which brings those of a cluster together.
 
-        With it, in that order, each one's cluster (N') and its place there (N'), and how many fall into each cluster.
+        With it, in that order, the targets (N') and their clusters (N'), and how many fall into each cluster.
         """
         words, order = targets.flatten().sort()  # as the ids of a cluster are consecutive
         ignored = int((words < 0).sum())
         words, order = words[ignored:], order[ignored:]
         clusters = self.cluster_of[words]
         rows = clusters.bincount(minlength=len(self.sizes)).tolist()
-        return order, clusters, words - self.first_of[clusters], rows
+        return order, words, clusters, rows
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        order, clusters, places, rows = self.sort(targets)
+        order, words, clusters, rows = self.sort(targets)
         h = features.flatten(0, 1).index_select(0, order)
         in_class = F.cross_entropy(F.linear(h, self.W_class, self.b_class), clusters, reduction="none")
+        places = (words - self.first_of[clusters]).split(rows)
         weights = self.W_word.split(self.sizes)
         biases = [None] * len(rows) if self.b_word is None else self.b_word.split(self.sizes)
         in_cluster = [
             F.cross_entropy(F.linear(h_c, W, b), place, reduction="none")
             if len(place) and len(W) > 1
             else h_c.new_zeros(len(place))
-            for h_c, place, W, b in zip(h.split(rows), places.split(rows), weights, biases, strict=True)
+            for h_c, place, W, b in zip(h.split(rows), places, weights, biases, strict=True)
         ]
         nll = in_class + torch.cat(in_cluster)
         return nll.new_zeros(targets.numel()).index_copy(0, order, nll).view(targets.shape)
@@ -334,7 +335,7 @@ class TwoLevelCrossEntropy(torch.autograd.Function):
         head: TwoLevelSoftmaxHead,
     ) -> Tensor:
         """h (N, H), the head's weights, targets (T, B) with negative ids ignored -> scalar, nats times scale."""
-        order, clusters, places, rows = head.sort(targets)
+        order, targets, clusters, rows = head.sort(targets)
         sorted_h = h.index_select(0, order)
         total, grad_sorted, *grads_class = differentiate(
             sorted_h, W_class, b_class, clusters, scale, None, head.native
@@ -345,15 +346,14 @@ class TwoLevelCrossEntropy(torch.autograd.Function):
         for group, words in head.groups:
             some = slice(end, end := end + sum(rows[group]))
             if some.start < end:
-                own = clusters[some]
                 outside = None
                 if group.stop > group.start + 1:
-                    outside = head.cluster_of[words] != own.unsqueeze(-1)
+                    outside = head.cluster_of[words] != clusters[some].unsqueeze(-1)
                 within, grad_h, grad_word[words], grad = differentiate(
                     sorted_h[some],
                     W_word[words],
                     None if b_word is None else b_word[words],
-                    places[some] + (head.first_of[own] - words.start),
+                    targets[some] - words.start,
                     scale,
                     None,
                     head.native,

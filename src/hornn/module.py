@@ -216,7 +216,7 @@ class TruncatedBptt(lightning.LightningModule):
 
     def update(self, chunk: Chunk) -> Update:
         """Forward and backward pass over one chunk and one step of the optimizer."""
-        self.noise.add(torch.cat([*self.window, chunk.inputs]))
+        self.noise.add([*self.window, chunk.inputs])
         features = self.read_window(chunk)
         scale = self.loss_scale(chunk)
         loss = self.network.head.loss(features, chunk.targets, scale)

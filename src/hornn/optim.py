@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -320,11 +320,11 @@ class WeightNoise:
         self.clean: list[Tensor] = []  # what they were without it
 
     @torch.no_grad()
-    def add(self, words: Tensor) -> None:
+    def add(self, words: Sequence[Tensor]) -> None:
         """Before a gradient that reads the embeddings of `words`."""
         if not self.std:
             return
-        read = words.unique() if self.native else None
+        read = torch.cat([ids.flatten() for ids in words]).unique() if self.native else None
         self.rows = [read if weight is self.table else None for weight in self.weights]
         self.clean = [
             weight.clone() if rows is None else weight.index_select(0, rows)

@@ -115,7 +115,7 @@ class Scrn(Cell):
     x_t (B, I), h_t (B, H), s_t (B, C), C = `context_size`; A (H, I), B (C, I), P (H, C), R (H, H). In the paper
     x_t is one-hot, so that A and B are the embeddings: with `embedded_input` there are no A and B and the
     input is already [A x_t, B x_t], looked up in an embedding table of width `input_size` = H + C. Without it
-    A and B stand on top of the embedding. H or C may be 0; C = 0 is the SRN, H = 0 leaves the context alone. Every unit
+    A and B stand on top of the embedding. H or C may be 0; C = 0 is the SRN, H = 0 leaves the context alone.
 
     Source: equations (4)-(6), where (4) is printed with B s_t for B x_t, and (8) for `adaptive`. Departures:
     the paper's beta is logit(alpha) + beta here; its start is not published. The released code feeds the
