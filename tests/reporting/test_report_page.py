@@ -143,6 +143,30 @@ def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
     assert "<figcaption>validation against order." in text
 
 
+def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> None:
+    """The rows of the base's group that are measured, the best first, and no others."""
+    broken("group: max", "group: sum")
+    broken_text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("toy", broken_text.replace("figure: {x: order,", "figure: {base: sum-2, x: order,"))
+    readme = place.folder / "README.md"
+    readme.write_text(f"{BEGIN}\n{END}\n")
+    place.commit("rnn", 1, 90.0)
+    place.commit("sum-2", 1, 111.5)
+    renew_readme(place.results, place.sweeps, readme)
+    assert "figure.svg" not in readme.read_text()
+    place.commit("sum-3", 1, 107.0)
+    place.commit("max-2", 1, 114.0)
+    renew_readme(place.results, place.sweeps, readme)
+    assert "perplexity, test: how far each row is from “Sum, order 2”, 111.5." in readme.read_text()
+    drawn = (place.results / "tables" / "toy" / "figure.svg").read_text()
+    words = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
+    assert [word for word in words if word.startswith(("Sum", "Max", "RNN"))] == [
+        "Sum, order 3",
+        "Max, order 2",
+    ]
+    assert [word for word in words if re.fullmatch(r"[+-]\d+\.\d", word)] == ["-4.5", "+2.5"]
+
+
 def test_without_results_there_is_no_figure(place: Any) -> None:
     said = write_report(place.results, place.sweeps, place.results / "report")
     assert said.endswith("1 tables, 0 of 4 rows measured")

@@ -77,6 +77,11 @@ SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
         ('  metric_label: "perplexity, test"\n', "", "sweep.metric 'test_ppl' needs a metric_label"),
         ("  rows:\n", "  rows:\n    - text\n", "row 'text' must hold keys and values, got 'text'"),
         ("  figure: {x: order,", "  figure: {z: 1, x: order,", "sweep.figure: unknown key 'z'"),
+        (
+            "  figure: {x: order,",
+            "  figure: {base: elman, x: order,",
+            "toy.yaml: sweep.figure.base names 'elman', which is no row",
+        ),
         ("sweep:\n", "sweep: [\n", "toy.yaml is not YAML: "),
     ],
 )

@@ -5,11 +5,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
-from hornn.reporting.sweeps import Figure, Metric
+from hornn.reporting.sweeps import Figure, Metric, Sweep
 from hornn.reporting.tables import Line, Table
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0284c7", "#e8590c", "#2f9e44", "#c2255c", "#7950f2", "#b08900", "#0c9a8d", "#8a6d5c")
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "<": "◀", ">": "▶"}
 INK = "#010203"  # stands for the page's own text colour until the figure is in the page
+LABEL = 40  # characters of a line that fit beside bars
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
@@ -51,6 +53,7 @@ def draw_figures(table: Table) -> list[Plot]:
         name = f"{table.sweep.name}-{metric.key}"
         if table.sweep.figure:
             plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
+            plots += draw_effects(name, metric, lines, table.sweep)
         plots += draw_curves(name, metric, lines)
         plots += draw_costs(name, metric, lines)
     return plots
@@ -60,6 +63,8 @@ def draw_first(table: Table) -> Plot | None:
     """The figure that the sweep file asks for, where at least two rows of it are measured."""
     for metric in scores_of(table):
         lines = lines_with(table, metric)
+        if effects := draw_effects(table.sweep.name, metric, lines, table.sweep):
+            return effects[0]
         if table.sweep.figure and sum(line.row.x is not None and bool(line.measured) for line in lines) > 1:
             return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure)
     return None
@@ -87,9 +92,19 @@ def unit_of(seconds: float) -> tuple[str, float]:
 
 
 def draw(
-    name: str, x_label: str, y_label: str, caption: str, paint: Callable[["Axes"], None], log: bool = False
+    name: str,
+    x_label: str,
+    y_label: str,
+    caption: str,
+    paint: Callable[["Axes"], None],
+    log: bool = False,
+    height: float = 3.4,
+    left: float = 0.17,
 ) -> Panel:
-    """One panel. `name` keeps the ids inside of the SVG apart from those of other figures on the page."""
+    """One panel, 4.8 by `height` inches, its axes beginning at `left` of its width.
+
+    `name` keeps the ids inside of the SVG apart from those of other figures on the page.
+    """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -99,8 +114,9 @@ def draw(
     settings: Any = dict.fromkeys(parts, INK)
     settings |= {"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 10}
     with rc_context(settings):
-        figure = Figure(figsize=(4.8, 3.4), facecolor="none")
-        axes = figure.add_axes((0.17, 0.14, 0.81, 0.83), facecolor="none")
+        figure = Figure(figsize=(4.8, height), facecolor="none")
+        below, above = 0.476 / height, 0.102 / height
+        axes = figure.add_axes((left, below, 0.98 - left, 1 - below - above), facecolor="none")
         axes.set(xlabel=x_label, ylabel=y_label)
         axes.locator_params(nbins=5)
         axes.grid(alpha=0.15)
@@ -160,6 +176,55 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
     )
     panel = draw(f"{name}-x", figure.x_label, metric.label, f"{caption}.", paint)
     return Plot((panel,), tuple(styles.items()))
+
+
+def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep) -> list[Plot]:
+    """How far each row of the group of `figure.base` is from that row, as bars; none where nothing is measured."""
+    means = {line.row.name: line.scores[metric.key].mean for line in lines}
+    base = next((line for line in lines if sweep.figure and line.row.name == sweep.figure.base), None)
+    if base is None or (origin := means[base.row.name]) is None:
+        return []
+    effects = sorted(
+        (mean - origin, line.row.label.removeprefix("... "))
+        for line in lines
+        if line is not base
+        and line.row.group == base.row.group
+        and (mean := means[line.row.name]) is not None
+    )
+    if not effects:
+        return []
+    differences = [difference for difference, _ in effects]
+    labels = [fill(label, LABEL) for _, label in effects]
+    low, high = min(0.0, *differences), max(0.0, *differences)
+    room = 0.2 * (high - low) or 1.0  # for the numbers at the bars' ends
+
+    def paint(axes: "Axes") -> None:
+        good = -1 if sweep.lower_is_better else 1
+        colours = [COLOURS[0 if good * difference > 0 else 1] for difference in differences]
+        axes.barh(range(len(labels)), differences, color=colours, height=0.62)
+        for place, difference in enumerate(differences):
+            axes.annotate(
+                f"{difference:+.1f}",
+                (difference, place),
+                (3 if difference > 0 else -3, 0),
+                textcoords="offset points",
+                ha="left" if difference > 0 else "right",
+                va="center",
+                fontsize=8,
+            )
+        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.set_xlim(low - room, high + room)
+        axes.set_yticks(range(len(labels)), labels, fontsize=8)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+
+    x_label = f"difference from {origin:.1f}"
+    caption = f"{metric.label}: how far each row is from “{base.row.label}”, {origin:.1f}."
+    tallest = max(label.count("\n") for label in labels)
+    height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
+    return [Plot((draw(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())]
 
 
 def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:

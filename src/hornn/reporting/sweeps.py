@@ -64,12 +64,16 @@ class Row(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """`x` names what the rows' x is; `published_best`: the range of x that the paper found best."""
+    """`x` names what the rows' x is; `published_best`: the range of x that the paper found best.
+
+    `base` names a row: how far the others of its group are from it is a figure, too.
+    """
 
     x: str
     x_label: str
     series: str
     published_best: tuple[float, float] | None
+    base: str | None
 
 
 class Claim(NamedTuple):
@@ -134,7 +138,7 @@ ROW_KEYS = {
     "dynamic": bool,
     "note": str,
 }
-FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list}
+FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list, "base": str}
 PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
 OPTIONAL = {
     "figure",
@@ -150,6 +154,7 @@ OPTIONAL = {
     "x",
     "dynamic",
     "published_best",
+    "base",
 }
 
 
@@ -191,10 +196,11 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
     if "figure" in node:
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
-        figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
-    base = node.get("relative_to")
-    if base is not None and base not in {row.name for row in rows}:
-        raise ValueError(f"{path}: sweep.relative_to names {base!r}, which is no row")
+        given = {"base": None, **node["figure"], "published_best": tuple(best) if best else None}
+        figure = Figure(**given)
+    for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
+        if name is not None and name not in {row.name for row in rows}:
+            raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")
     return Sweep(
         node["name"],
         node["title"],
@@ -205,7 +211,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         rows,
         figure,
         tuple(read_claim(claim, metrics, rows, path) for claim in node.get("claims", [])),
-        base,
+        node.get("relative_to"),
         node.get("note", ""),
         path,
         f"python src/train.py -m sweeps={path.stem}",
