@@ -145,6 +145,15 @@ def test_finished_runs_are_kept_for_the_commit(place: Any) -> None:
     assert not warnings
 
 
+def test_a_run_from_before_the_kept_one_is_left(place: Any) -> None:
+    """A record of long ago, of another recipe, does not replace what was committed since."""
+    kept = place.commit("rnn", 1, 120.0, config_hash="new", finished="2026-02-01T00:00:00+00:00")
+    result = place.result(1, 130.0, config_hash="old", finished="2026-01-01T00:00:00+00:00")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
+    assert json.loads(kept.read_text())["test_ppl"] == 120
+
+
 def test_a_kept_result_learns_of_dynamic_evaluation(place: Any) -> None:
     kept = place.commit("rnn", 1, 120.0)
     result = place.result(1, 120.0, dynamic={"test_ppl": 110.0})

@@ -134,8 +134,8 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
     """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
 
-    A run that several tables share has one file there; a run by another recipe takes the place of the older one, and so
-    does the same run once dynamic evaluation was added to it.
+    A run that several tables share has one file there; a run by another recipe takes the place of one that finished
+    before it, and so does the same run once dynamic evaluation was added to it.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -147,8 +147,10 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             old = kept.get((row.identity, run.seed))
             if run.state not in ("done", "diverged"):
                 continue
-            dynamic = run.result.get("dynamic")
-            if old and old.config_hash == run.config_hash and dynamic in (None, old.result.get("dynamic")):
+            if old and old.config_hash == run.config_hash:
+                if run.result.get("dynamic") in (None, old.result.get("dynamic")):
+                    continue
+            elif old and ended(run) < ended(old):
                 continue
             path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
             if old and old.path:
@@ -159,6 +161,11 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             kept[row.identity, run.seed] = run._replace(path=path)
             written.append(path)
     return written
+
+
+def ended(run: Run) -> str:
+    """When a run finished, in order as text; empty where its result does not say."""
+    return str(run.result.get("finished") or "")
 
 
 def read_record(path: Path) -> list[Job]:
