@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Figure, Metric, Sweep
-from hornn.reporting.tables import Line, Table
+from hornn.reporting.tables import Line, Table, has_published
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,13 +168,15 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
                 axes.errorbar(x, y, spread, color=colour, marker=marker, capsize=3)
         axes.set_xticks(sorted({line.row.x for line in lines if line.row.x is not None}))
 
-    caption = (
-        f"{metric.label} against {figure.x_label}. Full marks: ours, with one standard deviation over seeds; open "
-        "marks and broken lines: published"
-        + (", those by dynamic evaluation left out" if any(line.row.dynamic for line in lines) else "")
-        + ("; grey: where the paper found the best" if figure.published_best else "")
-    )
-    panel = draw(f"{name}-x", figure.x_label, metric.label, f"{caption}.", paint)
+    parts = ["Full marks: ours, with one standard deviation over seeds"]
+    shown = [line for line in lines if line.row.x is not None and has_published(line.scores[metric.key])]
+    if shown:
+        left_out = ", those by dynamic evaluation left out" if any(line.row.dynamic for line in shown) else ""
+        parts.append(f"open marks and broken lines: published{left_out}")
+    if figure.published_best:
+        parts.append("grey: where the paper found the best")
+    caption = f"{metric.label} against {figure.x_label}. {'; '.join(parts)}."
+    panel = draw(f"{name}-x", figure.x_label, metric.label, caption, paint)
     return Plot((panel,), tuple(styles.items()))
 
 
