@@ -146,8 +146,8 @@ def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
 def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> None:
     """The rows of the base's group that are measured, the best first, and no others."""
     broken("group: max", "group: sum")
-    broken_text = (place.sweeps / "toy.yaml").read_text()
-    place.write_sweep("toy", broken_text.replace("figure: {x: order,", "figure: {base: sum-2, x: order,"))
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("toy", text.replace("figure: {x: order,", "figure: {base: sum-2, x: order,"))
     readme = place.folder / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n")
     place.commit("rnn", 1, 90.0)

@@ -303,8 +303,9 @@ def test_a_cell_s_own_decay_is_the_one_that_validation_chooses() -> None:
     best: dict[str, tuple[float, str]] = {}
     for row in study.rows:
         for run in found.runs.get(row.identity, []):
-            score = (run.result["valid_ppl"], row.identity)
-            best[row.group] = min(score, best.get(row.group, score))
+            if run.state == "done":
+                score = (run.result["valid_ppl"], row.identity)
+                best[row.group] = min(score, best.get(row.group, score))
     groups = {row.identity: row.group for row in study.rows}
     named = {row.name: row for row in table.rows}
     for name, row in named.items():
