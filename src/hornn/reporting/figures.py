@@ -53,7 +53,8 @@ def draw_figures(table: Table) -> list[Plot]:
         name = f"{table.sweep.name}-{metric.key}"
         if table.sweep.figure:
             plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
-            plots += draw_effects(name, metric, lines, table.sweep)
+        if effects := draw_effects(name, metric, lines, table.sweep):
+            plots.append(effects)
         plots += draw_curves(name, metric, lines)
         plots += draw_costs(name, metric, lines)
     return plots
@@ -64,7 +65,7 @@ def draw_first(table: Table) -> Plot | None:
     for metric in scores_of(table):
         lines = lines_with(table, metric)
         if effects := draw_effects(table.sweep.name, metric, lines, table.sweep):
-            return effects[0]
+            return effects
         if table.sweep.figure and sum(line.row.x is not None and bool(line.measured) for line in lines) > 1:
             return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure)
     return None
@@ -180,12 +181,12 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
     return Plot((panel,), tuple(styles.items()))
 
 
-def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep) -> list[Plot]:
-    """How far each row of the group of `figure.base` is from that row, as bars; none where nothing is measured."""
+def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep) -> Plot | None:
+    """How far each row of the group of `figure.base` is from that row, as bars; None where nothing is measured."""
     means = {line.row.name: line.scores[metric.key].mean for line in lines}
     base = next((line for line in lines if sweep.figure and line.row.name == sweep.figure.base), None)
     if base is None or (origin := means[base.row.name]) is None:
-        return []
+        return None
     effects = sorted(
         (mean - origin, line.row.label.removeprefix("... "))
         for line in lines
@@ -194,7 +195,7 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
         and (mean := means[line.row.name]) is not None
     )
     if not effects:
-        return []
+        return None
     differences = [difference for difference, _ in effects]
     labels = [fill(label, LABEL) for _, label in effects]
     low, high = min(0.0, *differences), max(0.0, *differences)
@@ -226,7 +227,7 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
     caption = f"{metric.label}: how far each row is from “{base.row.label}”, {origin:.1f}."
     tallest = max(label.count("\n") for label in labels)
     height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
-    return [Plot((draw(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())]
+    return Plot((draw(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
 
 
 def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hornn.reporting.runs import Run, commits
+from hornn.reporting.runs import Run, commits, ended
 from hornn.reporting.tables import Line, Table
 from hornn.result import write_between
 
@@ -228,8 +228,7 @@ def notes(table: Table) -> list[str]:
 
 def dates(table: Table) -> str:
     """The first and the last day on which its runs finished, as far as the results say."""
-    ends = (run.result.get("finished") for line in table.lines for run in line.measured)
-    days = sorted({str(end)[:10] for end in ends if end})
+    days = sorted({end[:10] for line in table.lines for run in line.measured if (end := ended(run))})
     return f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
 
 

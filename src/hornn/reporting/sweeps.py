@@ -72,8 +72,8 @@ class Figure(NamedTuple):
     x: str
     x_label: str
     series: str
-    published_best: tuple[float, float] | None
-    base: str | None
+    published_best: tuple[float, float] | None = None
+    base: str | None = None
 
 
 class Claim(NamedTuple):
@@ -196,8 +196,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
     if "figure" in node:
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
-        given = {"base": None, **node["figure"], "published_best": tuple(best) if best else None}
-        figure = Figure(**given)
+        figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
     for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
         if name is not None and name not in {row.name for row in rows}:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")
