@@ -139,13 +139,27 @@ def test_a_run_that_diverges_says_so(command: Command, small: list[str], tmp_pat
     code, _, err = command("train", *words)
     assert code == 2
     assert err.count("\n") == 1
-    for part in ("diverged at step ", "nats per token", "largest gradient norm", "Try a lower optimizer.lr"):
+    for part in ("diverged at step ", "nats per token", "largest gradient norm"):
         assert part in err
+    clip, max_norm, activation = (
+        "optimizer.clip_mode=norm with optimizer.clip=1",
+        "optimizer.max_norm=1",
+        "model.activation=sigmoid",
+    )
+    assert err.endswith(f"Try an optimizer.lr below 1000, or {clip}, or {max_norm}, or {activation}\n")
     result = result_of(run)
     assert (result["status"], result["test_ppl"]) == ("diverged", None)
     assert result["error"] in err
     assert [key for key in PROMISED if key not in result] == []
     assert "holds a run that diverged" in command("train", *words).err
+
+
+def test_a_run_that_diverges_is_not_told_to_try_what_it_has(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    """Nor an option that its model or optimizer lacks: AdamW with a clip of 0.25, an LSTM."""
+    words = [*small, f"run_dir={tmp_path / 'run'}", "model=lstm", "optimizer=adamw", "optimizer.lr=1000"]
+    assert command("train", *words).err.endswith(". Try an optimizer.lr below 1000\n")
 
 
 def test_max_steps_ends_training_in_mid_epoch(command: Command, small: list[str], tmp_path: Path) -> None:

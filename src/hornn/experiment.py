@@ -85,7 +85,7 @@ def train(cfg: DictConfig) -> None:
         run.trainer.test(run.module, datamodule=run.data, verbose=False)
         finished = True
     except DivergenceError as error:
-        result.update(status="diverged", error=diverged(error, run.module))
+        result.update(status="diverged", error=diverged(error, run))
     finally:
         if wandb.run is not None:
             wandb.finish(exit_code=int(not finished))
@@ -296,12 +296,20 @@ def notes_on(network: LanguageModel) -> list[str]:
     return [how, *([network.missing] if network.missing else [])]
 
 
-def diverged(error: DivergenceError, module: TruncatedBptt) -> str:
+def diverged(error: DivergenceError, run: Run) -> str:
+    """What happened and what to try: options that this run has, at values that it did not have."""
+    module, optimizer, cell = run.module, run.config["optimizer"], run.config["model"]
     norms = [*module.grad_norms, *(record["max_grad_norm"] for record in module.records)]
+    remedies = [f"an optimizer.lr below {optimizer['lr']:g}"]
+    if "clip" in optimizer and (optimizer["clip_mode"] != "norm" or (optimizer["clip"] or math.inf) > 1):
+        remedies.append("optimizer.clip_mode=norm with optimizer.clip=1")
+    if "max_norm" in optimizer and optimizer["max_norm"] is None:
+        remedies.append("optimizer.max_norm=1")
+    if cell.get("activation") not in (None, "sigmoid"):
+        remedies.append("model.activation=sigmoid")
     return (
         f"training diverged at step {module.global_step}: {error}; the largest gradient norm before was "
-        f"{max(norms, default=math.nan):.4g}. Try a lower optimizer.lr, optimizer.clip_mode=norm with "
-        "optimizer.clip=1, optimizer.max_norm=1, or model.activation=sigmoid"
+        f"{max(norms, default=math.nan):.4g}. Try {', or '.join(remedies)}"
     )
 
 
