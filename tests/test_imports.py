@@ -29,6 +29,7 @@ HYDRA = {
     "build",
     "counting",
     "experiment",
+    "identity",
     "parameters",
     "bench",
     "trained",

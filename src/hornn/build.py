@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from hydra.utils import get_class
-from omegaconf import DictConfig, OmegaConf
 
 from hornn.baselines.counts import CountModel
 from hornn.cells.base import Cell
@@ -69,10 +68,3 @@ def make_card(config: Mapping[str, Any], digest: str, data: TextDataModule) -> d
         "config_hash": digest,
         "seed": config["seed"],
     }
-
-
-def plain(cfg: DictConfig) -> dict[str, Any]:
-    """A config as resolved dicts, lists and numbers."""
-    config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    assert isinstance(config, dict)
-    return config  # type: ignore[return-value]

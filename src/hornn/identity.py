@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from omegaconf import DictConfig, OmegaConf
+
 # Keys that cannot change what a run computes; the seed names the run beside the hash.
 WITHOUT_EFFECT = (
     "seed",
@@ -25,6 +27,13 @@ COUNTED = ("hornn.baselines.ngram.", "hornn.baselines.cache.")
 COUNTS_READ = ("model", "data")
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
 CONFIG = "config.yaml"  # the resolved config, in the run's folder
+
+
+def plain(cfg: DictConfig) -> dict[str, Any]:
+    """A config as resolved dicts, lists and numbers."""
+    config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    assert isinstance(config, dict)
+    return config  # type: ignore[return-value]
 
 
 def is_counted(model: Any) -> bool:

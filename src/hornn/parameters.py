@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.build import bound, plain
+from hornn.build import bound
 from hornn.cells.base import Cell
+from hornn.identity import plain
 from hornn.network import LanguageModel
 from hornn.result import write_between
 

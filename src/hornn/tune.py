@@ -24,8 +24,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.text import Text
 
-from hornn.identity import effective
-from hornn.sweep.compose import ROW, as_dict, check_folder, compose_jobs, options_of
+from hornn.identity import effective, plain
+from hornn.sweep.compose import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.folder import claim, result_of
 from hornn.sweep.job import Job
 from hornn.sweep.progress import duration
@@ -150,7 +150,7 @@ class Runs:
         self.options = options_of(asked)
         self.loader = GlobalHydra.instance().config_loader()
         self.master = compose("config", [*own, *self.words], return_hydra_config=True)
-        config = as_dict(
+        config = plain(
             OmegaConf.masked_copy(self.master, [str(key) for key in self.master if key != "hydra"])
         )
         choices = self.master.hydra.runtime.choices

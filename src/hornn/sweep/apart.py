@@ -8,8 +8,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.identity import run_folder
-from hornn.sweep.compose import ROW, as_dict, check_folder, options_of
+from hornn.identity import plain, run_folder
+from hornn.sweep.compose import ROW, check_folder, options_of
 from hornn.sweep.folder import result_of
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Watch
@@ -24,7 +24,7 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     ValueError where the run fails, or diverged before.
     """
     settings = HydraConfig.get()
-    config = as_dict(cfg)
+    config = plain(cfg)
     choices = settings.runtime.choices
     own = [word for word in settings.overrides.task if not word.startswith(ROW)]
     row = str(cfg.sweep.get("row") or " ".join(word for word in own if not word.startswith("seed=")))

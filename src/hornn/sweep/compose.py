@@ -7,7 +7,7 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from hornn.identity import CONFIG, effective, run_folder
+from hornn.identity import CONFIG, effective, plain, run_folder
 from hornn.sweep.job import Job
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
@@ -29,7 +29,7 @@ def compose_jobs(
         choices = cfg.hydra.runtime.choices
         with open_dict(cfg):
             del cfg["hydra"]
-        config = as_dict(cfg)
+        config = plain(cfg)
         named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
         differing = [word for word in own if word not in common and not word.startswith("seed=")]
         row = named[0] if named else " ".join(differing) or choices["model"]
@@ -61,7 +61,7 @@ def check_folder(job: Job) -> None:
     if path.exists() and not job.overwrite:
         held = OmegaConf.load(path)
         assert isinstance(held, DictConfig)
-        check_same(as_dict(held), job.config, f"{job.run_dir} holds another run than that of {job.label}")
+        check_same(plain(held), job.config, f"{job.run_dir} holds another run than that of {job.label}")
 
 
 def check_same(one: dict[str, Any], other: dict[str, Any], problem: str) -> None:
@@ -72,12 +72,6 @@ def check_same(one: dict[str, Any], other: dict[str, Any], problem: str) -> None
         raise ValueError(
             f"{problem}, but their configs differ in {keys}: give them folders by run_dir=FOLDER"
         )
-
-
-def as_dict(cfg: DictConfig) -> dict[str, Any]:
-    config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    assert isinstance(config, dict)
-    return config  # type: ignore[return-value]
 
 
 def _flat(node: Any, path: str = "") -> list[tuple[str, str]]:
