@@ -18,7 +18,16 @@ from hornn.initial import make_sparse
 from hornn.kernels import native
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel, detach_all
-from hornn.optim import AdamW, AveragedSGD, Constant, HalveOnPlateau, InverseTime, MomentumSGD, WeightNoise
+from hornn.optim import (
+    AdamW,
+    AveragedSGD,
+    Constant,
+    DivergenceError,
+    HalveOnPlateau,
+    InverseTime,
+    MomentumSGD,
+    WeightNoise,
+)
 from hornn.scan import scan
 
 V, H, B, T = 11, 6, 3, 4
@@ -66,6 +75,20 @@ def test_gradients_flow_back_through_the_window_and_no_further(window: int) -> N
         assert_close(loss, reference, rtol=1e-12, atol=0)
         expected = [p.grad for p in network.parameters() if p.grad is not None]
         assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_loss_that_is_high_for_a_while_is_no_divergence() -> None:
+    """One that stays above four times that of a uniform guess for 100 updates is, and one that is no number at once."""
+    module, chunk = training(build()), chunks(1)[0]
+    high, low = 4.1 * math.log(V) * chunk.count, 3.9 * math.log(V) * chunk.count
+    for nll in [high] * 99 + [low] + [high] * 99:
+        module.check_nll(nll, chunk)
+    with pytest.raises(
+        DivergenceError, match=r"is 9.831, above 9.592 nats per token for 100 updates in a row"
+    ):
+        module.check_nll(high, chunk)
+    with pytest.raises(DivergenceError, match="is nan nats per token"):
+        training(build()).check_nll(math.nan, chunk)
 
 
 @pytest.mark.parametrize("window", [3, 6])

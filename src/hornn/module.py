@@ -31,7 +31,9 @@ from hornn.provenance import Parts
 
 SPLITS = ("train", "valid", "test")
 REDUCTIONS = ("mean", "sum_time", "sum")
-DIVERGED = 4.0  # a chunk's loss above this many times that of a uniform guess is no longer learning
+# A training has diverged whose loss exceeds DIVERGED times that of a uniform guess in LASTING updates in a row. A first
+# rate too high for the first weights may take dozens of updates to recover from.
+DIVERGED, LASTING = 4.0, 100
 
 Record = dict[str, float]  # the measurements of one epoch
 
@@ -64,7 +66,7 @@ class TruncatedBptt(lightning.LightningModule):
     the running epoch, the records of the past ones, the schedule and the random state.
 
     Raises ValueError for an unknown reduction; DivergenceError in training for a loss that is not finite
-    or exceeds 4 ln V nats per token.
+    or exceeds 4 ln V nats per token in 100 updates in a row.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.schedule = schedule
         self.loss_reduction = loss_reduction
         self.max_nll = DIVERGED * math.log(network.embedding.num_embeddings)
+        self.above = 0  # updates in a row, up to now, whose loss exceeds max_nll
         self.parts = Parts({})  # the starts of this run
         self.card: dict[str, Any] = {}  # what a reader of the checkpoint needs to rebuild the model
         self.sums = torch.nn.ModuleDict({f"{split}_nll": Nats().set_dtype(torch.float64) for split in SPLITS})
@@ -264,8 +267,12 @@ class TruncatedBptt(lightning.LightningModule):
 
     def check_nll(self, nll: float, chunk: Chunk) -> None:
         mean = nll * self.trainer.world_size / chunk.count
-        if not mean <= self.max_nll:
+        self.above = self.above + 1 if mean > self.max_nll else 0
+        if not math.isfinite(mean):
             raise DivergenceError(f"the loss is {mean:.4g} nats per token")
+        if self.above == LASTING:
+            limit = f"{self.max_nll:.4g} nats per token"
+            raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
 
     def begin(self, chunk: Chunk) -> None:
         """At the first chunk of the text, forget what was read before."""
