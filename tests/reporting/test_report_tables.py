@@ -163,6 +163,14 @@ def test_a_kept_result_learns_of_dynamic_evaluation(place: Any) -> None:
     assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
 
 
+def test_a_run_that_no_longer_diverges_takes_the_place_of_the_one_that_did(place: Any) -> None:
+    kept = place.commit("rnn", 1, 999.0, status="diverged")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [kept]
+    assert json.loads(kept.read_text())["test_ppl"] == 120
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
+
+
 def test_a_run_of_two_tables_is_kept_once(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text()
     place.write_sweep("zoo", text.replace("name: toy", "name: zoo"))

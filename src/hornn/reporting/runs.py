@@ -135,7 +135,7 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
     """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
 
     A run that several tables share has one file there; a run by another recipe takes the place of one that finished
-    before it, and so does the same run once dynamic evaluation was added to it.
+    before it, and so does the same run once dynamic evaluation was added to it, or once it no longer diverges.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -148,7 +148,8 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             if run.state not in ("done", "diverged"):
                 continue
             if old and old.config_hash == run.config_hash:
-                if run.result.get("dynamic") in (None, old.result.get("dynamic")):
+                mended = old.state == "diverged" and run.state == "done"
+                if not mended and run.result.get("dynamic") in (None, old.result.get("dynamic")):
                     continue
             elif old and ended(run) < ended(old):
                 continue
