@@ -99,6 +99,32 @@ def test_resume_after_a_cut_anywhere(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
+def test_a_resumed_run_diverges_where_it_would_have(
+    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The updates in a row whose loss was too high are counted across the cut."""
+    words = ["model=lstm", "optimizer=adamw", "optimizer.lr=1000", "optimizer.weight_decay=0"]
+    overrides = [*text, "model.hidden_size=6", "logger=csv", "trainer.enable_progress_bar=false"]
+    overrides += [*words, "trainer.max_epochs=20"]
+    whole, cut = (f"run_dir={tmp_path / name}" for name in ("whole", "cut"))
+    with pytest.raises(ValueError, match="for 100 updates in a row") as expected:
+        run([*overrides, whole])
+    original = RunKeeper.on_train_epoch_end
+
+    def patched(self: RunKeeper, trainer: Any, *args: Any) -> None:
+        original(self, trainer, *args)
+        if trainer.current_epoch == 3:
+            raise Killed
+
+    monkeypatch.setattr(RunKeeper, "on_train_epoch_end", patched)
+    with pytest.raises(Killed):
+        run([*overrides, cut])
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="for 100 updates in a row") as found:
+        run([*overrides, cut])
+    assert str(found.value) == str(expected.value)
+
+
 @pytest.mark.parametrize("limit", ["trainer.max_steps=-1", "trainer.max_steps=50"])
 def test_blocks_of_chunks_change_nothing(limit: str, text: list[str], tmp_path: Path) -> None:
     overrides = [*text, *COMMON, limit]

@@ -401,6 +401,7 @@ class TruncatedBptt(lightning.LightningModule):
             "best": self.best,
             "stopped": self.stopped,
             "grad_norms": self.grad_norms,
+            "above": self.above,
             "seconds": self.seconds,
             "parts": self.parts.all(),
             "schedule": self.schedule.state_dict(),
@@ -424,6 +425,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.stopped = saved["stopped"]
         self.grad_norms = saved["grad_norms"]
         self.seconds = saved["seconds"]
+        self.above = saved.get("above", 0)  # an older program kept none
         self.parts.past = saved.get("parts", [])  # an older program kept none
         self.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
