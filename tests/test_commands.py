@@ -92,6 +92,22 @@ def test_metrics_csv_holds_the_records_of_the_result(run_dir: Path) -> None:
     assert rows == result_of(run_dir)["metrics"]
 
 
+def test_a_learned_factor_is_recorded_at_every_epoch(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    assert (
+        command("train", *small, "model.learn_alpha=true", "model.alpha=0.5", f"run_dir={tmp_path}").code == 0
+    )
+    first, last = (record["alpha"] for record in result_of(tmp_path)["metrics"])
+    assert 0 < first < 1
+    assert len({0.5, first, last}) == 3
+    weights = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+    beta = next(value for name, value in weights.items() if name.endswith("beta"))
+    assert last == pytest.approx(torch.sigmoid(beta).item())
+    with (tmp_path / "metrics.csv").open() as file:
+        assert [float(row["alpha"]) for row in csv.DictReader(file)] == [first, last]
+
+
 def test_the_checkpoint_needs_no_code_of_its_own(run_dir: Path) -> None:
     for name in ("best.ckpt", "last.ckpt"):
         assert torch.load(run_dir / name, weights_only=True)["hornn"]["vocabulary"]["words"][-1] == "<unk>"

@@ -37,6 +37,23 @@ def test_every_cell_stacks_and_learns(name: str) -> None:
     assert losses[-1] < losses[0] - 1
 
 
+@pytest.mark.parametrize(
+    ("name", "learns", "units"),
+    [("hornn_fofe", "learn_alpha", 1), ("fofe_fnn", "learn_alpha", 1), ("scrn", "adaptive", 5)],
+)
+def test_learned_factors_are_those_of_all_layers(name: str, learns: str, units: int) -> None:
+    conf = OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
+    arguments = {"hidden_size": 4, "alpha": 0.7, **({"context_size": units} if name == "scrn" else {})}
+    fixed, learned = (instantiate(OmegaConf.merge(conf, arguments, {learns: on})) for on in (False, True))
+    assert LanguageModel([3, 2, 1], fixed, num_layers=2).learned_factors() == {}
+    spread = {"alpha_min": 0.7, "alpha_max": 0.7} if units > 1 else {}
+    assert LanguageModel([3, 2, 1], learned).learned_factors() == pytest.approx({"alpha": 0.7, **spread})
+    network = LanguageModel([3, 2, 1], learned, num_layers=2)
+    with torch.no_grad():
+        network.cells[1].beta.add_(100.0)  # whose sigmoid is 1
+    assert network.learned_factors() == pytest.approx({"alpha": 0.85, "alpha_min": 0.7, "alpha_max": 1.0})
+
+
 def test_published_counts_carry_their_precision() -> None:
     assert published_count("8.3M") == pytest.approx((8_300_000, 100_000))
     assert published_count("540K") == pytest.approx((540_000, 1_000))

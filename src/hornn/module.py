@@ -116,6 +116,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.grad_norms: list[float] = []
         self.seconds = 0.0  # of training in the running epoch, up to `tick`
+        self.factors: dict[str, float] = {}  # that are learned, at the last validation
         self.tick: float | None = None  # since when the clock runs
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -328,7 +329,8 @@ class TruncatedBptt(lightning.LightningModule):
     def on_validation_epoch_end(self) -> None:
         ppl = self.mean_ppl("valid")
         self.log("valid/ppl", ppl, logger=False)
-        self.report({"valid/ppl": ppl})
+        self.factors = self.network.learned_factors()
+        self.report({"valid/ppl": ppl, **self.factors})
 
     def on_test_epoch_end(self) -> None:
         ppl = self.mean_ppl("test")
@@ -378,6 +380,7 @@ class TruncatedBptt(lightning.LightningModule):
             "valid_ppl": perplexity(nll["valid"]),
             "grad_norm": sum(self.grad_norms) / max(len(self.grad_norms), 1),
             "max_grad_norm": max(self.grad_norms, default=0.0),
+            **self.factors,
             "seconds": self.seconds,
             "tokens_per_second": self.speed(),
         }

@@ -181,6 +181,15 @@ class LanguageModel(nn.Module):
             after.append(cell_state)
         return x, tuple(after)
 
+    def learned_factors(self) -> dict[str, float]:
+        """Of the forgetting factors that training moves, the mean; of several also the least and the greatest."""
+        factors = [cell.learned_factors() for cell in self.cells]  # type: ignore[operator]
+        if not (learned := [tensor.flatten() for tensor in factors if tensor is not None]):
+            return {}
+        every = torch.cat(learned).detach()
+        spread = {"alpha_min": float(every.min()), "alpha_max": float(every.max())} if len(every) > 1 else {}
+        return {"alpha": float(every.mean()), **spread}
+
     def saturation(self, features: Tensor) -> float:
         """The share of the last layer's outputs (T, B, H) whose gradient is nearly lost."""
         share: float = self.cells[-1].saturation(features)  # type: ignore[operator]

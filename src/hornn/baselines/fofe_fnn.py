@@ -70,11 +70,13 @@ class FofeFnn(Cell):
     def project_input(self, x: Tensor) -> Tensor:
         return x
 
+    def learned_factors(self) -> Tensor | None:
+        return None if self.beta is None else learned_factor(self.alpha, self.beta)
+
     def forgetting_factor(self) -> Tensor:
         """alpha as a tensor (1), learned or not."""
-        if self.beta is None:
-            return self.W[0].new_tensor([self.alpha])
-        return learned_factor(self.alpha, self.beta)
+        learned = self.learned_factors()
+        return self.W[0].new_tensor([self.alpha]) if learned is None else learned
 
     def step(self, u_t: Tensor, state: FofeState) -> tuple[Tensor, FofeState]:
         """The code a_0; what the network makes of it waits for no other step."""

@@ -144,6 +144,10 @@ class Cell(nn.Module, ABC):
         """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""
         return y
 
+    def learned_factors(self) -> Tensor | None:
+        """The forgetting factors that training moves, as they stand; None for a cell that has none."""
+        return None
+
     def saturation(self, y: Tensor) -> float:
         """The share of outputs (T, B, output_size) whose gradient is nearly lost."""
         return saturation(y, self.activation)

@@ -168,13 +168,14 @@ class FofeHornn(Hornn):
         require_truth(learn_alpha=learn_alpha)
         self.beta = self.bias(learn_alpha, 1)
 
+    def learned_factors(self) -> Tensor | None:
+        return None if self.beta is None else learned_factor(self.alpha, self.beta)
+
     def powers(self) -> Tensor:
         """alpha^n for n = 1..N, (K, 1, 1)."""
         n = torch.arange(1, self.order + 1, dtype=self.W_h.dtype, device=self.W_h.device).view(-1, 1, 1)
-        alpha = (
-            self.W_h.new_tensor(self.alpha) if self.beta is None else learned_factor(self.alpha, self.beta)
-        )
-        return alpha**n
+        learned = self.learned_factors()
+        return (self.W_h.new_tensor(self.alpha) if learned is None else learned) ** n
 
     def pool(self, history: Tensor) -> Tensor:
         return (self.powers() * self.taps(history)).sum(0)

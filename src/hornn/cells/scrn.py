@@ -188,6 +188,9 @@ class Scrn(Cell):
         """(T, B, I) -> (T, B, H + C): [A x_t, B x_t]."""
         return x if self.embedded_input else torch.cat([F.linear(x, self.A), F.linear(x, self.B)], dim=-1)
 
+    def learned_factors(self) -> Tensor | None:
+        return None if self.beta is None else learned_factor(self.leak.alpha, self.beta)
+
     def saturation(self, y: Tensor) -> float:
         """That of the hidden units; the context is linear."""
         return saturation(y[..., : self.hidden_size], self.activation) if self.hidden_size else 0.0
