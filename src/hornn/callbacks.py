@@ -74,7 +74,7 @@ class RunKeeper(Checkpoint):
 def write_metrics(path: Path, records: list[Record]) -> None:
     """One row for each epoch, every number in full precision."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=list(records[0]), lineterminator="\n")
+    writer = csv.DictWriter(buffer, fieldnames=list(records[-1]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     write_atomically(path, buffer.getvalue())
