@@ -349,7 +349,7 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, run: tuple[str, ...])
                 found = found[part]
         elif key in ("bptt_window", "loss_reduction"):
             found = cfg[key]
-        assert str(found).lower() == value, key
+        assert ("null" if found is None else str(found).lower()) == value, key
     if is_counted(cfg.model):
         instantiate(cfg.model)(vocab_size=10, eos_id=0)
         return
