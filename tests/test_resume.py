@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf, open_dict
 
-from hornn.callbacks import RunKeeper
+from hornn.callbacks import RunKeeper, write_metrics
 from hornn.experiment import train
 from hornn.module import TruncatedBptt
 
@@ -166,3 +166,8 @@ def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path) -> N
     assert first["started"] <= second["started"]
     assert result["commit"] == second["commit"] == first["commit"]
     assert result["wall_seconds"] == first["seconds"] + second["seconds"]
+
+
+def test_epochs_from_before_a_column_was_recorded_leave_it_empty(tmp_path: Path) -> None:
+    write_metrics(tmp_path / "metrics.csv", [{"epoch": 1}, {"epoch": 2, "alpha": 0.6}])
+    assert (tmp_path / "metrics.csv").read_text() == "epoch,alpha\n1,\n2,0.6\n"
