@@ -256,8 +256,18 @@ def test_times_of_different_devices_are_not_averaged(place: Any) -> None:
     place.commit("rnn", 2, 120.0, device="gpu")
     place.commit("sum-2", 1, 110.0)
     assert cells_of(build(place), "rnn")["s/epoch"] == ""
-    assert cells_of(build(place), "rnn")["device"] == "cpu (abacus); gpu"
     assert cells_of(build(place), "sum-2")["s/epoch"] == "12.5"
+
+
+def test_different_devices_have_letters_that_the_notes_explain(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2, 120.0, device="gpu")
+    place.commit("sum-2", 1, 110.0, device="gpu")
+    table = build(place)
+    assert cells_of(table, "rnn")["device"] == "A, B"
+    assert cells_of(table, "sum-2")["device"] == "B"
+    assert "Results of commit 1234567 on A: cpu (abacus); B: gpu." in notes(table)
+    assert comma_separated(table).splitlines()[1].count("cpu (abacus); gpu") == 1
 
 
 def test_a_device_that_is_everywhere_the_same_is_told_once(place: Any) -> None:

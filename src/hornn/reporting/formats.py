@@ -41,7 +41,7 @@ def lay_out(table: Table) -> Grid:
     the sweep is relative to), then what a run cost.
 
     Columns without any entry are left out, but for our numbers and for what is published of at least one row; so is a
-    device that is everywhere the same, which the notes name.
+    device that is everywhere the same. The notes name the devices, the rows their letters there.
     """
     metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
     base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
@@ -56,6 +56,7 @@ def lay_out(table: Table) -> Grid:
     header += ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]
 
     letters: dict[str, str] = {}
+    devices = by_letter(table)
     rows = []
     for line in table.lines:
         for mark in line.marks:
@@ -67,7 +68,8 @@ def lay_out(table: Table) -> Grid:
             cells.append(Cell(write_number("num_parameters", line.parameters), line.parameters))
         if timed:
             cells.append(Cell(write_number("seconds_per_epoch", line.seconds), line.seconds))
-        cells += [Cell(line.device, line.device, kind="device"), Cell(line.status, line.status, kind="runs")]
+        places = ", ".join(place for place, device in devices.items() if device in line.devices)
+        cells += [Cell(places, places, kind="device"), Cell(line.status, line.status, kind="runs")]
         rows.append(tuple(cells))
     compared = {f"published ({metric.label})" for metric in metrics if metric.key in table.sweep.published}
     compared |= {"published"} if table.sweep.published else set()
@@ -76,7 +78,7 @@ def lay_out(table: Table) -> Grid:
         for index, name in enumerate(header)
         if name in {"model", "runs", *compared}
         or (table.runnable and name.startswith("ours"))
-        or (any(cells[index].text for cells in rows) and not (name == "device" and len(table.devices) == 1))
+        or (any(cells[index].text for cells in rows) and not (name == "device" and len(devices) == 1))
     ]
     rows = [tuple(cells[index] for index in used) for cells in rows]
     header = [header[index] for index in used]
@@ -88,6 +90,11 @@ def lay_out(table: Table) -> Grid:
 def letter(index: int) -> str:
     """a to z, then aa, ab, .."""
     return (letter(index // 26 - 1) if index >= 26 else "") + LETTERS[index % 26]
+
+
+def by_letter(table: Table) -> dict[str, str]:
+    """The devices of its runs: A, B, .. -> a device."""
+    return {letter(index).upper(): device for index, device in enumerate(table.devices)}
 
 
 def has_best(key: str) -> bool:
@@ -221,7 +228,9 @@ def notes(table: Table) -> list[str]:
         again = any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs)
         texts[-1] += ", `hydra.launcher.retry_failed=true` behind it also what failed." if again else "."
     if table.commits:
-        place = f" on {table.devices[0]}" if len(table.devices) == 1 else ""
+        devices = by_letter(table)
+        told = [f"{place}: {device}" for place, device in devices.items()] if len(devices) > 1 else table.devices
+        place = f" on {'; '.join(told)}" if told else ""
         texts.append(f"Results of commit {', '.join(table.commits)}{place}{dates(table)}.")
     return [*texts, *table.warnings]
 
@@ -251,7 +260,7 @@ def comma_separated(table: Table) -> str:
             "difference": score.difference,
             "num_parameters": line.parameters,
             "seconds_per_epoch": line.seconds,
-            "device": line.device,
+            "device": "; ".join(line.devices),
             "status": line.status,
             "marks": "; ".join(line.marks),
             "commits": " ".join(commits(line.measured)),

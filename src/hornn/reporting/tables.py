@@ -45,7 +45,7 @@ class Line(NamedTuple):
     marks: tuple[str, ...]
     parameters: float | None
     seconds: float | None
-    device: str
+    devices: tuple[str, ...]
 
     @property
     def measured(self) -> tuple[Run, ...]:
@@ -98,7 +98,7 @@ class Table(NamedTuple):
 
     @property
     def devices(self) -> list[str]:
-        return sorted({line.device for line in self.lines if line.device})
+        return sorted({device for line in self.lines for device in line.devices})
 
     @property
     def commits(self) -> list[str]:
@@ -154,7 +154,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run]) -> Line:
         (*marks, *remarks(row, runs, done, devices)),
         float(done[0].result["num_parameters"]) if done else None,
         fmean(seconds) if seconds and len(devices) == 1 else None,
-        "; ".join(devices),
+        tuple(devices),
     )
 
 
