@@ -229,7 +229,9 @@ def notes(table: Table) -> list[str]:
         texts[-1] += ", `hydra.launcher.retry_failed=true` behind it also what failed." if again else "."
     if table.commits:
         devices = by_letter(table)
-        told = [f"{place}: {device}" for place, device in devices.items()] if len(devices) > 1 else table.devices
+        told = (
+            [f"{place}: {device}" for place, device in devices.items()] if len(devices) > 1 else table.devices
+        )
         place = f" on {'; '.join(told)}" if told else ""
         texts.append(f"Results of commit {', '.join(table.commits)}{place}{dates(table)}.")
     return [*texts, *table.warnings]
