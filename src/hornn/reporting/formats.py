@@ -68,8 +68,8 @@ def lay_out(table: Table) -> Grid:
             cells.append(Cell(write_number("num_parameters", line.parameters), line.parameters))
         if timed:
             cells.append(Cell(write_number("seconds_per_epoch", line.seconds), line.seconds))
-        places = ", ".join(place for place, device in devices.items() if device in line.devices)
-        cells += [Cell(places, places, kind="device"), Cell(line.status, line.status, kind="runs")]
+        signs = ", ".join(sign for sign, device in devices.items() if device in line.devices)
+        cells += [Cell(signs, signs, kind="device"), Cell(line.status, line.status, kind="runs")]
         rows.append(tuple(cells))
     compared = {f"published ({metric.label})" for metric in metrics if metric.key in table.sweep.published}
     compared |= {"published"} if table.sweep.published else set()
@@ -228,10 +228,8 @@ def notes(table: Table) -> list[str]:
         again = any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs)
         texts[-1] += ", `hydra.launcher.retry_failed=true` behind it also what failed." if again else "."
     if table.commits:
-        devices = by_letter(table)
-        told = (
-            [f"{place}: {device}" for place, device in devices.items()] if len(devices) > 1 else table.devices
-        )
+        named = [f"{sign}: {device}" for sign, device in by_letter(table).items()]
+        told = named if len(named) > 1 else table.devices
         place = f" on {'; '.join(told)}" if told else ""
         texts.append(f"Results of commit {', '.join(table.commits)}{place}{dates(table)}.")
     return [*texts, *table.warnings]
