@@ -229,8 +229,7 @@ def notes(table: Table) -> list[str]:
         texts[-1] += ", `hydra.launcher.retry_failed=true` behind it also what failed." if again else "."
     if table.commits:
         named = [f"{sign}: {device}" for sign, device in by_letter(table).items()]
-        told = named if len(named) > 1 else table.devices
-        place = f" on {'; '.join(told)}" if told else ""
+        place = f" on {'; '.join(named if len(named) > 1 else table.devices)}" if named else ""
         texts.append(f"Results of commit {', '.join(table.commits)}{place}{dates(table)}.")
     return [*texts, *table.warnings]
 
