@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hornn.checkpoint import read_checkpoint
+from hornn.identity import BEST
 from hornn.module import Record, TruncatedBptt
 from hornn.result import write_atomically
 
-BEST, LAST = "best.ckpt", "last.ckpt"
+LAST = "last.ckpt"
 
 
 class RunKeeper(Checkpoint):

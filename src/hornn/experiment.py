@@ -20,14 +20,14 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 
 from hornn.build import build_network, check_cell, make_card
-from hornn.callbacks import BEST, LiveProgress, RunKeeper
+from hornn.callbacks import LiveProgress, RunKeeper
 from hornn.cells.base import require_positive
 from hornn.checkpoint import CARD, AtomicCheckpointIO, read_checkpoint
 from hornn.console import announce, conclude, console
 from hornn.counting import fit_counts
 from hornn.data.text import TextDataModule
 from hornn.data.vocabulary import Vocabulary
-from hornn.identity import CONFIG, config_hash, effective, is_counted, plain, run_folder
+from hornn.identity import BEST, CONFIG, config_hash, effective, is_counted, plain, run_folder
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
 from hornn.occupancy import find_unfinished, lock_run, remove_run

@@ -26,7 +26,8 @@ WITHOUT_EFFECT = (
 COUNTED = ("hornn.baselines.ngram.", "hornn.baselines.cache.")
 COUNTS_READ = ("model", "data")
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
-CONFIG = "config.yaml"  # the resolved config, in the run's folder
+# In a run's folder: the resolved config, the best epoch's weights.
+CONFIG, BEST = "config.yaml", "best.ckpt"
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:
@@ -50,6 +51,8 @@ def effective(config: Mapping[str, Any]) -> dict[str, Any]:
         for parent in parents:
             node = node.get(parent) or {}
         node.pop(key, None)
+    if kept.get("init_from"):  # weights of the same seed: the seed names the run beside the hash
+        kept["init_from"] = kept["init_from"].replace(f"/seed={config['seed']}/", "/seed=*/")
     if is_counted(kept.get("model")):
         kept = {key: kept[key] for key in COUNTS_READ}
         kept["data"] = {key: value for key, value in kept["data"].items() if key not in COLUMNS}

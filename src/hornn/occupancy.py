@@ -4,9 +4,9 @@ import fcntl
 from pathlib import Path
 from typing import Any
 
-from hornn.callbacks import BEST, LAST
+from hornn.callbacks import LAST
 from hornn.checkpoint import CARD, read_checkpoint
-from hornn.identity import CONFIG
+from hornn.identity import BEST, CONFIG
 from hornn.result import read_result
 
 

@@ -83,6 +83,11 @@ SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
             "  figure: {base: elman, x: order,",
             "toy.yaml: sweep.figure.base names 'elman', which is no row",
         ),
+        (
+            "name: sum-3\n",
+            "name: sum-3\n      start: elman\n",
+            "toy.yaml: row 'sum-3' starts from 'elman': give a row with a run that starts from no other",
+        ),
         ("sweep:\n", "sweep: [\n", "toy.yaml is not YAML: "),
     ],
 )
@@ -124,6 +129,23 @@ def test_the_same_run_has_one_identity_in_every_file(place: Any) -> None:
     rows = text.replace("toy/text", "toy/speech").replace("model=rnn", "experiment=toy/text, model=rnn")
     other = read_sweep(place.write_sweep("other", rows))
     assert toy.rows[0].identity == other.rows[0].identity
+
+
+def test_the_weights_that_a_row_starts_from_are_of_its_recipe(place: Any) -> None:
+    """A result that started from scratch is not by it."""
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: other")
+    rows = text.replace("name: sum-3\n", "name: sum-3\n      start: sum-2\n")
+    scratch, other = (
+        read_sweep(place.sweeps / "toy.yaml").rows,
+        read_sweep(place.write_sweep("other", rows)).rows,
+    )
+    was, now = ({row.name: row for row in those}["sum-3"] for those in (scratch, other))
+    assert was.identity != now.identity
+    config = {"model": {"order": 3}, "init_from": None}
+    assert departures(was.recipe, config) == []
+    (label,) = (row.label for row in other if row.name == "sum-2")
+    assert departures(now.recipe, config) == [f"init_from=None, not that of {label}"]
+    assert departures(now.recipe, {**config, "init_from": "outputs/a/best.ckpt"}) == []
 
 
 def test_a_recipe_is_what_hydra_composes() -> None:

@@ -42,6 +42,31 @@ def test_rows_times_seeds_and_what_is_done_is_not_done_again(launch: Launch) -> 
     assert all(len(lines) == 1 for lines in starts().values())
 
 
+def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    picked = (
+        "sweeps=mini",
+        "sweep.seeds=[1,2]",
+        "hydra.sweeper.only=[deep]",
+        "hydra.launcher.jobs=4",
+        ONE_EPOCH,
+    )
+    code, out, err = launch(*picked, FAKE_FAIL="1")
+    assert code == 2
+    assert err.startswith("error: 2 of 4 jobs failed: elman seed=1; deep seed=1. ")
+    assert "\ndeep seed=1: failed: elman, which it starts from, failed\n" in out
+    assert out.index("elman seed=2: done") < out.index("deep seed=2: running")
+    assert out.index("deep seed=2: done")
+
+    assert launch(*picked, "hydra.launcher.retry_failed=true").code == 0
+    record = recorded()
+    assert list(record) == [("elman", 1), ("elman", 2), ("deep", 1), ("deep", 2)]
+    for seed in (1, 2):
+        deep, elman = record["deep", seed], record["elman", seed]
+        assert f"init_from='{elman['run_dir']}/best.ckpt'" in deep["overrides"]
+        assert deep["config_hash"] == record["deep", 1]["config_hash"]
+
+
 def test_the_product_of_the_command_line(launch: Launch) -> None:
     assert launch("model=rnn,hornn", "model.hidden_size=4", "seed=1,2", ONE_EPOCH).code == 0
     (path,) = Path("outputs/sweeps").glob("*.json")
@@ -374,6 +399,15 @@ def test_bad_input_is_one_line(launch: Launch, words: list[str], message: str) -
     assert not starts()
 
 
+def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    code, _, err = launch("sweeps=mini", "init_from=some.ckpt")
+    assert code == 2
+    assert err.startswith(
+        "error: row 'deep' of sweep 'mini' sets init_from itself: the command line cannot set it"
+    )
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -382,6 +416,11 @@ def test_bad_input_is_one_line(launch: Launch, words: list[str], message: str) -
         ("{name: x}", "row 'x' of sweep 'mini' has no list 'run'"),
         ("{name: x, run: model=rnn}", "row 'x' of sweep 'mini' has no list 'run'"),
         ("{name: x, run: ['model=rnn,lstm']}", "row 'x' of sweep 'mini': model=rnn,lstm is several runs"),
+        (
+            "{name: x, run: [model=rnn], start: told of}",
+            "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
+        ),
+        ("{name: x, run: [model=rnn], start: x}", "row 'x' of sweep 'mini' starts from 'x': give a row"),
         ("{name: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
     ],
 )

@@ -17,11 +17,13 @@ from rich.console import Console
 
 from hornn.identity import WITHOUT_EFFECT, config_hash, run_folder
 from hornn.result import write_result
+from hornn.sweep.compose import check_start
 from hornn.sweep.folder import claim, is_claimed, last_lines, read_progress, result_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
+from hornn.sweep.job import Job
 from hornn.sweep.record import Entry, Record
 from hornn.sweep.status import show
-from hornn.sweep.sweeper import picked
+from hornn.sweep.sweeper import picked, with_starts
 from sweep.mini import ROOT
 
 
@@ -218,6 +220,9 @@ def test_what_names_a_run() -> None:
     same = {**config, "seed": 2, "sweep": {}, "data": {"root": "/b", "unit": "word"}}
     assert run_folder(same, "rnn", "ptb") == Path(f"outputs/rnn/ptb/{digest}/seed=2")
     assert config_hash({**config, "lr": 0.6}) != digest
+    starts = [{**config, "seed": seed, "init_from": f"a/seed={seed}/best.ckpt"} for seed in (1, 2)]
+    assert config_hash(starts[0]) == config_hash(starts[1]) != digest, "one name for all seeds of a row"
+    assert config_hash({**starts[0], "init_from": "a/seed=2/best.ckpt"}) != config_hash(starts[0])
     assert run_folder({**config, "run_dir": "here"}, "rnn", "ptb") == Path("here")
 
 
@@ -243,11 +248,29 @@ def test_every_key_without_effect_is_there() -> None:
 
 def test_picked_rows_come_as_they_were_named() -> None:
     runs = {name: [f"model={name}"] for name in ("rnn", "lstm", "gru")}
-    assert list(picked(runs, ["gru", "rnn", "gru"]).items()) == [
-        ("gru", ["model=gru"]),
-        ("rnn", ["model=rnn"]),
+    assert picked(runs, ["gru", "rnn", "gru"]) == ["gru", "rnn"]
+    assert picked(runs, None) == ["rnn", "lstm", "gru"]
+
+
+def test_rows_come_behind_those_that_they_start_from() -> None:
+    assert with_starts(["deep", "rnn", "stack"], {"deep": "rnn", "stack": "wide"}) == [
+        "rnn",
+        "deep",
+        "wide",
+        "stack",
     ]
-    assert picked(runs, None) == runs
+
+
+@pytest.mark.parametrize("result", [None, {"status": "diverged"}, {"status": "completed"}])
+def test_a_start_that_is_not_done(tmp_path: Path, result: dict[str, Any] | None) -> None:
+    job = Job(["deep"], [], {"seed": 1, "init_from": str(tmp_path / "best.ckpt")}, tmp_path / "deep")
+    if result:
+        write_result(tmp_path, result)
+    if result == {"status": "completed"}:
+        check_start(job)
+        return
+    with pytest.raises(ValueError, match=f"deep starts from the run in {tmp_path}, which is not done"):
+        check_start(job)
 
 
 # -- the list of sweeps --------------------------------------------------------------------------------------

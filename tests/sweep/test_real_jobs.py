@@ -12,7 +12,7 @@ import pytest
 
 from hornn.sweep.folder import is_running
 from hornn.sweep.workers import BUSY
-from sweep.mini import ROOT, Ended, wait_for
+from sweep.mini import ROOT, TABLE, Ended, wait_for, write_table
 
 
 @pytest.mark.slow
@@ -60,3 +60,14 @@ def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
     assert command("train", *words).code == 0
     assert len(list(Path("outputs/rnn").rglob("result.json"))) == 2
     assert len(list(Path("outputs/hornn").rglob("result.json"))) == 2
+
+
+@pytest.mark.slow
+def test_a_row_that_starts_from_a_trained_network(
+    command: Callable[..., Ended], small: list[str], folder: Path
+) -> None:
+    write_table(f"{TABLE}    - {{name: again, run: [model=rnn, init_from_lr=0.5], start: elman}}\n")
+    words = ["-m", "--config-dir=conf", "hydra/launcher=basic", *small]
+    assert command("train", *words, "sweeps=mini", "hydra.sweeper.only=[again]").code == 0
+    elman, again = sorted(Path("outputs/rnn").rglob("result.json"), key=lambda path: path.stat().st_mtime)
+    assert json.loads(again.read_text())["config"]["init_from"] == str(elman.parents[1] / "seed=*/best.ckpt")

@@ -50,6 +50,7 @@ def resolve(run: Collection[str], base: Mapping[str, Any], conf: Path) -> dict[s
     return {key: value for key, value in recipe.items() if not key.startswith("hydra.")}
 
 
+INIT_FROM = "init_from"  # the weights that a run starts from
 # Where a run is computed is said by its device, not by its recipe.
 MACHINE = ("trainer.accelerator", "trainer.devices", "trainer.strategy", "network.backend")
 
@@ -92,9 +93,12 @@ def flatten(node: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 def departures(recipe: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
     """Where the config of a result is not what was meant: `trainer.max_epochs=15, not 20`.
 
-    Keys that the config does not hold are passed over: they have no effect, or are younger than the result.
+    Keys that the config does not hold are passed over: they have no effect, or are younger than the result. Of the
+    weights that it starts from it counts whether there are any.
     """
     held = flatten(config)
+    if held.get(INIT_FROM) and recipe.get(INIT_FROM):
+        held.pop(INIT_FROM)
     return [
         f"{key}={held[key]}, not {value}"
         for key, value in recipe.items()

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.reporting.recipe import load, resolve
+from hornn.reporting.recipe import INIT_FROM, load, resolve
 
 STATES = ("not built", "quoted")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -43,6 +43,7 @@ class Row(NamedTuple):
     """One line of a table.
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
+    `start` names the row whose trained network they start from.
     `published` maps keys of metrics to numbers: the row takes part in these and in those that no row has a published
     number for; in all where it is empty.
     `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
@@ -61,6 +62,7 @@ class Row(NamedTuple):
     note: str
     recipe: Mapping[str, Any]
     identity: str
+    start: str | None = None
 
 
 class Figure(NamedTuple):
@@ -131,6 +133,7 @@ ROW_KEYS = {
     "name": str,
     "label": str,
     "run": list | None,
+    "start": str,
     "state": str,
     "published": dict | None,
     "group": str,
@@ -148,6 +151,7 @@ OPTIONAL = {
     "at_most",
     "note",
     "metric_label",
+    "start",
     "state",
     "published",
     "group",
@@ -183,15 +187,15 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
     if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
         raise ValueError(f"{path}: sweep.seeds must list different whole numbers, got {seeds}")
     metrics = read_metrics(node, path)
-    rows = tuple(read_row(row, metrics, content, path) for row in node["rows"])
+    rows = join([read_row(row, metrics, content, path) for row in node["rows"]], path)
     seen: dict[str, str] = {}
     for row in rows:
-        for what in (f"name {row.name}", row.identity and f"run {' '.join(row.run or ())}"):
-            if what and what in seen:
+        for what, mark in ((f"name {row.name}", row.name), (f"run {' '.join(row.run or ())}", row.identity)):
+            if mark and mark in seen:
                 raise ValueError(
-                    f"{path}: rows {seen[what]!r} and {row.name!r} have the same {what}: keep one"
+                    f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
                 )
-            seen[what] = row.name
+            seen[mark] = row.name
     figure = None
     if "figure" in node:
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
@@ -288,8 +292,31 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
         node.get("dynamic", False),
         node.get("note", ""),
         recipe,
-        "" if run is None else json.dumps(recipe, sort_keys=True),
+        "" if run is None else identify(recipe),
+        node.get("start"),
     )
+
+
+def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
+    """The rows, those that start from another one with that in their recipe."""
+    by_name = {row.name: row for row in rows}
+    joined = []
+    for row in rows:
+        if row.start is not None:
+            first = by_name.get(row.start)
+            if row.run is None or first is None or first.run is None or first.start is not None:
+                raise ValueError(
+                    f"{path}: row {row.name!r} starts from {row.start!r}: "
+                    "give a row with a run that starts from no other"
+                )
+            recipe = {**row.recipe, INIT_FROM: f"that of {first.label}"}
+            row = row._replace(recipe=recipe, identity=identify({**recipe, INIT_FROM: first.identity}))
+        joined.append(row)
+    return tuple(joined)
+
+
+def identify(recipe: Mapping[str, Any]) -> str:
+    return json.dumps(recipe, sort_keys=True)
 
 
 def check(node: Any, keys: Mapping[str, Any], where: str) -> None:

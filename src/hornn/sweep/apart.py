@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.identity import plain, run_folder
-from hornn.sweep.compose import ROW, check_folder, options_of
+from hornn.sweep.compose import ROW, check_folder, check_start, options_of
 from hornn.sweep.folder import result_of
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Watch
@@ -21,7 +21,7 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     """Run the job that Hydra has composed as a process of `program`; one that is done is skipped.
 
     The process ends when this one does: a job that Slurm stops and queues again continues its run. Raises
-    ValueError where the run fails, or diverged before.
+    ValueError where the run fails, or diverged before, and where the run that it starts from is not done.
     """
     settings = HydraConfig.get()
     config = plain(cfg)
@@ -32,6 +32,8 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     run_dir = run_folder(config, choices["model"], choices["data"])
     job = Job([row or choices["model"]], [*options, *own], config, run_dir, overwrite=config["overwrite"])
     check_folder(job)
+    if cfg.sweep.get("row"):
+        check_start(job)
     # Lightning would else leave it to Slurm to start its further ranks.
     os.environ["SLURM_JOB_NAME"] = "interactive"
     retry = result_of(run_dir, job.config_hash, job.seed) is None

@@ -8,8 +8,10 @@ from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from hornn.identity import CONFIG, effective, plain, run_folder
+from hornn.result import read_result
 from hornn.sweep.job import Job
 
+INIT_FROM = "init_from"  # the key that holds the weights which a run starts from
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
 
 
@@ -19,17 +21,14 @@ def compose_jobs(
     """The jobs of these lists of overrides; equal runs are one job.
 
     Outside a table the row of a job is what its overrides say that not all the others say too. `options`
-    stand before the overrides of every job. Raises ValueError where different runs would share a folder.
+    stand before the overrides of every job. A job that starts from the weights of another one waits for it.
+    Raises ValueError where different runs would share a folder.
     """
     common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
     jobs: dict[Path, Job] = {}
     for overrides in batch:
         own = [word for word in overrides if not word.startswith(ROW)]
-        cfg = loader.load_sweep_config(master, list(own))
-        choices = cfg.hydra.runtime.choices
-        with open_dict(cfg):
-            del cfg["hydra"]
-        config = plain(cfg)
+        choices, config = compose(loader, master, own)
         named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
         differing = [word for word in own if word not in common and not word.startswith("seed=")]
         row = named[0] if named else " ".join(differing) or choices["model"]
@@ -45,7 +44,21 @@ def compose_jobs(
             other.rows += [row] if row not in other.rows else []
         else:
             jobs[run_dir] = job
+    for job in jobs.values():
+        start = job.config.get(INIT_FROM)
+        job.after = jobs.get(Path(start).parent) if start else None
     return list(jobs.values())
+
+
+def compose(
+    loader: ConfigLoader, master: DictConfig, overrides: Sequence[str]
+) -> tuple[DictConfig, dict[str, Any]]:
+    """Which file each group has chosen, and the resolved config."""
+    cfg = loader.load_sweep_config(master, list(overrides))
+    choices = cfg.hydra.runtime.choices
+    with open_dict(cfg):
+        del cfg["hydra"]
+    return choices, plain(cfg)
 
 
 def options_of(settings: Any) -> list[str]:
@@ -62,6 +75,15 @@ def check_folder(job: Job) -> None:
         held = OmegaConf.load(path)
         assert isinstance(held, DictConfig)
         check_same(plain(held), job.config, f"{job.run_dir} holds another run than that of {job.label}")
+
+
+def check_start(job: Job) -> None:
+    """Raise ValueError unless the run whose weights the job starts from, if there is one, is done."""
+    path = job.config.get(INIT_FROM)
+    if path and (read_result(Path(path).parent) or {}).get("status") != "completed":
+        raise ValueError(
+            f"{job.label} starts from the run in {Path(path).parent}, which is not done: launch it again then"
+        )
 
 
 def check_same(one: dict[str, Any], other: dict[str, Any], problem: str) -> None:

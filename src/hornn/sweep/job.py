@@ -14,7 +14,8 @@ class Job:
     """One run of a sweep and how far it is.
 
     rows: the rows of the table that it is the run of. overrides: what the command line of its process says.
-    status: queued, running, elsewhere (another process works on it), done, failed.
+    status: queued, running, elsewhere (another process works on it), done, failed. after: the job whose weights it
+    starts from.
     """
 
     rows: list[str]
@@ -31,6 +32,7 @@ class Job:
     started: float = 0.0  # when its process did, on the monotonic clock
     seconds: float | None = None  # that its process took in this launch
     claim: IO[str] | None = field(default=None, repr=False)
+    after: "Job | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.config_hash = config_hash(self.config)

@@ -11,7 +11,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.sweep.compose import ROW
+from hornn.identity import BEST, run_folder
+from hornn.sweep.compose import INIT_FROM, ROW, compose
 
 
 class TableSweeper(Sweeper):
@@ -20,8 +21,9 @@ class TableSweeper(Sweeper):
     params: overrides that a file gives, as if they stood first on the command line.
     only: names of the rows to run, the first one first; None: all.
 
-    A row's `run` is a list of overrides. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command
-    line takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
+    A row's `run` is a list of overrides. Its `start` names the row whose trained network it starts from, seed by seed;
+    that row comes along where it is not picked. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command line
+    takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
     cannot be told apart or read, or that `only` names in vain.
     """
 
@@ -48,12 +50,14 @@ class TableSweeper(Sweeper):
         if table.get("rows"):
             keys = {str(override.key_or_group) for override in given}
             seeds = [[f"seed={seed}"] for seed in seeds_of(table, self.settings.seed)]
-            batch = [
-                [*product, *overrides, f"{ROW}'{name}'", *seed]
-                for name, overrides in picked(runs_of(table, keys, parser), self.only).items()
-                for product in batch
-                for seed in (seeds if "seed" not in keys else [[]])
-            ]
+            runs = runs_of(table, keys, parser)
+            starts = starts_of(table, runs, keys)
+            rows = with_starts(picked(runs, self.only), starts)
+            several = itertools.product(rows, batch, seeds if "seed" not in keys else [[]])
+            batch = []
+            for name, product, seed in several:
+                start = [self.weights([*product, *runs[starts[name]], *seed])] if name in starts else []
+                batch.append([*product, *runs[name], *start, f"{ROW}'{name}'", *seed])
         elif self.only is not None:
             raise ValueError(f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME")
         for overrides in batch:
@@ -63,6 +67,11 @@ class TableSweeper(Sweeper):
                 error.add_note(f"in the job {' '.join(overrides)}")
                 raise
         return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+
+    def weights(self, overrides: Sequence[str]) -> str:
+        """The override by which a run starts from the trained network of the run of `overrides`."""
+        choices, config = compose(self.loader, self.settings, overrides)
+        return f"{INIT_FROM}='{run_folder(config, choices['model'], choices['data']) / BEST}'"
 
 
 def product_of(overrides: Sequence[Override]) -> list[list[str]]:
@@ -114,10 +123,31 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
     return runs
 
 
-def picked(runs: dict[str, list[str]], only: Any) -> dict[str, list[str]]:
+def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]) -> dict[str, str]:
+    """Row -> the row that it starts from; `given`: keys that the command line sets."""
+    starts = {str(row["name"]): row["start"] for row in table["rows"] if "start" in row}
+    for name, start in starts.items():
+        where = f"row {name!r} of sweep {table.get('name')!r}"
+        if start not in runs or start in starts or name not in runs:
+            raise ValueError(
+                f"{where} starts from {start!r}: give a row with a run that starts from no other"
+            )
+        if INIT_FROM in given:
+            raise ValueError(
+                f"{where} sets {INIT_FROM} itself: the command line cannot set it for the whole table"
+            )
+    return starts
+
+
+def with_starts(names: Sequence[str], starts: Mapping[str, str]) -> list[str]:
+    """These rows, each behind the one that it starts from."""
+    return list(dict.fromkeys(each for name in names for each in (starts.get(name, name), name)))
+
+
+def picked(runs: Mapping[str, list[str]], only: Any) -> list[str]:
     """The rows that `only` names, in its order; None: all, in the table's."""
     if only is None:
-        return runs
+        return list(runs)
     if not isinstance(only, Sequence) or isinstance(only, str) or not only:
         raise ValueError(
             f"hydra.sweeper.only must be a list of rows such as [{next(iter(runs))}], got {only!r}"
@@ -125,4 +155,4 @@ def picked(runs: dict[str, list[str]], only: Any) -> dict[str, list[str]]:
     for name in only:
         if name not in runs:
             raise ValueError(f"hydra.sweeper.only: no row {name!r} to run; the table has: {', '.join(runs)}")
-    return {name: runs[name] for name in only}
+    return list(dict.fromkeys(only))

@@ -122,7 +122,11 @@ class Workers:
                 look = time.monotonic() - looked > LOOK
                 looked = time.monotonic() if look else looked
                 for job in open_jobs:
-                    if len(self.at_work) < self.limit and (look or job.status == "queued"):
+                    if job.after and job.after.status == "failed":
+                        self._become(job, "failed", f"{job.after.label}, which it starts from, failed")
+                    elif job.after and job.after.status != "done":
+                        continue
+                    elif len(self.at_work) < self.limit and (look or job.status == "queued"):
                         self._try(job, watched)
             for worker in self.at_work:
                 if progress := read_progress(worker.job.run_dir):
