@@ -248,6 +248,10 @@ def compare(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
     words = [f"{len(both)} rows have both numbers ({metric.label})."]
     if not pairs:
         words.append("The paper does not separate them.")
+    elif len(pairs) == 1:
+        words.append(
+            f"The order of models is {'' if same else 'not '}the paper's in the one pair that it separates."
+        )
     elif same == len(pairs):
         words.append(f"The order of models is the paper's in all {len(pairs)} pairs that it separates.")
     else:
