@@ -125,7 +125,7 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
 
 def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]) -> dict[str, str]:
     """Row -> the row that it starts from; `given`: keys that the command line sets."""
-    starts = {str(row["name"]): row["start"] for row in table["rows"] if "start" in row}
+    starts = {str(row["name"]): str(row["start"]) for row in table["rows"] if "start" in row}
     for name, start in starts.items():
         where = f"row {name!r} of sweep {table.get('name')!r}"
         if start not in runs or start in starts or name not in runs:
