@@ -11,11 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hornn.checkpoint import read_checkpoint
-from hornn.identity import BEST
+from hornn.identity import BEST, LAST
 from hornn.module import Record, TruncatedBptt
 from hornn.result import write_atomically
-
-LAST = "last.ckpt"
 
 
 class RunKeeper(Checkpoint):

@@ -26,8 +26,8 @@ WITHOUT_EFFECT = (
 COUNTED = ("hornn.baselines.ngram.", "hornn.baselines.cache.")
 COUNTS_READ = ("model", "data")
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
-# In a run's folder: the resolved config, the best epoch's weights.
-CONFIG, BEST = "config.yaml", "best.ckpt"
+# In a run's folder: the resolved config, the best epoch's weights, what it continues from.
+CONFIG, BEST, LAST = "config.yaml", "best.ckpt", "last.ckpt"
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:

@@ -4,9 +4,8 @@ import fcntl
 from pathlib import Path
 from typing import Any
 
-from hornn.callbacks import LAST
 from hornn.checkpoint import CARD, read_checkpoint
-from hornn.identity import BEST, CONFIG
+from hornn.identity import BEST, CONFIG, LAST
 from hornn.result import read_result
 
 

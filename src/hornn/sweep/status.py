@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hornn.identity import LAST
 from hornn.sweep.folder import is_claimed, read_progress, result_of
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record
@@ -54,5 +55,5 @@ def line_of(entry: Entry) -> Line:
         return line._replace(status="failed", error=result.get("error") or result["status"])
     if entry["status"] == "failed":
         return line._replace(status="failed", error=entry["error"])
-    begun = (run_dir / "last.ckpt").exists() or epoch is not None
+    begun = (run_dir / LAST).exists() or epoch is not None
     return line._replace(status="unfinished" if begun else "queued")
