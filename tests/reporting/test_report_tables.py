@@ -251,6 +251,17 @@ def test_a_result_by_another_recipe_is_marked(place: Any) -> None:
     assert line_of(table, "sum-3").marks == ("departs from the recipe: model.order=2, not 3",)
 
 
+def test_a_result_that_started_from_another_network_is_marked(place: Any, broken: Any) -> None:
+    broken("name: sum-3\n", "name: sum-3\n      start: sum-2\n")
+    place.commit("sum-2", 1, 110.0, config_hash="bbbb")
+    path = "outputs/hornn/toy/{}/seed=1/best.ckpt"
+    place.commit("sum-3", 1, 108.0, config={"init_from": path.format("bbbb")})
+    assert line_of(build(place), "sum-3").marks == ()
+    place.commit("sum-3", 1, 108.0, config={"init_from": path.format("cccc")})
+    mark = f"departs from the recipe: init_from={path.format('cccc')}, no run of sum-2 with this seed"
+    assert line_of(build(place), "sum-3").marks == (mark,)
+
+
 def test_times_of_different_devices_are_not_averaged(place: Any) -> None:
     place.commit("rnn", 1, 120.0)
     place.commit("rnn", 2, 120.0, device="gpu")

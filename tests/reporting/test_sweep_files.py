@@ -20,7 +20,15 @@ from hornn.reporting.sweeps import Sweep, read_sweep, read_sweeps
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT.parent / "shared" / "reference" / "published.yaml"
-OURS = {"ptb_baselines", "ptb_decay", "ptb_fofe", "ptb_modern", "ptb_recipe", "ptb_scrn"}  # of no paper
+OURS = {
+    "ptb_baselines",
+    "ptb_decay",
+    "ptb_fofe",
+    "ptb_modern",
+    "ptb_modern_recipe",
+    "ptb_recipe",
+    "ptb_scrn",
+}  # of no paper
 SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
 
 

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from hornn.metrics import bits
-from hornn.reporting.recipe import departures
+from hornn.reporting.recipe import INIT_FROM, departures
 from hornn.reporting.runs import Finding, Run, commits
 from hornn.reporting.sweeps import Claim, Metric, Published, Row, Sweep
 
@@ -124,13 +125,16 @@ def build_table(sweep: Sweep, found: Finding) -> Table:
         else []
         for row in sweep.rows
     }
-    lines = tuple(build_line(row, sweep, runs[row.name]) for row in sweep.rows)
+    lines = tuple(
+        build_line(row, sweep, runs[row.name], runs[row.start] if row.start else ()) for row in sweep.rows
+    )
     orders = tuple(filter(None, (compare(metric, sweep, lines) for metric in sweep.metrics)))
     verdicts = tuple(filter(None, (judge(claim, sweep, lines) for claim in sweep.claims)))
     return Table(sweep, lines, orders, verdicts, tuple(found.warnings.get(sweep.name, ())))
 
 
-def build_line(row: Row, sweep: Sweep, runs: Sequence[Run]) -> Line:
+def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run]) -> Line:
+    """`starts`: the runs of the row that this one starts from."""
     configs = {run.config_hash: run.seed for run in runs if run.result}
     conflict = len(configs) > 1
     done = [] if conflict else [run for run in runs if run.state == "done"]
@@ -151,7 +155,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run]) -> Line:
         scores,
         tuple(runs),
         CONFLICT if conflict else state_in_words(row, sweep.seeds, runs),
-        (*marks, *remarks(row, runs, done, devices)),
+        (*marks, *remarks(row, runs, done, devices, starts)),
         float(done[0].result["num_parameters"]) if done else None,
         fmean(seconds) if seconds and len(devices) == 1 else None,
         tuple(devices),
@@ -193,7 +197,9 @@ def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str
     return ", ".join(f"seed {seed} {state}" for seed, state in sorted(states.items()) if state != "done")
 
 
-def remarks(row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str]) -> Iterable[str]:
+def remarks(
+    row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str], starts: Sequence[Run]
+) -> Iterable[str]:
     configs: dict[str, list[int]] = {}
     for run in runs:
         if run.config_hash and run.state != "damaged":
@@ -202,7 +208,12 @@ def remarks(row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequenc
         each = "; ".join(f"{digest}: seed {', '.join(map(str, seeds))}" for digest, seeds in configs.items())
         yield f"runs of different configs are not averaged ({each})"
     departed = dict.fromkeys(
-        item for run in done for item in departures(row.recipe, run.result.get("config") or {})
+        item
+        for run in done
+        for item in (
+            *departures(row.recipe, run.result.get("config") or {}),
+            *other_start(row, run, starts),
+        )
     )
     if departed:
         yield f"{DEPARTS}: {'; '.join(departed)}"
@@ -218,6 +229,14 @@ def remarks(row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequenc
     for run in runs:
         if run.problem and run.state != "done":
             yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"
+
+
+def other_start(row: Row, run: Run, starts: Sequence[Run]) -> Iterable[str]:
+    """The weights that a run started from, where no run of its seed in the row that it should start from left them."""
+    path = (run.result.get("config") or {}).get(INIT_FROM)
+    trained = {start.config_hash for start in starts if start.seed == run.seed}
+    if row.start and path and trained.isdisjoint(Path(path).parts):
+        yield f"{INIT_FROM}={path}, no run of {row.start} with this seed"
 
 
 # -- the order of models -------------------------------------------------------------------------------------
