@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -349,6 +350,19 @@ def test_bits_are_those_of_characters_alone(place: Any) -> None:
     assert line_of(table, "rnn").scores["test_bpc"].values == pytest.approx((1.0,))
     assert line_of(table, "sum-2").scores["test_bpc"].values == ()
     assert line_of(table, "sum-2").marks == ("1 of its 1 results hold no test_bpc",)
+
+
+def test_characters_have_bits_and_words_perplexity_where_a_table_has_both(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text()
+    both = "metric: [{key: test_bpc, label: bits}, {key: test_ppl, label: perplexity}]"
+    text = re.sub(r"metric: test_ppl\n.*\n", f"{both}\n", text)
+    place.write_sweep("toy", re.sub(r"      published: .*\n", "", text))
+    place.commit("rnn", 1, 2.0, corpus={"unit": "char"})
+    place.commit("sum-2", 1, 100.0, corpus={"unit": "word"})
+    rnn, words = (line_of(build(place), row) for row in ("rnn", "sum-2"))
+    assert {key: score.values for key, score in rnn.scores.items()} == {"test_bpc": pytest.approx((1.0,))}
+    assert {key: score.values for key, score in words.scores.items()} == {"test_ppl": (100.0,)}
+    assert rnn.marks == words.marks == ()
 
 
 # -- the order of models -------------------------------------------------------------------------------------

@@ -143,6 +143,8 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
     for metric in sweep.metrics:
         if row.published and metric.key not in row.published and metric.key in sweep.published:
             continue
+        if any(told_in_other_unit(metric, sweep, run.result) for run in done):
+            continue
         values = tuple(value for run in done if (value := measure(run.result, metric.key)) is not None)
         if len(values) < len(done) and (values or not metric.key.startswith(ON_REQUEST)):
             marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
@@ -175,6 +177,14 @@ def measure(result: Mapping[str, Any], key: str) -> float | None:
         else:
             value = value.get(word) if isinstance(value, Mapping) else None
     return float(value) if isinstance(value, int | float) else None
+
+
+def told_in_other_unit(metric: Metric, sweep: Sweep, result: Mapping[str, Any]) -> bool:
+    """Whether a table of both has the bits of characters, or the perplexity of words, in the place of this."""
+    name, _, unit = metric.key.rpartition("_")
+    other = {"bpc": "ppl", "ppl": "bpc"}.get(unit)
+    fits = (unit == "bpc") == (result.get("corpus", {}).get("unit") == "char")
+    return not fits and f"{name}_{other}" in {metric.key for metric in sweep.metrics}
 
 
 def choose(runs: Iterable[Run]) -> Run | None:
