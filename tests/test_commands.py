@@ -326,6 +326,11 @@ def test_dynamic_evaluation_is_added_to_the_result(
     assert dynamic["test_ppl"] == pytest.approx(test, rel=1e-6)
     assert {"commit", "dirty", "seq_len"} <= dynamic.keys()
 
+    words[0] = "dynamic_lr=1"
+    done = command("evaluate", f"checkpoint={copy / 'best.ckpt'}", *words)
+    assert done.code == 0, done.err
+    assert json.loads((copy / "result.json").read_text())["dynamic"]["lr"] == 1.0
+
     (copy / "result.json").write_text((copy / "result.json").read_text().replace('"completed"', '"diverged"'))
     for path, message in (
         (copy / "best.ckpt", "is not the result of the finished run of"),

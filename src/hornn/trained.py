@@ -137,7 +137,7 @@ def rates_of(cfg: DictConfig) -> list[float]:
     rates = list(cfg.dynamic_lr) if isinstance(cfg.dynamic_lr, ListConfig) else [cfg.dynamic_lr]
     if not rates or not all(isinstance(rate, float | int) and rate > 0 for rate in rates):
         raise ValueError(f"dynamic_lr must be > 0, or a list of such rates, got {cfg.dynamic_lr!r}")
-    return rates
+    return [float(rate) for rate in rates]
 
 
 def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
