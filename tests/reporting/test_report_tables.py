@@ -450,6 +450,20 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert "worse than published; RNN by dynamic evaluation, as published: 110): not" in claims(place)[2]
 
 
+def test_the_tables_that_bear_most_claims_come_first(place: Any, broken: Any) -> None:
+    """Before others with results; those without any come last."""
+    text = (place.sweeps / "toy.yaml").read_text()
+    empty = text.replace("toy/text", "toy/speech")
+    place.write_sweep("a_empty", empty.replace("name: toy", "name: a_empty"))
+    place.write_sweep("b_plain", text.replace("name: toy", "name: b_plain"))
+    broken("  figure:", CLAIMS + "  figure:")
+    for row in ("rnn", "sum-2", "sum-3", "max-2"):
+        place.commit(row, 1)
+    sweeps = read_sweeps(place.sweeps)
+    names = [table.sweep.name for table in build_tables(sweeps, find_runs(sweeps, place.results))]
+    assert names == ["toy", "b_plain", "a_empty"]
+
+
 def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     """Published: 1.8 % better."""
     broken("  figure:", CLAIMS + "  figure:")

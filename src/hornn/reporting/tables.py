@@ -113,9 +113,9 @@ FAR = 0.1  # how much worse than published a result is, for a claim to say so
 
 
 def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
-    """Tables with results first, then those that can be run."""
+    """Tables with results first, those before that bear most claims; then tables that can be run."""
     tables = [build_table(sweep, found) for sweep in sweeps]
-    return sorted(tables, key=lambda table: (table.measured == 0, table.runnable == 0))
+    return sorted(tables, key=lambda table: (table.measured == 0, table.runnable == 0, -len(table.verdicts)))
 
 
 def build_table(sweep: Sweep, found: Finding) -> Table:
