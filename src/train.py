@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 
 from hornn.configuration import check_keys, compose_reference, launch
 from hornn.sweep.apart import run_apart
+from hornn.sweep.compose import check_not_a_table
 from hornn.sweep.launcher import register
 from hornn.sweep.orphan import end_with_launcher
 
@@ -20,6 +21,7 @@ def main(cfg: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
         run_apart(cfg, Path(__file__))
         return
+    check_not_a_table(cfg.sweep, HydraConfig.get().overrides.task)
     cfg.sweep = {}  # the table is no part of a run
     from hornn.experiment import train  # after the command line is understood: torch takes seconds to load
 

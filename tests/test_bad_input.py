@@ -121,6 +121,12 @@ def test_a_bad_value_is_one_line(train: Command, tmp_path: Path, setting: str) -
     assert [path.name for path in run_dir.rglob("*") if path.suffix in (".ckpt", ".json", ".csv")] == []
 
 
+def test_a_table_is_not_one_run(command: Command, tmp_path: Path) -> None:
+    message = "sweeps=hornn_table1 is a table of 13 runs: add -m to run it, or what one of its rows runs, such as model=rnn"
+    assert refusal(command("train", "sweeps=hornn_table1", "seed=2", f"run_dir={tmp_path}")) == message
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 @pytest.mark.parametrize("trainer", ["trainer=gpu", "trainer=ddp", "trainer.accelerator=cuda"])
 def test_no_gpu(train: Command, trainer: str) -> None:

@@ -68,6 +68,20 @@ def options_of(settings: Any) -> list[str]:
     return [*(f"--config-dir={folder}" for folder in folders), *paths]
 
 
+def check_not_a_table(sweep: Any, overrides: Sequence[str]) -> None:
+    """Raise ValueError where one run is given a table (its `sweep` node) and nothing that tells the table's runs apart.
+
+    Hydra would train the default model by the table's settings.
+    """
+    runs = [row["run"] for row in sweep.get("rows") or () if row.get("run")]
+    keys = {word.partition("=")[0] for run in runs for word in run}
+    if runs and keys.isdisjoint(word.partition("=")[0] for word in overrides):
+        raise ValueError(
+            f"sweeps={sweep['name']} is a table of {len(runs)} runs: add -m to run it, or what one of its rows runs, "
+            f"such as {' '.join(runs[0])}"
+        )
+
+
 def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal hashes."""
     path = job.run_dir / CONFIG
