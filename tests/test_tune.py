@@ -247,6 +247,7 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
     [
         (["trails=3"], "unknown key 'trails'; did you mean 'trials'?"),
         (["trials=many"], "trials must be a whole number, got 'many'"),
+        (["trials=0"], "trials must be a whole number, 1 or more, got 0"),
         (["model.hiden_size=3"], "unknown key 'model.hiden_size'"),
         (["run_dir=here"], "run_dir=here in a search"),
         (["overwrite=true"], "overwrite=True in a search"),

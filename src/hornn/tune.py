@@ -51,6 +51,8 @@ def search(cfg: DictConfig, program: Path) -> None:
     optuna = load_optuna()
     runs = Runs(cfg, program)
     distributions = {key: distribution(optuna, key, values) for key, values in runs.space.items()}
+    if cfg.trials < 1:
+        raise ValueError(f"trials must be a whole number, 1 or more, got {cfg.trials}")
     name = cfg.study or runs.name
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"study must be letters, digits, '.', '_' and '-', got {name!r}")
