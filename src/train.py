@@ -21,7 +21,7 @@ def main(cfg: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
         run_apart(cfg, Path(__file__))
         return
-    check_not_a_table(cfg.sweep, HydraConfig.get().overrides.task)
+    check_not_a_table(cfg.sweep, HydraConfig.get())
     cfg.sweep = {}  # the table is no part of a run
     from hornn.experiment import train  # after the command line is understood: torch takes seconds to load
 

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from hornn.identity import WITHOUT_EFFECT, config_hash, run_folder
 from hornn.result import write_result
-from hornn.sweep.compose import check_start
+from hornn.sweep.compose import check_not_a_table, check_start
 from hornn.sweep.folder import claim, is_claimed, last_lines, read_progress, result_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
@@ -332,3 +332,20 @@ def test_the_command_is_quick(tmp_path: Path) -> None:
         1,
         "error: no sweep 'maxi' on record; outputs/sweeps has: mini\n",
     )
+
+
+def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
+    def check(rows: list[Any], *words: str) -> None:
+        overrides = {"task": ["sweeps=mine", "seed=2", *words]}
+        settings = {"overrides": overrides, "runtime": {"choices": {"sweeps": "mine"}}}
+        check_not_a_table(OmegaConf.create({"rows": rows}), OmegaConf.create(settings))
+
+    rows = [{"name": "wide", "run": ["model=rnn", "model.hidden_size=9"]}, {"name": "quoted", "run": None}]
+    with pytest.raises(
+        ValueError, match=r"^sweeps=mine is a table of 1 runs: .* model=rnn model.hidden_size=9$"
+    ):
+        check(rows, "logger=csv")
+    check(rows, "model=rnn", "model.hidden_size=9")
+    check(rows, "model.hidden_size=8")
+    check([*rows, {"name": "base", "run": []}])
+    check([])

@@ -68,17 +68,18 @@ def options_of(settings: Any) -> list[str]:
     return [*(f"--config-dir={folder}" for folder in folders), *paths]
 
 
-def check_not_a_table(sweep: Any, overrides: Sequence[str]) -> None:
+def check_not_a_table(sweep: Any, settings: Any) -> None:
     """Raise ValueError where one run is given a table (its `sweep` node) and nothing that tells the table's runs apart.
 
-    Hydra would train the default model by the table's settings.
+    Hydra would train the default model by the table's settings. A row that sets nothing is such a run; `settings`: the
+    `hydra` node.
     """
-    runs = [row["run"] for row in sweep.get("rows") or () if row.get("run")]
-    keys = {word.partition("=")[0] for run in runs for word in run}
-    if runs and keys.isdisjoint(word.partition("=")[0] for word in overrides):
+    runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
+    given = {word.partition("=")[0] for word in settings.overrides.task}
+    if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
         raise ValueError(
-            f"sweeps={sweep['name']} is a table of {len(runs)} runs: add -m to run it, or what one of its rows runs, "
-            f"such as {' '.join(runs[0])}"
+            f"sweeps={settings.runtime.choices.get('sweeps')} is a table of {len(runs)} runs: add -m to run it, or "
+            f"what one of its rows runs, such as {' '.join(runs[0])}"
         )
 
 
