@@ -168,8 +168,7 @@ def measure(result: Mapping[str, Any], key: str) -> float | None:
     """A number of result.json; None where it has none. `corpus.tokens.train` and `metrics.-1.train_ppl` lead inside."""
     if key.endswith("_bpc"):
         perplexity = measure(result, key.removesuffix("_bpc") + "_ppl")
-        characters = result.get("corpus", {}).get("unit") == "char"
-        return bits(math.log(perplexity)) if perplexity and characters else None
+        return bits(math.log(perplexity)) if perplexity and of_characters(result) else None
     value: Any = result
     for word in key.split("."):
         if isinstance(value, list) and value and word == "-1":
@@ -179,12 +178,15 @@ def measure(result: Mapping[str, Any], key: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
+def of_characters(result: Mapping[str, Any]) -> bool:
+    return bool(result.get("corpus", {}).get("unit") == "char")
+
+
 def told_in_other_unit(metric: Metric, sweep: Sweep, result: Mapping[str, Any]) -> bool:
     """Whether a table of both has the bits of characters, or the perplexity of words, in the place of this."""
     name, _, unit = metric.key.rpartition("_")
-    other = {"bpc": "ppl", "ppl": "bpc"}.get(unit)
-    fits = (unit == "bpc") == (result.get("corpus", {}).get("unit") == "char")
-    return not fits and f"{name}_{other}" in {metric.key for metric in sweep.metrics}
+    unfit, fit = ("ppl", "bpc") if of_characters(result) else ("bpc", "ppl")
+    return unit == unfit and any(other.key == f"{name}_{fit}" for other in sweep.metrics)
 
 
 def choose(runs: Iterable[Run]) -> Run | None:
