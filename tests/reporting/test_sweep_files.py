@@ -23,6 +23,7 @@ REFERENCE = ROOT.parent / "shared" / "reference" / "published.yaml"
 OURS = {
     "ptb_baselines",
     "ptb_decay",
+    "ptb_deep",
     "ptb_fofe",
     "ptb_modern",
     "ptb_modern_recipe",
