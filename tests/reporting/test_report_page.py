@@ -192,7 +192,7 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
             ("--out", "sweeps/toy.yaml"),
             "error: cannot write to sweeps/toy.yaml (File exists): give --out FOLDER",
         ),
-        (("--readme", "absent.md"), "error: [Errno 2] No such file or directory: 'absent.md'"),
+        (("--readme", "absent.md"), "error: no file absent.md: give a Markdown file with the lines"),
         (
             ("--readme", "sweeps/toy.yaml"),
             "error: sweeps/toy.yaml has no place for the results: put the lines",
