@@ -211,9 +211,8 @@ def test_readme_holds_the_tables_of_committed_results(filled: Any) -> None:
     readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     renew_readme(filled.results, filled.sweeps, readme)
     text = readme.read_text()
-    assert text.startswith(
-        f"before\n{BEGIN}\n**Toy: order and pooling** (Nobody 2000, table 1; perplexity, test)\n"
-    )
+    assert text.startswith(f"before\n{BEGIN}\n| table | rows |")
+    assert "\n\n### Toy: order and pooling\n\nNobody 2000, table 1; perplexity, test\n" in text
     assert text.endswith(f"\n{END}\nafter\n")
     assert "[seed 1](outputs/tables/toy/sum-2-seed1.json)" in text
     assert "lstm" not in text
@@ -236,7 +235,7 @@ def test_the_claims_of_all_tables_come_first(filled: Any) -> None:
     readme = filled.folder / "README.md"
     readme.write_text(f"{BEGIN}{END}")
     renew_readme(filled.results, filled.sweeps, readme)
-    first, _, rest = readme.read_text().partition("**Toy: order and pooling**")
+    first, _, rest = readme.read_text().partition("### Toy: order and pooling")
     assert "| two beat \\| one | Toy | Sum, order 2: 111; Max, order 2: 110; 0.9% worse |" in first
     assert "20.0% better" in first
     assert "two beat" not in rest

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.formats import comma_separated, latex, lay_out, markdown, notes
+from hornn.reporting.formats import comma_separated, contents, latex, lay_out, markdown, notes, overview
 from hornn.reporting.runs import find_runs, keep_results
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Line, Table, build_tables, spearman
@@ -511,6 +511,36 @@ def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
         "rnn", 1, 120.0, config={"model": {"_target_": "Rnn", "hidden_size": 400}, "weight_noise": 1}
     )
     assert claims(place)[0].endswith("16.7% better (one seed each): not judged (not by one recipe).")
+
+
+def test_a_table_has_its_line_in_the_overview(place: Any, broken: Any) -> None:
+    """Ours beside the published: without the row by dynamic evaluation, marked while a number is not verified."""
+    assert overview(build(place)) == ("Toy: order and pooling", "0 of 4", "", "", "", "")
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("rnn", 1, 200.0)
+    place.commit("max-2", 1, 121.0)
+    assert overview(build(place))[1:3] == ("2 of 4", "+10.0%")
+    place.commit("sum-2", 1, 110.99)
+    place.commit("sum-3", 1, 113.4)
+    assert overview(build(place))[1:] == ("4 of 4", "+5.0% (+0.0% to +10.0%)†", "1", "", "2")
+
+
+def test_a_time_of_another_machine_is_not_compared(place: Any, broken: Any) -> None:
+    broken("metric: test_ppl", "metric: seconds_per_epoch")
+    place.commit("sum-2", 1)
+    assert overview(build(place))[1:3] == ("1 of 4", "")
+
+
+def test_the_overview_leads_to_the_headings(place: Any) -> None:
+    title = "HORNN, section 4.1.1: weights, time"
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("toy", text.replace("Toy: order and pooling", title))
+    place.commit("sum-2", 1)
+    table = build(place)
+    assert f"| [{title}](#hornn-section-411-weights-time) | 1 of 4 |" in contents([table])
+    assert markdown(table, place.folder).startswith(
+        f"### {title}\n\nNobody 2000, table 1; perplexity, test\n"
+    )
 
 
 # -- files ---------------------------------------------------------------------------------------------------

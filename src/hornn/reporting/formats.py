@@ -3,12 +3,14 @@
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from hornn.reporting.runs import Run, commits, ended
-from hornn.reporting.tables import Line, Table
+from hornn.reporting.tables import CONFIRMED, IN_DIRECTION, REFUTED, Line, Table
 from hornn.result import write_between
 
 UNVERIFIED, DYNAMIC = "†", "‡"
@@ -17,6 +19,20 @@ EXPLAINED = {
     UNVERIFIED: "recalled or second-hand: not read in the paper itself",
     DYNAMIC: "the published number used dynamic evaluation; ours does not",
 }
+
+OVERVIEW = (
+    "table",
+    "rows",
+    "ours beside the published",
+    "claims confirmed",
+    "in direction alone",
+    "not confirmed",
+)
+OVERVIEW_NOTE = (
+    "Rows: measured, of those that can be run. Ours beside the published: the median, least and greatest of "
+    "(ours - published) / published, neither by dynamic evaluation nor times; "
+    f"{UNVERIFIED} some of the published are recalled or second-hand. Claims: those whose rows are all measured."
+)
 
 
 class Cell(NamedTuple):
@@ -162,7 +178,9 @@ def markdown(table: Table, folder: Path, claims: bool = True) -> str:
     """
     grid, labels = lay_out(table), [metric.label for metric in table.sweep.metrics]
     lines = [
-        f"**{table.sweep.title}** ({'; '.join(filter(None, [table.sweep.paper, *labels]))})",
+        f"### {table.sweep.title}",
+        "",
+        f"{'; '.join(filter(None, [table.sweep.paper, *labels]))}",
         "",
         "| " + " | ".join(grid.header) + " |",
         "|"
@@ -183,6 +201,33 @@ def markdown(table: Table, folder: Path, claims: bool = True) -> str:
     return "\n".join([*lines, "", *remarks]) + "\n"
 
 
+def overview(table: Table) -> tuple[str, ...]:
+    """Its line in the table of tables, as `OVERVIEW` names the cells; the first is its title."""
+    shares = [round(share, 3) + 0.0 for share, _ in table.compared]  # no -0.0
+    sign = "" if all(verified for _, verified in table.compared) else UNVERIFIED
+    spread = f" ({min(shares):+.1%} to {max(shares):+.1%})" if len(shares) > 1 else ""
+    return (
+        table.sweep.title,
+        f"{table.measured} of {table.runnable}" if table.runnable else "not built",
+        f"{median(shares):+.1%}{spread}{sign}" if shares else "",
+        *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED)),
+    )
+
+
+def contents(tables: Iterable[Table]) -> str:
+    """All tables as a table, each with the way to its heading."""
+    lines = ["| " + " | ".join(OVERVIEW) + " |", "|---|" + "---:|" * (len(OVERVIEW) - 1)]
+    for table in tables:
+        title, *cells = map(escape_markdown, overview(table))
+        lines.append(f"| [{title}](#{anchor(table.sweep.title)}) | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", OVERVIEW_NOTE]) + "\n"
+
+
+def anchor(title: str) -> str:
+    """What a Markdown heading is called where pages link to it: small letters, digits and hyphens."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 def summary(tables: Iterable[Table]) -> str:
     """What became of the papers' claims, as a table; empty before the first can be judged."""
     judged = [
@@ -194,7 +239,7 @@ def summary(tables: Iterable[Table]) -> str:
         return ""
     lines = ["| claim | table | published | ours | |", "|---|---|---|---|---|"]
     lines += ["| " + " | ".join(map(escape_markdown, cells)) + " |" for cells in judged]
-    return "\n".join(["**What the papers claim of their models, by our numbers**", "", *lines]) + "\n"
+    return "\n".join(["### What the papers claim of their models, by our numbers", "", *lines]) + "\n"
 
 
 def link_markdown(run: Run, folder: Path) -> str:
@@ -328,7 +373,7 @@ def write_files(tables: Sequence[Table], folder: Path) -> None:
 
 
 def renew(path: Path, tables: Iterable[Table], figures: Mapping[str, str]) -> None:
-    """Replace the measured tables between the marks in a Markdown file, the claims of all of them before the first.
+    """Replace the measured tables between the marks in a Markdown file; before them their list and all claims.
 
     ValueError where the marks are missing.
 
@@ -338,5 +383,5 @@ def renew(path: Path, tables: Iterable[Table], figures: Mapping[str, str]) -> No
     bodies = [
         markdown(table, path.parent, claims=False) + figures.get(table.sweep.name, "") for table in shown
     ]
-    text = "\n".join(filter(None, [summary(shown), *bodies]))
-    write_between(path, "results", text.rstrip("\n") or "No runs yet.")
+    text = "\n".join(filter(None, [contents(shown), summary(shown), *bodies])) if shown else "No runs yet."
+    write_between(path, "results", text.rstrip("\n"))

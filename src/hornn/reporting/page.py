@@ -7,7 +7,16 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from hornn.reporting.figures import draw_figures, draw_first
-from hornn.reporting.formats import lay_out, link, notes, renew, write_files
+from hornn.reporting.formats import (
+    OVERVIEW,
+    OVERVIEW_NOTE,
+    lay_out,
+    link,
+    notes,
+    overview,
+    renew,
+    write_files,
+)
 from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Table, build_tables
@@ -76,6 +85,9 @@ def render(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         tables=tables,
         judged=[(table, verdict) for table in tables for verdict in table.verdicts],
+        OVERVIEW=OVERVIEW,
+        OVERVIEW_NOTE=OVERVIEW_NOTE,
+        overview=overview,
         lay_out=lay_out,
         notes=notes,
         draw_figures=draw_figures,

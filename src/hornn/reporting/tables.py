@@ -12,6 +12,13 @@ from hornn.reporting.recipe import INIT_FROM, departures
 from hornn.reporting.runs import Finding, Run, commits
 from hornn.reporting.sweeps import Claim, Metric, Published, Row, Sweep
 
+CONFLICT = "conflict"
+DEPARTS = "departs from the recipe"
+ON_REQUEST = "dynamic."  # scores that a run has only where somebody asked for them
+FAR = 0.1  # how much worse than published a result is, for a claim to say so
+CONFIRMED, REFUTED = "confirmed", "not confirmed"
+IN_DIRECTION = "confirmed in direction, with less than half of the gain"
+
 
 class Score(NamedTuple):
     """One metric of one row: what was published, ours by seed, ours of the seed that validation finds best."""
@@ -90,6 +97,24 @@ class Table(NamedTuple):
         return [*self.orders, *map(str, self.verdicts)]
 
     @property
+    def compared(self) -> list[tuple[float, bool]]:
+        """(ours - published) / published of all numbers that can be compared, and whether the published is verified.
+
+        Not those by dynamic evaluation, which ours do without, nor times, which are another machine's.
+        """
+        return [
+            (score.difference / score.published.value, score.published.verified)
+            for line in self.lines
+            for key, score in line.scores.items()
+            if score.difference is not None and score.published and score.published.value
+            if not line.row.dynamic and not key.startswith("seconds")
+        ]
+
+    def count(self, outcome: str) -> int:
+        """How many of the paper's claims have this outcome."""
+        return sum(verdict.outcome == outcome for verdict in self.verdicts)
+
+    @property
     def measured(self) -> int:
         return sum(bool(line.measured) for line in self.lines)
 
@@ -104,12 +129,6 @@ class Table(NamedTuple):
     @property
     def commits(self) -> list[str]:
         return commits([run for line in self.lines for run in line.measured])
-
-
-CONFLICT = "conflict"
-DEPARTS = "departs from the recipe"
-ON_REQUEST = "dynamic."  # scores that a run has only where somebody asked for them
-FAR = 0.1  # how much worse than published a result is, for a claim to say so
 
 
 def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
@@ -319,13 +338,11 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
     if not by_one_recipe(best):
         outcome = "not judged (not by one recipe)"
     elif claim.at_most is not None:
-        outcome = "confirmed" if 100 * gain <= claim.at_most else "not confirmed"
+        outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
     elif gain <= 0:
-        outcome = "not confirmed"
+        outcome = REFUTED
     else:
-        outcome = (
-            "confirmed in direction, with less than half of the gain" if gain < claimed / 2 else "confirmed"
-        )
+        outcome = IN_DIRECTION if gain < claimed / 2 else CONFIRMED
     return Verdict(claim.says, published, f"{text} ({trust})", outcome)
 
 
