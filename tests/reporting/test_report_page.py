@@ -97,6 +97,12 @@ def test_the_page_shows_every_row(page: Outline) -> None:
     ]
 
 
+def test_the_page_begins_with_all_tables(page: Outline) -> None:
+    assert page.rows[0].startswith(" table rows ours beside the published")
+    assert " Toy: order and pooling 3 of 4 -0.9% (-0.9% to +0.9%)†" in page.rows
+    assert "#toy" in page.addresses
+
+
 def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
     assert " model=lstm 77.0 8,640,000 12.5 seed 1" in page.rows
     assert "adhoc-12" in page.ids

@@ -31,7 +31,8 @@ OVERVIEW = (
 OVERVIEW_NOTE = (
     "Rows: measured, of those that can be run. Ours beside the published: the median, least and greatest of "
     "(ours - published) / published, neither by dynamic evaluation nor times; "
-    f"{UNVERIFIED} some of the published are recalled or second-hand. Claims: those whose rows are all measured."
+    f"{UNVERIFIED} some of the published are recalled or second-hand. Claims: those whose rows are all measured; "
+    "in direction alone: with less than half of the published gain."
 )
 
 
@@ -180,7 +181,7 @@ def markdown(table: Table, folder: Path, claims: bool = True) -> str:
     lines = [
         f"### {table.sweep.title}",
         "",
-        f"{'; '.join(filter(None, [table.sweep.paper, *labels]))}",
+        "; ".join(filter(None, [table.sweep.paper, *labels])),
         "",
         "| " + " | ".join(grid.header) + " |",
         "|"
@@ -203,8 +204,8 @@ def markdown(table: Table, folder: Path, claims: bool = True) -> str:
 
 def overview(table: Table) -> tuple[str, ...]:
     """Its line in the table of tables, as `OVERVIEW` names the cells; the first is its title."""
-    shares = [round(share, 3) + 0.0 for share, _ in table.compared]  # no -0.0
-    sign = "" if all(verified for _, verified in table.compared) else UNVERIFIED
+    shares = [round(score.relative or 0.0, 3) + 0.0 for score in table.compared]  # no -0.0
+    sign = "" if all(score.published and score.published.verified for score in table.compared) else UNVERIFIED
     spread = f" ({min(shares):+.1%} to {max(shares):+.1%})" if len(shares) > 1 else ""
     return (
         table.sweep.title,

@@ -42,6 +42,13 @@ class Score(NamedTuple):
             return None
         return self.mean - self.published.value
 
+    @property
+    def relative(self) -> float | None:
+        """(ours - published) / published."""
+        if self.difference is None or self.published is None or not self.published.value:
+            return None
+        return self.difference / self.published.value
+
 
 class Line(NamedTuple):
     """A row with its runs. `status` says in words what is missing, empty where nothing is; `marks` what to know."""
@@ -97,17 +104,16 @@ class Table(NamedTuple):
         return [*self.orders, *map(str, self.verdicts)]
 
     @property
-    def compared(self) -> list[tuple[float, bool]]:
-        """(ours - published) / published of all numbers that can be compared, and whether the published is verified.
+    def compared(self) -> list[Score]:
+        """The scores that can be set beside a published number.
 
         Not those by dynamic evaluation, which ours do without, nor times, which are another machine's.
         """
         return [
-            (score.difference / score.published.value, score.published.verified)
+            score
             for line in self.lines
             for key, score in line.scores.items()
-            if score.difference is not None and score.published and score.published.value
-            if not line.row.dynamic and not key.startswith("seconds")
+            if score.relative is not None and not line.row.dynamic and not key.startswith("seconds")
         ]
 
     def count(self, outcome: str) -> int:
@@ -353,11 +359,10 @@ def by_one_recipe(lines: Sequence[Line]) -> bool:
 
 def shortfall(line: Line, metric: str, sweep: Sweep) -> str:
     """How far a row stays behind its own published number, in words; empty where that is not far."""
-    score = line.scores[metric]
-    if not has_published(score) or line.row.dynamic:
+    relative = line.scores[metric].relative
+    if relative is None or line.row.dynamic:
         return ""
-    sign = 1 if sweep.lower_is_better else -1
-    behind = sign * (score.mean / score.published.value - 1)  # type: ignore[operator, union-attr]
+    behind = relative if sweep.lower_is_better else -relative
     return f"{line.row.label} is itself {behind:.0%} worse than published" if behind > FAR else ""
 
 
