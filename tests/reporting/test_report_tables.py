@@ -493,15 +493,47 @@ def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:
     assert "25.0% better" in claims(place)[0]
 
 
-def test_a_claim_of_several_seeds_has_its_standard_error(place: Any, broken: Any) -> None:
-    """Means 102 and 112, deviations sqrt(8), two seeds each: an error of sqrt(8 / 2 + 8 / 2)."""
+def test_a_claim_has_its_standard_errors_from_all_seeds_of_the_table(place: Any, broken: Any) -> None:
+    """Relative deviations of 0.02 and 0.04, three seeds each: pooled, a spread of sqrt(0.001) with four degrees."""
     broken("  figure:", CLAIMS + "  figure:")
-    for seed, value in ((1, 100.0), (2, 104.0)):
-        place.commit("max-2", seed, value)
-        place.commit("rnn", seed, value + 10)
-    assert f"({10 / math.sqrt(8):.1f} standard errors, 2 and 2 seeds): confirmed" in claims(place)[0]
-    place.commit("rnn", 2, 999.0).unlink()
-    assert "(2 and 1 seeds): confirmed" in claims(place)[0]
+    for seed, step in ((1, -1), (2, 0), (3, 1)):
+        place.commit("max-2", seed, 100.0 + 2 * step)
+        place.commit("rnn", seed, 125.0 + 5 * step)
+    error = math.sqrt(0.001) * math.hypot(0.8, 1) / math.sqrt(3)
+    assert f"20.0% better ({0.2 / error:.1f} standard errors, 3 and 3 seeds): confirmed" in claims(place)[0]
+    place.commit("rnn", 3, 999.0).unlink()
+    assert claims(place)[0].endswith("18.4% better (3 and 2 seeds): confirmed.")  # a deviation too few
+
+
+def test_a_claim_within_three_standard_errors_is_not_decided(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    for seed, step in ((1, -1), (2, 0), (3, 1)):
+        place.commit("max-2", seed, 100.0 + 4 * step)
+        place.commit("sum-2", seed, 100.0 + 4 * step)
+    assert overview(build(place))[3:] == ("", "", "", "")
+    for rnn, outcome in ((115.0, "not decided: under three standard errors"), (120.0, "confirmed")):
+        place.commit("rnn", 1, rnn)
+        error = 0.04 * math.hypot(100 / rnn, math.sqrt(3)) / math.sqrt(3)
+        distance = (1 - 100 / rnn) / error
+        assert claims(place)[0].endswith(f"({distance:.1f} standard errors, 3 and 1 seeds): {outcome}.")
+    place.commit("rnn", 1, 115.0)
+    assert overview(build(place))[3:] == ("", "", "", "1")
+
+
+def test_a_claim_of_little_is_decided_by_the_distance_from_it(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    for seed, step in ((1, -1), (2, 0), (3, 1)):
+        place.commit("max-2", seed, 100.0 + step)
+        place.commit("rnn", seed, 130.0 + 1.3 * step)
+    for value, margin, outcome in (
+        (99.0, 0.01, "not decided: under three standard errors"),
+        (104.0, 0.06, "confirmed"),
+    ):
+        place.commit("sum-3", 1, value)
+        distance = margin / 0.01 / math.hypot(value / 100, 1 / math.sqrt(3))
+        assert claims(place)[0].endswith(
+            f"({distance:.1f} standard errors from 2%, 1 and 3 seeds): {outcome}."
+        )
 
 
 def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
@@ -515,14 +547,14 @@ def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
 
 def test_a_table_has_its_line_in_the_overview(place: Any, broken: Any) -> None:
     """Ours beside the published: without the row by dynamic evaluation, marked while a number is not verified."""
-    assert overview(build(place)) == ("Toy: order and pooling", "0 of 4", "", "", "", "")
+    assert overview(build(place)) == ("Toy: order and pooling", "0 of 4", "", "", "", "", "")
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("rnn", 1, 200.0)
     place.commit("max-2", 1, 121.0)
     assert overview(build(place))[1:3] == ("2 of 4", "+10.0%")
     place.commit("sum-2", 1, 110.99)
     place.commit("sum-3", 1, 113.4)
-    assert overview(build(place))[1:] == ("4 of 4", "+5.0% (+0.0% to +10.0%)†", "1", "", "2")
+    assert overview(build(place))[1:] == ("4 of 4", "+5.0% (+0.0% to +10.0%)†", "1", "", "2", "")
 
 
 def test_a_time_of_another_machine_is_not_compared(place: Any, broken: Any) -> None:

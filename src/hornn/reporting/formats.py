@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hornn.reporting.runs import Run, commits, ended
-from hornn.reporting.tables import CONFIRMED, IN_DIRECTION, REFUTED, Line, Table
+from hornn.reporting.tables import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Line, Table
 from hornn.result import write_between
 
 UNVERIFIED, DYNAMIC = "†", "‡"
@@ -27,12 +27,14 @@ OVERVIEW = (
     "claims confirmed",
     "in direction alone",
     "not confirmed",
+    "undecided",
 )
 OVERVIEW_NOTE = (
     "Rows: measured, of those that can be run. Ours beside the published: the median, least and greatest of "
     "(ours - published) / published, neither by dynamic evaluation nor times; "
     f"{UNVERIFIED} some of the published are recalled or second-hand. Claims: those whose rows are all measured; "
-    "in direction alone: with less than half of the published gain."
+    "in direction alone: with less than half of the published gain; undecided: within three standard errors, of the "
+    "spread over seeds of all rows of the table."
 )
 
 
@@ -211,7 +213,7 @@ def overview(table: Table) -> tuple[str, ...]:
         table.sweep.title,
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
         f"{median(shares):+.1%}{spread}{sign}" if shares else "",
-        *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED)),
+        *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
     )
 
 

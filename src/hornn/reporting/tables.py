@@ -18,6 +18,9 @@ ON_REQUEST = "dynamic."  # scores that a run has only where somebody asked for t
 FAR = 0.1  # how much worse than published a result is, for a claim to say so
 CONFIRMED, REFUTED = "confirmed", "not confirmed"
 IN_DIRECTION = "confirmed in direction, with less than half of the gain"
+UNDECIDED = "not decided: under three standard errors"
+DECISIVE = 3  # standard errors
+FREEDOM = 4  # how many seeds beyond the first of their row a spread over seeds is taken from, at least
 
 
 class Score(NamedTuple):
@@ -337,19 +340,27 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
         if any(line.row.dynamic for line in best):
             published += " (one of them by dynamic evaluation)"
     text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
-    known = [certainty(*(line.scores[claim.metric] for line in best))]
+    one, other = (line.scores[claim.metric] for line in best)
+    limit = (claim.at_most or 0.0) / 100
+    distance = certainty(one, other, gain - limit, spread(claim.metric, lines))
+    seeds = [len(score.values) for score in (one, other)]
+    trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
+    if distance is not None:
+        trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g}%' if limit else ''}, {trust}"
+    known = [trust]
     known += [shortfall(line, claim.metric, sweep) for line in best]
     known += [learning(line, claim.metric) for line in best]
-    trust = "; ".join(filter(None, known))
     if not by_one_recipe(best):
         outcome = "not judged (not by one recipe)"
+    elif distance is not None and distance < DECISIVE:
+        outcome = UNDECIDED
     elif claim.at_most is not None:
         outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
     elif gain <= 0:
         outcome = REFUTED
     else:
         outcome = IN_DIRECTION if gain < claimed / 2 else CONFIRMED
-    return Verdict(claim.says, published, f"{text} ({trust})", outcome)
+    return Verdict(claim.says, published, f"{text} ({'; '.join(filter(None, known))})", outcome)
 
 
 def by_one_recipe(lines: Sequence[Line]) -> bool:
@@ -389,16 +400,20 @@ def has_published(score: Score | None) -> bool:
     return score is not None and score.published is not None and score.published.value is not None
 
 
-def certainty(one: Score, other: Score) -> str:
-    """How far a difference of means can be trusted: in standard errors where both sides have several seeds."""
-    seeds = [len(one.values), len(other.values)]
-    if max(seeds) == 1:
-        return "one seed each"
-    if one.deviation is None or other.deviation is None or one.mean is None or other.mean is None:
-        return f"{seeds[0]} and {seeds[1]} seeds"
-    error = math.hypot(one.deviation / math.sqrt(seeds[0]), other.deviation / math.sqrt(seeds[1]))
-    distance = abs(one.mean - other.mean) / error if error else math.inf
-    return f"{distance:.1f} standard errors, {seeds[0]} and {seeds[1]} seeds"
+def spread(metric: str, lines: Iterable[Line]) -> float | None:
+    """The deviation over seeds relative to the mean, of all rows with several together; None with too few seeds."""
+    several = [each for line in lines if (each := line.scores.get(metric)) and len(each.values) > 1]
+    freedom = sum(len(each.values) - 1 for each in several)
+    squares = sum((value / fmean(each.values) - 1) ** 2 for each in several for value in each.values)
+    return math.sqrt(squares / freedom) if freedom >= FREEDOM else None
+
+
+def certainty(one: Score, other: Score, margin: float, share: float | None) -> float | None:
+    """How many standard errors a margin between two means is, relative to the other; `share`: the spread over seeds."""
+    if not share:
+        return None
+    ratio = fmean(one.values) / fmean(other.values)
+    return abs(margin) / share / math.hypot(ratio / len(one.values) ** 0.5, 1 / len(other.values) ** 0.5)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
