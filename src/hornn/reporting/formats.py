@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hornn.reporting.runs import Run, commits, ended
-from hornn.reporting.tables import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Line, Table
+from hornn.reporting.tables import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Line, Table, spread
 from hornn.result import write_between
 
 UNVERIFIED, DYNAMIC = "†", "‡"
@@ -208,11 +208,11 @@ def overview(table: Table) -> tuple[str, ...]:
     """Its line in the table of tables, as `OVERVIEW` names the cells; the first is its title."""
     shares = [round(score.relative or 0.0, 3) + 0.0 for score in table.compared]  # no -0.0
     sign = "" if all(score.published and score.published.verified for score in table.compared) else UNVERIFIED
-    spread = f" ({min(shares):+.1%} to {max(shares):+.1%})" if len(shares) > 1 else ""
+    ends = f" ({min(shares):+.1%} to {max(shares):+.1%})" if len(shares) > 1 else ""
     return (
         table.sweep.title,
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
-        f"{median(shares):+.1%}{spread}{sign}" if shares else "",
+        f"{median(shares):+.1%}{ends}{sign}" if shares else "",
         *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
     )
 
@@ -259,7 +259,7 @@ def escape_markdown(text: str) -> str:
 
 
 def notes(table: Table) -> list[str]:
-    """What stands below a table: notes, where the numbers were read, how to fill it, where results come from."""
+    """What stands below a table: notes, sources of the numbers, the spread over seeds, what is missing, its results."""
     sweep = table.sweep
     texts = [sweep.note] if sweep.note else []
     texts += [f"{line.row.label}: {line.row.note}" for line in table.lines if line.row.note]
@@ -269,6 +269,12 @@ def notes(table: Table) -> list[str]:
     told = "; ".join(sorted(source for source in sources if source and not sweep.paper.endswith(source)))
     if sources:
         texts.append(f"Published numbers: {sweep.paper}{f' ({told})' if told else ''}.")
+    shares = [(metric, spread(metric.key, table.lines)) for metric in sweep.metrics]
+    texts += [
+        f"Standard deviation over seeds, {metric.label}: {share:.1%} of the mean, all rows with several seeds together."
+        for metric, share in shares
+        if share and not metric.key.startswith("seconds")
+    ]
     if table.runnable:
         texts.append(f"{table.measured} of {table.runnable} rows measured.")
     if sweep.command and any(line.status for line in table.lines if line.row.run is not None):

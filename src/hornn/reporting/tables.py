@@ -257,9 +257,8 @@ def remarks(
     )
     if departed:
         yield f"{DEPARTS}: {'; '.join(departed)}"
-    made = commits(done)
-    if len(made) > 1:
-        yield f"its seeds come from several commits: {', '.join(made)}"
+    if len(commits(done)) > 1:
+        yield "its seeds come from several commits, which their files name"
     if any(run.result.get("dirty") for run in done):
         yield "from a working tree with changes that are not committed"
     if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
