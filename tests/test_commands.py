@@ -331,9 +331,18 @@ def test_dynamic_evaluation_is_added_to_the_result(
     assert done.code == 0, done.err
     assert json.loads((copy / "result.json").read_text())["dynamic"]["lr"] == 1.0
 
+    strange = tmp_path / "strange"
+    shutil.copytree(run_dir, strange)
+    shutil.copy(strange / "best.ckpt", copy / "other.ckpt")
+    refused = command("evaluate", f"checkpoint={copy / 'other.ckpt'}", *words)
+    assert refused.code != 0
+    assert "is not the result of the finished run of" in refused.err
+
+    (strange / "result.json").write_text(json.dumps({**before, "seed": before["seed"] + 1}))
     (copy / "result.json").write_text((copy / "result.json").read_text().replace('"completed"', '"diverged"'))
     for path, message in (
         (copy / "best.ckpt", "is not the result of the finished run of"),
+        (strange / "best.ckpt", "is not the result of the finished run of"),
         (tmp_path / "best.ckpt", f"record=true adds to {tmp_path / 'result.json'}, which cannot be read"),
     ):
         if not path.exists():

@@ -19,6 +19,7 @@ from hornn.baselines.ngram import BackoffModel
 from hornn.cells.base import require_choice, require_positive
 from hornn.data.text import SPLITS, TextDataModule, encode_text
 from hornn.data.vocabulary import EOS, UNK
+from hornn.identity import BEST
 from hornn.inference import sample
 from hornn.metrics import bits, perplexity
 from hornn.optim import require_range
@@ -79,7 +80,7 @@ def evaluate(cfg: DictConfig) -> None:
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,
         **(weights_of(mixed) if mixed else {}),
-        **({"valid_perplexity_by_rate": tried} if tried else {}),
+        **({"valid_perplexity_by_rate": tried, "rate_chosen_on": chosen_on(model)} if tried else {}),
         **({} if cfg.arpa is None else {"arpa": str(cfg.arpa)}),
     }
     show(figures)
@@ -148,8 +149,9 @@ def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
         raise ValueError(
             f"record=true adds to {path}, which cannot be read: give the best.ckpt of a finished run"
         )
-    digest = scorer.card["config_hash"] if scorer.card else None
-    if result.get("status") != "completed" or result.get("config_hash") != digest:
+    card = scorer.card or {}
+    same = all(result.get(key) == card.get(key) for key in ("config_hash", "seed"))
+    if result.get("status") != "completed" or not same or checkpoint.name != BEST:
         raise ValueError(
             f"{path} is not the result of the finished run of {checkpoint}: give the best.ckpt beside it"
         )
@@ -206,10 +208,14 @@ def mix(scorers: Sequence[Scorer], cfg: DictConfig) -> Mixture | None:
 
 
 def weights_of(mixture: Mixture) -> dict[str, Any]:
-    corpus = corpus_of(mixture)
-    chosen_on = f"{corpus['name']} valid" + (", which is the test text" if corpus["valid_is_test"] else "")
     weights = dict(zip(mixture.parts, map(float, mixture.weights), strict=True))
-    return {"weights": weights, "weights_chosen_on": chosen_on}
+    return {"weights": weights, "weights_chosen_on": chosen_on(mixture)}
+
+
+def chosen_on(model: Scorer) -> str:
+    """The text that decides what is not trained."""
+    corpus = corpus_of(model)
+    return f"{corpus['name']} valid{', which is the test text' if corpus['valid_is_test'] else ''}"
 
 
 def show(figures: Mapping[str, Any]) -> None:

@@ -10,11 +10,21 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.figures import draw_figures
 from hornn.reporting.page import renew_readme, write_report
+from hornn.reporting.runs import find_runs
+from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.tables import Table, build_tables
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 ROOT = Path(__file__).parents[2]
+
+
+def build(place: Any) -> Table:
+    sweeps = read_sweeps(place.sweeps)
+    (table,) = build_tables(sweeps, find_runs(sweeps, place.results))
+    return table
 
 
 @pytest.fixture
@@ -147,6 +157,25 @@ def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
     write_report(place.results, place.sweeps, place.results / "report")
     text = (place.results / "report" / "index.html").read_text()
     assert "<figcaption>validation against order." in text
+
+
+def test_rows_that_say_how_they_differ_have_curves_of_their_own(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("toy", re.sub(r"Sum, order 3|Max, order 2", "... decay", text))
+    for row in ("rnn", "sum-2", "sum-3", "max-2"):
+        place.commit(row, 1)
+    curves = draw_figures(build(place))[1]
+    labels = [label for label, _ in curves.legend]
+    assert labels == ["RNN", "Sum, order 2", "Sum, order 2 ... decay", "Sum, order 2 ... decay"]
+    assert len({style for _, style in curves.legend}) == 4
+
+
+def test_a_figure_speaks_of_seeds_where_a_row_has_several(place: Any) -> None:
+    place.commit("sum-2", 1)
+    assert "Full marks: ours; open marks" in draw_figures(build(place))[0].panels[0].caption
+    place.commit("sum-2", 2)
+    caption = draw_figures(build(place))[0].panels[0].caption
+    assert "Full marks: ours, with one standard deviation where a row has several seeds; open" in caption
 
 
 def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> None:

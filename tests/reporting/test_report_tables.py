@@ -172,6 +172,26 @@ def test_a_run_that_no_longer_diverges_takes_the_place_of_the_one_that_did(place
     assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"status": "diverged"}, "diverged"),
+        ({"config": {"optimizer": {"lr": 0.7}}}, "departs from the recipe"),
+    ],
+)
+def test_a_try_by_other_constants_does_not_replace_a_kept_result(
+    place: Any, changes: dict[str, Any], fault: str
+) -> None:
+    kept = place.commit("rnn", 1, 120.0)
+    result = place.result(1, 999.0, config_hash="try", **changes)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    warnings: dict[str, list[str]] = {}
+    assert keep_results(read_sweeps(place.sweeps), place.results, warnings) == []
+    (warning,) = warnings["toy"]
+    assert warning.endswith(f"result.json {fault}: {kept} stays")
+    assert json.loads(kept.read_text())["test_ppl"] == 120
+
+
 def test_a_run_of_two_tables_is_kept_once(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text()
     place.write_sweep("zoo", text.replace("name: toy", "name: zoo"))
@@ -238,18 +258,23 @@ def test_commits_and_changed_trees_are_not_mixed_silently(place: Any) -> None:
 def test_a_result_by_another_recipe_is_marked(place: Any) -> None:
     config = {
         "model": {"_target_": "Hornn", "hidden_size": 400, "order": 2},
-        "data": {"unit": "word", "batch_size": 7},
+        "data": {"unit": "word"},
         "optimizer": {"lr": 0.1},
         "trainer": {"max_epochs": 15, "accelerator": "gpu"},
         "weight_noise": 0.1,
     }
     place.commit("sum-2", 1, 110.0, config=config)
     place.commit("sum-3", 1, 110.0, config={**config, "trainer": {}, "weight_noise": 0})
+    unnamed = {**config, "trainer": {"gradient_clip_val": 1}, "weight_noise": 0}
+    place.commit("max-2", 1, 110.0, config={**unnamed, "model": {}, "network": {"head": {"scale": 2}}})
     table = build(place)
     assert line_of(table, "sum-2").marks == (
         "departs from the recipe: weight_noise=0.1, not 0.0; trainer.max_epochs=15, not 20",
     )
     assert line_of(table, "sum-3").marks == ("departs from the recipe: model.order=2, not 3",)
+    assert line_of(table, "max-2").marks == (
+        "departs from the recipe: trainer.gradient_clip_val=1, not given",
+    )
 
 
 def test_a_result_that_started_from_another_network_is_marked(place: Any, broken: Any) -> None:
@@ -513,14 +538,14 @@ def test_a_claim_within_three_standard_errors_is_not_decided(place: Any, broken:
     for seed, step in ((1, -1), (2, 0), (3, 1)):
         place.commit("max-2", seed, 100.0 + 4 * step)
         place.commit("sum-2", seed, 100.0 + 4 * step)
-    assert overview(build(place))[3:] == ("", "", "", "")
+    assert overview(build(place))[3:] == ("", "", "", "", "4.0%")
     for rnn, outcome in ((115.0, "not decided: under three standard errors"), (120.0, "confirmed")):
         place.commit("rnn", 1, rnn)
         error = 0.04 * math.hypot(100 / rnn, math.sqrt(3)) / math.sqrt(3)
         distance = (1 - 100 / rnn) / error
         assert claims(place)[0].endswith(f"({distance:.1f} standard errors, 3 and 1 seeds): {outcome}.")
     place.commit("rnn", 1, 115.0)
-    assert overview(build(place))[3:] == ("", "", "", "1")
+    assert overview(build(place))[3:] == ("", "", "", "1", "4.0%")
 
 
 def test_a_claim_of_little_is_decided_by_the_distance_from_it(place: Any, broken: Any) -> None:
@@ -539,6 +564,14 @@ def test_a_claim_of_little_is_decided_by_the_distance_from_it(place: Any, broken
         )
 
 
+def test_validation_says_which_of_several_rows_a_claim_is_judged_by(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("sum-3", 1, 100.0)
+    place.commit("sum-2", 1, 104.0, valid_ppl=140.0)
+    place.commit("max-2", 1, 125.0, valid_ppl=130.0)
+    assert "Ours: Sum, order 3: 100; Max, order 2: 125; 20.0% better" in claims(place)[0]
+
+
 def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("max-2", 1, 100.0)
@@ -550,14 +583,14 @@ def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
 
 def test_a_table_has_its_line_in_the_overview(place: Any, broken: Any) -> None:
     """Ours beside the published: without the row by dynamic evaluation, marked while a number is not verified."""
-    assert overview(build(place)) == ("Toy: order and pooling", "0 of 4", "", "", "", "", "")
+    assert overview(build(place)) == ("Toy: order and pooling", "0 of 4", "", "", "", "", "", "")
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("rnn", 1, 200.0)
     place.commit("max-2", 1, 121.0)
     assert overview(build(place))[1:3] == ("2 of 4", "+10.0%")
     place.commit("sum-2", 1, 110.99)
     place.commit("sum-3", 1, 113.4)
-    assert overview(build(place))[1:] == ("4 of 4", "+5.0% (+0.0% to +10.0%)†", "1", "", "2", "")
+    assert overview(build(place))[1:] == ("4 of 4", "+5.0% (+0.0% to +10.0%)†", "1", "", "2", "", "")
 
 
 def test_a_time_of_another_machine_is_not_compared(place: Any, broken: Any) -> None:

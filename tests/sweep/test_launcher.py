@@ -130,11 +130,12 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert starts()[recorded()["elman", 1]["run_dir"]][1].startswith("epoch=2 "), "not continued"
 
 
-def test_a_diverged_run_is_replaced_when_retried(launch: Launch) -> None:
+@pytest.mark.parametrize("again", ["hydra.launcher.retry_failed=true", "overwrite=true"])
+def test_a_diverged_run_is_replaced_when_retried(launch: Launch, again: str) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, FAKE_DIVERGE="1").code == 2
     assert recorded()["elman", 1]["error"] == "the loss is infinite"
     assert launch("sweeps=mini", ONE_EPOCH).code == 2
-    assert launch("sweeps=mini", ONE_EPOCH, "hydra.launcher.retry_failed=true").code == 0
+    assert launch("sweeps=mini", ONE_EPOCH, again).code == 0
     assert [lines[1].split()[0] for lines in starts().values()] == ["epoch=1"] * 2
 
 

@@ -1,5 +1,6 @@
 """The record, the folders of runs, GPUs, the name of a run, and the list of sweeps."""
 
+import fcntl
 import io
 import json
 import multiprocessing
@@ -18,7 +19,7 @@ from rich.console import Console
 from hornn.identity import WITHOUT_EFFECT, config_hash, run_folder
 from hornn.result import write_result
 from hornn.sweep.compose import check_not_a_table, check_start
-from hornn.sweep.folder import claim, is_claimed, last_lines, read_progress, result_of
+from hornn.sweep.folder import LOCK, claim, is_claimed, last_lines, read_progress, result_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
 from hornn.sweep.record import Entry, Record
@@ -285,7 +286,7 @@ def shown(*arguments: Any) -> list[str]:
 def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert shown() == ["no sweep has been launched yet: outputs/sweeps has none"]
-    rows = ("done", "diverged", "at_work", "cut", "failed", "waiting", "damaged")
+    rows = ("done", "diverged", "at_work", "by_hand", "cut", "failed", "waiting", "damaged")
     record = {row: entry(row, status="failed" if row == "failed" else "running") for row in rows}
     Record("mini").merge(record.values())
     folders = {row: Path(one["run_dir"]) for row, one in record.items()}
@@ -295,24 +296,31 @@ def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     write_result(folders["done"], {**result, "status": "completed"})
     write_result(folders["diverged"], {**result, "status": "diverged", "error": "infinite"})
     (folders["damaged"] / "result.json").write_text("{")
-    for row in ("at_work", "cut"):
+    for row in ("at_work", "by_hand", "cut"):
         (folders[row] / "metrics.csv").write_text("epoch,valid_ppl\n3,123.456\n")
     held = claim(folders["at_work"])
-    assert shown() == ["mini: 1 of 7 done, 3 failed, 1 queued, 1 running, 1 unfinished"]
+    by_hand = (folders["by_hand"] / LOCK).open("w")
+    fcntl.flock(by_hand, fcntl.LOCK_EX)
+    assert shown() == ["mini: 1 of 8 done, 3 failed, 1 queued, 2 running, 1 unfinished"]
     lines = [line.split() for line in shown("mini")]
-    assert lines[2:9] == [
+    assert lines[2:10] == [
         ["done", "1", "done", "90.00", "80.00"],
         ["diverged", "1", "failed"],
         ["at_work", "1", "running", "3", "123.46"],
+        ["by_hand", "1", "running", "3", "123.46"],
         ["cut", "1", "unfinished", "3", "123.46"],
         ["failed", "1", "failed"],
         ["waiting", "1", "queued"],
         ["damaged", "1", "failed"],
     ]
-    assert [" ".join(line) for line in lines[9:11]] == ["diverged seed=1: infinite", "failed seed=1: no luck"]
-    assert "result.json is damaged" in " ".join(lines[11])
+    assert [" ".join(line) for line in lines[10:12]] == [
+        "diverged seed=1: infinite",
+        "failed seed=1: no luck",
+    ]
+    assert "result.json is damaged" in " ".join(lines[12])
     assert held is not None
     held.close()
+    by_hand.close()
     with pytest.raises(ValueError, match="no sweep 'maxi' on record; outputs/sweeps has: mini"):
         shown("maxi")
 

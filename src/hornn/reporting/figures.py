@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ COLOURS = ("#0284c7", "#e8590c", "#2f9e44", "#c2255c", "#7950f2", "#b08900", "#0
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "<": "◀", ">": "▶"}
 INK = "#010203"  # stands for the page's own text colour until the figure is in the page
 LABEL = 40  # characters of a line that fit beside bars
+DOTS = "..."  # begin the label of a row that says how it differs from one before
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
@@ -158,7 +159,9 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
                 if score.published and score.published.value is not None and not row.dynamic
             )
             ours = sorted(
-                (row.x, score.mean, score.deviation or 0.0) for row, score in scores if score.values
+                (row.x, score.mean, math.nan if score.deviation is None else score.deviation)
+                for row, score in scores
+                if score.values
             )
             if theirs:
                 axes.plot(
@@ -169,7 +172,9 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
                 axes.errorbar(x, y, spread, color=colour, marker=marker, capsize=3)
         axes.set_xticks(sorted({line.row.x for line in lines if line.row.x is not None}))
 
-    parts = ["Full marks: ours, with one standard deviation over seeds"]
+    several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
+    bars = ", with one standard deviation where a row has several seeds" if several else ""
+    parts = [f"Full marks: ours{bars}"]
     shown = [line for line in lines if line.row.x is not None and has_published(line.scores[metric.key])]
     if shown:
         left_out = ", those by dynamic evaluation left out" if any(line.row.dynamic for line in shown) else ""
@@ -188,7 +193,7 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
     if base is None or (origin := means[base.row.name]) is None:
         return None
     effects = sorted(
-        (mean - origin, line.row.label.removeprefix("... "))
+        (mean - origin, line.row.label.removeprefix(f"{DOTS} "))
         for line in lines
         if line is not base
         and line.row.group == base.row.group
@@ -232,18 +237,18 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
 
 def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     """Validation over epochs and over time, of each row's best run."""
-    curves = {
-        line.row.label: points
-        for line in lines
+    curves = [
+        (label, points)
+        for label, line in named(lines)
         if line.best and len(points := learning_curve(line.best, metric)) > 1
-    }
+    ]
     if not curves:
         return []
-    unit, size = unit_of(max(points[-1][1] for points in curves.values()))
+    unit, size = unit_of(max(points[-1][1] for _, points in curves))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
-            for index, points in enumerate(curves.values()):
+            for index, (_, points) in enumerate(curves):
                 colour, marker = style(index)
                 x, y = [point[axis] / scale for point in points], [point[2] for point in points]
                 axes.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2)
@@ -255,7 +260,17 @@ def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
         panel(0, 1, "epochs", "Validation after each epoch, of each row's best run by validation."),
         panel(1, size, f"training time ({unit})", "The same over time, which compares only on one device."),
     )
-    return [Plot(panels, tuple((label, style(index)) for index, label in enumerate(curves)))]
+    return [Plot(panels, tuple((label, style(index)) for index, (label, _) in enumerate(curves)))]
+
+
+def named(lines: Iterable[Line]) -> list[tuple[str, Line]]:
+    """The lines with their labels, those that begin with dots behind the one that they go on from."""
+    pairs, head = [], ""
+    for line in lines:
+        label = line.row.label
+        head = head if label.startswith(DOTS) else label
+        pairs.append((f"{head} {label}" if label.startswith(DOTS) else label, line))
+    return pairs
 
 
 def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]:
@@ -275,21 +290,21 @@ def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]
 
 def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     """The metric against weights and against the time that the best run trained."""
-    points = {
-        line.row.label: (line.parameters / 1e6, curve[-1][1], mean)
-        for line in lines
+    points = [
+        (label, (line.parameters / 1e6, curve[-1][1], mean))
+        for label, line in named(lines)
         if line.best
         and line.parameters
         and (mean := line.scores[metric.key].mean) is not None
         and (curve := learning_curve(line.best, metric))
-    }
+    ]
     if len(points) < 2:
         return []
-    unit, size = unit_of(max(point[1] for point in points.values()))
+    unit, size = unit_of(max(point[1] for _, point in points))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
-            for index, point in enumerate(points.values()):
+            for index, (_, point) in enumerate(points):
                 axes.plot(
                     point[axis] / scale, point[2], color=style(index).colour, marker=style(index).marker
                 )
@@ -301,6 +316,6 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
             1, size, f"training time ({unit})", f"{metric.label} against the time that the best run trained."
         )
     ]
-    if len({point[0] for point in points.values()}) > 1:
+    if len({point[0] for _, point in points}) > 1:
         panels.insert(0, panel(0, 1, "weights (millions)", f"{metric.label} against the number of weights."))
-    return [Plot(tuple(panels), tuple((label, style(index)) for index, label in enumerate(points)))]
+    return [Plot(tuple(panels), tuple((label, style(index)) for index, (label, _) in enumerate(points)))]

@@ -28,13 +28,15 @@ OVERVIEW = (
     "in direction alone",
     "not confirmed",
     "undecided",
+    "deviation over seeds",
 )
 OVERVIEW_NOTE = (
     "Rows: measured, of those that can be run. Ours beside the published: the median, least and greatest of "
     "(ours - published) / published, neither by dynamic evaluation nor times; "
     f"{UNVERIFIED} some of the published are recalled or second-hand. Claims: those whose rows are all measured; "
     "in direction alone: with less than half of the published gain; undecided: within three standard errors, of the "
-    "spread over seeds of all rows of the table."
+    "deviation over seeds of all rows of the table, which stands last. A table without it has too few seeds, and its "
+    "claims are taken by their direction."
 )
 
 
@@ -214,7 +216,14 @@ def overview(table: Table) -> tuple[str, ...]:
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
         f"{median(shares):+.1%}{ends}{sign}" if shares else "",
         *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
+        deviation(table),
     )
+
+
+def deviation(table: Table) -> str:
+    """Of the score that its claims are about, relative to the mean; empty with too few seeds."""
+    share = spread(table.sweep.claims[0].metric, table.lines) if table.sweep.claims else None
+    return f"{share:.1%}" if share else ""
 
 
 def contents(tables: Iterable[Table]) -> str:

@@ -53,6 +53,7 @@ def resolve(run: Collection[str], base: Mapping[str, Any], conf: Path) -> dict[s
 INIT_FROM = "init_from"  # the weights that a run starts from
 # Where a run is computed is said by its device, not by its recipe.
 MACHINE = ("trainer.accelerator", "trainer.devices", "trainer.strategy", "network.backend")
+COPY = "network.head."  # says what `head` says
 
 
 @cache
@@ -96,13 +97,20 @@ def departures(recipe: Mapping[str, Any], config: Mapping[str, Any]) -> list[str
     Keys that the config does not hold are passed over: they have no effect, or are younger than the result. Of the
     weights that it starts from it counts whether there are any.
     """
-    held = flatten(config)
+    held = {
+        key: value
+        for key, value in flatten(config).items()
+        if key not in MACHINE and not key.startswith(COPY)
+    }
     if held.get(INIT_FROM) and recipe.get(INIT_FROM):
         held.pop(INIT_FROM)
-    return [
+    other = [
         f"{key}={held[key]}, not {value}"
         for key, value in recipe.items()
         if key in held and not equal(held[key], value)
+    ]
+    return other + [
+        f"{key}={value}, not given" for key, value in held.items() if key not in recipe and value is not None
     ]
 
 

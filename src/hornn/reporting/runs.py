@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hornn.reporting.recipe import departures
 from hornn.reporting.sweeps import Metric, Row, Sweep
 from hornn.result import NAME, SCHEMA_VERSION, STATUSES, write_atomically
 
@@ -134,8 +135,9 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
     """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
 
-    A run that several tables share has one file there; a run by another recipe takes the place of one that finished
-    before it, and so does the same run once dynamic evaluation was added to it, or once it no longer diverges.
+    A run that several tables share has one file there; a run by another config takes the place of one that finished
+    before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run once
+    dynamic evaluation was added to it, or once it no longer diverges.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -153,6 +155,9 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
                     continue
             elif old and ended(run) < ended(old):
                 continue
+            elif old and (fault := faults(row, run) - faults(row, old)):
+                warn(warnings, sweep, f"{run.path} {min(fault)}: {old.path} stays")
+                continue
             path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
             if old and old.path:
                 path = old.path
@@ -162,6 +167,13 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             kept[row.identity, run.seed] = run._replace(path=path)
             written.append(path)
     return written
+
+
+def faults(row: Row, run: Run) -> set[str]:
+    """Why a result is not what its row asks for."""
+    found = {"diverged"} if run.state == "diverged" else set()
+    departed = departures(row.recipe, run.result.get("config") or {})
+    return found | ({"departs from the recipe"} if departed else set())
 
 
 def ended(run: Run) -> str:

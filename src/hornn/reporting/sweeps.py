@@ -79,7 +79,7 @@ class Figure(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The paper says that the best row of `better` beats the best of `than`.
+    """The paper says that the best row of `better` beats the best of `than`; of ours, the best on validation.
 
     With `at_most` it says that it is ahead by so many percent at most, or behind.
 

@@ -262,7 +262,12 @@ def remarks(
     if any(run.result.get("dirty") for run in done):
         yield "from a working tree with changes that are not committed"
     if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
-        yield "validation reads the test text: the best epoch and the best seed are chosen on it"
+        rate = (
+            ", so is the rate of dynamic evaluation" if any("dynamic" in run.result for run in done) else ""
+        )
+        yield f"validation reads the test text: the best epoch and the best seed are chosen on it{rate}"
+    if len({(run.result.get("dynamic") or {}).get("seq_len") for run in done} - {None}) > 1:
+        yield "its seeds learned from the test text by chunks of different lengths"
     if len(devices) > 1:
         yield "its seeds ran on different devices: no time is given"
     for run in runs:
@@ -335,10 +340,13 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
         return None
     published, claimed = "", 0.0
     if all(has_published(score) for score in scores):
-        published, claimed, best = contest(sides, claim.metric, sweep, lambda score: score.published.value)
-        if any(line.row.dynamic for line in best):
+        first = min if sweep.lower_is_better else max
+        theirs = [first(side, key=lambda line: told(line.scores[claim.metric])) for side in sides]
+        published, claimed = contest(theirs, claim.metric, sweep, told)
+        if any(line.row.dynamic for line in theirs):
             published += " (one of them by dynamic evaluation)"
-    text, gain, best = contest(sides, claim.metric, sweep, lambda score: score.mean)
+    best = [min(side, key=validation) for side in sides]
+    text, gain = contest(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)
     limit = (claim.at_most or 0.0) / 100
     distance = certainty(one, other, gain - limit, spread(claim.metric, lines))
@@ -360,6 +368,11 @@ def judge(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
     else:
         outcome = IN_DIRECTION if gain < claimed / 2 else CONFIRMED
     return Verdict(claim.says, published, f"{text} ({'; '.join(filter(None, known))})", outcome)
+
+
+def validation(line: Line) -> float:
+    """Its mean perplexity on validation, which decides between several rows on one side of a claim."""
+    return fmean(measure(run.result, "valid_ppl") or math.inf for run in line.measured)
 
 
 def by_one_recipe(lines: Sequence[Line]) -> bool:
@@ -384,15 +397,18 @@ def learning(line: Line, metric: str) -> str:
 
 
 def contest(
-    sides: Sequence[Sequence[Line]], metric: str, sweep: Sweep, value: Callable[[Any], float]
-) -> tuple[str, float, list[Line]]:
-    """The best line of each side, by how much the first's is better relative to the second's, and that in words."""
-    sign = 1 if sweep.lower_is_better else -1
-    best = [min(side, key=lambda line: sign * value(line.scores[metric])) for side in sides]
-    one, other = (value(line.scores[metric]) for line in best)
-    gain = sign * (other - one) / other
-    names = [f"{line.row.label}: {each:.4g}" for line, each in zip(best, (one, other), strict=True)]
-    return f"{'; '.join(names)}; {abs(gain):.1%} {'better' if gain >= 0 else 'worse'}", gain, best
+    pair: Sequence[Line], metric: str, sweep: Sweep, value: Callable[[Any], float]
+) -> tuple[str, float]:
+    """How much better the first of two lines is, in words and relative to the second."""
+    one, other = (value(line.scores[metric]) for line in pair)
+    gain = (other - one) / other if sweep.lower_is_better else (one - other) / other
+    names = [f"{line.row.label}: {each:.4g}" for line, each in zip(pair, (one, other), strict=True)]
+    return f"{'; '.join(names)}; {abs(gain):.1%} {'better' if gain >= 0 else 'worse'}", gain
+
+
+def told(score: Any) -> float:
+    """The published number of a score that has one."""
+    return float(score.published.value)
 
 
 def has_published(score: Score | None) -> bool:

@@ -20,8 +20,9 @@ from hornn.sweep.workers import Workers
 def run_apart(cfg: DictConfig, program: Path) -> None:
     """Run the job that Hydra has composed as a process of `program`; one that is done is skipped.
 
-    The process ends when this one does: a job that Slurm stops and queues again continues its run. Raises
-    ValueError where the run fails, or diverged before, and where the run that it starts from is not done.
+    The process ends when this one does: a job that Slurm stops and queues again continues its run, `overwrite=true`
+    or not. Raises ValueError where the run fails, or diverged before, and where the run that it starts from is not
+    done.
     """
     settings = HydraConfig.get()
     config = plain(cfg)
@@ -30,13 +31,15 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     row = str(cfg.sweep.get("row") or " ".join(word for word in own if not word.startswith("seed=")))
     options = options_of(settings)
     run_dir = run_folder(config, choices["model"], choices["data"])
-    job = Job([row or choices["model"]], [*options, *own], config, run_dir, overwrite=config["overwrite"])
+    overwrite = config["overwrite"] and os.environ.get("SLURM_RESTART_COUNT", "0") == "0"
+    own.append(f"overwrite={str(overwrite).lower()}")
+    job = Job([row or choices["model"]], [*options, *own], config, run_dir, overwrite=overwrite)
     check_folder(job)
     if cfg.sweep.get("row"):
         check_start(job)
     # Lightning would else leave it to Slurm to start its further ranks.
     os.environ["SLURM_JOB_NAME"] = "interactive"
-    retry = result_of(run_dir, job.config_hash, job.seed) is None
+    retry = job.overwrite or result_of(run_dir, job.config_hash, job.seed) is None
     record = Record(str(cfg.sweep.get("name") or choices.get("sweeps") or "adhoc"))
     watch = Watch(record.name, [job], 1, Console())
     command = [sys.executable, str(program.absolute())]

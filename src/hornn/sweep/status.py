@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hornn.identity import LAST
-from hornn.sweep.folder import is_claimed, read_progress, result_of
+from hornn.sweep.folder import is_claimed, is_running, read_progress, result_of
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record
 
@@ -47,7 +47,7 @@ def line_of(entry: Entry) -> Line:
         result = result_of(run_dir, entry["config_hash"], entry["seed"])
     except ValueError as error:
         return line._replace(status="failed", error=str(error))
-    if is_claimed(run_dir):
+    if is_claimed(run_dir) or is_running(run_dir):
         return line._replace(status="running")
     if result is not None and result["status"] == "completed":
         return line._replace(status="done", valid_ppl=result["valid_ppl"], test_ppl=result["test_ppl"])

@@ -146,7 +146,7 @@ class Workers:
         if result is not None and result["status"] == "completed":
             job.status = "done"
             job.take(result)
-        elif retry:
+        elif retry or job.overwrite:
             job.overwrite = job.overwrite or result is not None
         elif result is not None:
             job.status, job.error = "failed", result.get("error") or result["status"]
