@@ -381,6 +381,65 @@ def test_a_checkpoint_of_another_model(command: Command, finished: Path, change:
         assert "holds the weights of another model: " in line
 
 
+# A part of a checkpoint -> what a stranger may write there, to have code run or a server asked; all of it is plain
+# text, which weights_only=True lets pass.
+HOSTILE: dict[str, dict[str, Any]] = {
+    "hub": {
+        "_target_": "hornn.data.streams.torch.hub.load",
+        "repo_or_dir": "HUB",
+        "model": "m",
+        "source": "local",
+    },
+    "builder": {"_target_": "hornn.data.files.build_data.__globals__", "repo_or_dir": "HUB"},
+    "folders": {"_target_": "hornn.data.download.os.makedirs", "name": "HUB/made"},
+    "pickle": {"_target_": "hornn.data.text.np.load", "file": "HUB/hubconf.py", "allow_pickle": True},
+    "module": {"_target_": "hubconf.m"},
+}
+
+
+@pytest.mark.parametrize("part", ["data_config", "model", "network", "head"])
+@pytest.mark.parametrize("node", HOSTILE.values(), ids=HOSTILE)
+def test_a_checkpoint_runs_no_code_of_its_author(
+    command: Command, finished: Path, tmp_path: Path, monkeypatch: Any, part: str, node: dict[str, Any]
+) -> None:
+    hub = tmp_path / "hub"
+    hub.mkdir()
+    (hub / "hubconf.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef m(*a, **k): pass\n")
+    monkeypatch.syspath_prepend(hub)
+    hostile = {key: str(value).replace("HUB", str(hub)) for key, value in node.items()}
+
+    def poison(checkpoint: dict[str, Any]) -> None:
+        card = checkpoint["hornn"]
+        (card["network"] if part == "head" else card)[part] = hostile
+
+    rewrite(finished / "best.ckpt", poison)
+    line = refusal(
+        command("evaluate", f"checkpoint={finished / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'c'}")
+    )
+    assert f"the checkpoint names {hostile['_target_']!r} as " in line
+    assert not (tmp_path / "ran").exists()
+    assert not (hub / "made").exists()
+
+
+@pytest.mark.parametrize("corpus", ["ptb", "text8"])
+def test_a_checkpoint_sends_nothing_to_a_server(
+    command: Command, finished: Path, tmp_path: Path, monkeypatch: Any, corpus: str
+) -> None:
+    asked: list[str] = []
+
+    def ask(request: Any, **_: Any) -> None:
+        asked.append(getattr(request, "full_url", request))
+        raise OSError("no network")
+
+    monkeypatch.setattr("hornn.data.download.urlopen", ask)
+    monkeypatch.setenv("SECRET", "s3cret")
+    node = {"_target_": f"hornn.data.{corpus}.build_data", "url": "http://127.0.0.1:9/${oc.env:SECRET}"}
+    rewrite(finished / "best.ckpt", lambda c: c["hornn"].update(data_config=node))
+    refusal(command("evaluate", f"checkpoint={finished / 'best.ckpt'}", f"data.root={tmp_path}"))
+    assert asked
+    assert not any("127.0.0.1" in str(url) or "s3cret" in str(url) for url in asked)
+
+
 @pytest.mark.parametrize("entry", ["evaluate", "generate"])
 def test_no_checkpoint(command: Command, tmp_path: Path, entry: str) -> None:
     assert "missing value 'checkpoint': give checkpoint=..." in refusal(command(entry))

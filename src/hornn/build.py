@@ -1,11 +1,13 @@
 """From config nodes to the models that they name, and what a checkpoint keeps of both."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
-from hydra.utils import get_class
+import yaml
+from hydra.utils import get_class, get_method
 
 from hornn.baselines.counts import CountModel
 from hornn.cells.base import Cell
@@ -15,6 +17,56 @@ from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.heads import Head
 from hornn.network import LanguageModel, natural_width
+
+CONF = Path(__file__).parents[2] / "conf"
+KINDS = {"model": "a model", "network": "the network", "head": "a head", "data": "a corpus"}
+PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
+
+
+@cache
+def targets(group: str) -> frozenset[str]:
+    """What the files of conf/<group> name: a checkpoint may have nothing else built."""
+    files = (CONF / group).rglob("*.yaml")
+    nodes = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in files)
+    return frozenset(node["_target_"] for node in nodes if "_target_" in node)
+
+
+def trusted(node: Any, group: str) -> dict[str, Any]:
+    """The part of a node out of a checkpoint that may be used: a known target, and plain values for it.
+
+    Raises ValueError for a target that no file of conf/<group> names, compared as a whole.
+    """
+    if not isinstance(node, Mapping) or node.get("_target_") not in targets(group):
+        named = node.get("_target_") if isinstance(node, Mapping) else node
+        raise ValueError(
+            f"the checkpoint names {named!r} as {KINDS[group]}, which no file of conf/{group} does"
+        )
+    values = {key: value for key, value in node.items() if not str(key).startswith("_") and is_plain(value)}
+    return {"_target_": node["_target_"], **values}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a number, a text without an interpolation, a truth value, nothing, or a list of these."""
+    if isinstance(value, list):
+        return all(map(is_plain, value))
+    return (
+        value is None
+        or isinstance(value, bool | int | float)
+        or (isinstance(value, str) and "${" not in value)
+    )
+
+
+def build_corpus(node: Any, places: Mapping[str, Any]) -> TextDataModule:
+    """The corpus that a checkpoint names; `places`: where this machine keeps corpora. Errors: those of `trusted`."""
+    known = trusted(node, "data")
+    values = {key: value for key, value in known.items() if key not in ("_target_", *PLACES)}
+    try:
+        data: TextDataModule = get_method(known["_target_"])(**values, **places)
+    except TypeError as error:
+        raise ValueError(
+            f"the checkpoint names other settings of a corpus than there are ({error})"
+        ) from error
+    return data
 
 
 def build_network(
@@ -28,6 +80,12 @@ def build_network(
     parts = {**network, "head": bound(network["head"], Head, "head"), "cell": bound(model, Cell, "model")}
     built: LanguageModel = bound(parts, LanguageModel, "network")(counts=counts)
     return built
+
+
+def rebuild_network(card: Mapping[str, Any], counts: Sequence[int]) -> LanguageModel:
+    """The language model that a checkpoint's card describes. Errors: those of `trusted` and `build_network`."""
+    network = trusted(card["network"], "network") | {"head": trusted(card["network"].get("head"), "head")}
+    return build_network(trusted(card["model"], "model"), network, counts)
 
 
 def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:

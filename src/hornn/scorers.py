@@ -12,7 +12,7 @@ from hornn.baselines.arpa import read_arpa
 from hornn.baselines.cache import cache_scores
 from hornn.baselines.counts import CountModel
 from hornn.baselines.mixture import em_weights, interpolate
-from hornn.build import build_counts, build_network
+from hornn.build import build_counts, rebuild_network, trusted
 from hornn.cells.base import require_choice
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.tokenizer import Tokenizer
@@ -213,7 +213,7 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
 
 def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer:
     vocabulary = Vocabulary.from_state(card["vocabulary"])
-    network = build_network(card["model"], card["network"], vocabulary.counts)
+    network = rebuild_network(card, vocabulary.counts)
     prefix = "network."
     weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
     try:
@@ -226,7 +226,7 @@ def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) 
 
 def load_counts(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> CountScorer:
     vocabulary, tokenizer = Vocabulary.from_state(card["vocabulary"]), Tokenizer.from_state(card["tokenizer"])
-    model = build_counts(card["model"], vocabulary, tokenizer)
+    model = build_counts(trusted(card["model"], "model"), vocabulary, tokenizer)
     try:
         model.load_state(
             {

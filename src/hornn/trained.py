@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
 from hornn.baselines.arpa import write_arpa
 from hornn.baselines.cache import require_lengths
 from hornn.baselines.ngram import BackoffModel
+from hornn.build import build_corpus
 from hornn.cells.base import require_choice, require_positive
 from hornn.data.text import SPLITS, TextDataModule, encode_text
 from hornn.data.vocabulary import EOS, UNK
@@ -245,12 +245,7 @@ def open_corpus(model: Scorer, cfg: DictConfig) -> TextDataModule:
     """The corpus that the model was trained on. Raises ValueError where the one at hand is another."""
     trained_on = corpus_of(model)
     assert model.card is not None
-    config = {**model.card["data_config"], **cfg.data}
-    if not str(config["_target_"]).startswith("hornn.data."):
-        raise ValueError(
-            f"the checkpoint's data must be of hornn.data, got {config['_target_']}: give text=FILE"
-        )
-    data: TextDataModule = instantiate({**config, "_recursive_": False})
+    data = build_corpus(model.card["data_config"], cfg.data)
     data.batch_size = data.seq_len = data.eval_batch_size = 1  # only its tokens are wanted
     data.prepare_data()
     data.setup()
