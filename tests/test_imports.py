@@ -12,7 +12,7 @@ ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
 
 # What a part may import stands before it, or beside it on the same line.
 LEVELS = (
-    ("metrics", "result", "identity", "process", "provenance"),
+    ("checks", "metrics", "result", "identity", "process", "provenance"),
     ("reporting",),
     ("cells", "data"),
     ("baselines",),

@@ -21,13 +21,13 @@ from hornn.baselines.counts import CountModel
 from hornn.build import build_counts, make_card
 from hornn.callbacks import write_metrics
 from hornn.checkpoint import CARD, AtomicCheckpointIO
+from hornn.checks import require_range
 from hornn.console import announce, conclude
 from hornn.data.text import TextDataModule
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.identity import BEST, CONFIG, config_hash, effective, plain, run_folder
 from hornn.metrics import perplexity
 from hornn.occupancy import find_unfinished, lock_run, remove_run
-from hornn.optim import require_range
 from hornn.provenance import Parts, commit, device_name, peak_memory_mb, versions
 from hornn.result import write_atomically, write_result
 

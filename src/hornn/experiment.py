@@ -21,8 +21,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from hornn.build import build_network, check_cell, make_card
 from hornn.callbacks import LiveProgress, RunKeeper
-from hornn.cells.base import require_positive
 from hornn.checkpoint import CARD, AtomicCheckpointIO, read_checkpoint
+from hornn.checks import require_positive, require_range
 from hornn.console import announce, conclude, console
 from hornn.counting import fit_counts
 from hornn.data.text import TextDataModule
@@ -31,7 +31,7 @@ from hornn.identity import BEST, CONFIG, config_hash, effective, is_counted, pla
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
 from hornn.occupancy import find_unfinished, lock_run, remove_run
-from hornn.optim import DivergenceError, require_range
+from hornn.optim import DivergenceError
 from hornn.process import set_up_process
 from hornn.provenance import Parts, commit, device_name, peak_memory_mb, versions
 from hornn.result import write_atomically, write_result

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, require_choice
+from hornn.cells.base import Cell
+from hornn.checks import require_choice
 from hornn.kernels import native
 
 PRECISIONS = ("auto", "fp32", "bf16")

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.distributed import all_gather, get_world_size, is_initialized
 from torchmetrics import SumMetric
 
-from hornn.cells.base import require_choice, require_positive
 from hornn.checkpoint import CARD
+from hornn.checks import require_choice, require_positive
 from hornn.data.streams import Chunk
 from hornn.graph import CapturedUpdate, Update
 from hornn.heads import SoftmaxHead

@@ -6,7 +6,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from hornn.cells.base import INIT_STD, Cell, State, require_choice, require_positive
+from hornn.cells.base import INIT_STD, Cell, State
+from hornn.checks import require_choice, require_positive
 from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initial import make_sparse, rescale
 from hornn.kernels import native

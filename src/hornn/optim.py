@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hornn.cells.base import require_choice
+from hornn.checks import require_choice, require_range
 from hornn.heads import NarrowCopy
 from hornn.kernels import native
 
@@ -346,12 +346,6 @@ class WeightNoise:
             else:
                 weight.index_copy_(0, rows, clean)
         self.rows, self.clean = [], []
-
-
-def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
-    """Raise ValueError unless `holds`."""
-    if not holds:
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
 class Decision(NamedTuple):

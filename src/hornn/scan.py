@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, State, require_choice
+from hornn.cells.base import Cell, State
 from hornn.cells.hornn import GatedPooling, MaxPooling
 from hornn.cells.lstm import EMISSION, MEMORY
 from hornn.cells.recurrence import ACTIVATIONS, Activation, Input, Past, Recurrence, Taps
 from hornn.cells.scrn import Leak
+from hornn.checks import require_choice
 from hornn.kernels import native
 from hornn.kernels.deferred import bound_norm, deferred_scan, find_obstacle
 

@@ -13,8 +13,8 @@ from hornn.baselines.cache import cache_scores
 from hornn.baselines.counts import CountModel
 from hornn.baselines.mixture import em_weights, interpolate
 from hornn.build import build_counts, rebuild_network, trusted
-from hornn.cells.base import require_choice
 from hornn.checkpoint import CARD, read_checkpoint
+from hornn.checks import require_choice
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.heads import resolve_precision

@@ -16,13 +16,12 @@ from hornn.baselines.arpa import write_arpa
 from hornn.baselines.cache import require_lengths
 from hornn.baselines.ngram import BackoffModel
 from hornn.build import build_corpus
-from hornn.cells.base import require_choice, require_positive
+from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.text import SPLITS, TextDataModule, encode_text
 from hornn.data.vocabulary import EOS, UNK
 from hornn.identity import BEST
 from hornn.inference import sample
 from hornn.metrics import bits, perplexity
-from hornn.optim import require_range
 from hornn.process import set_up_process
 from hornn.provenance import commit
 from hornn.result import NAME, finite, read_result, write_atomically, write_result

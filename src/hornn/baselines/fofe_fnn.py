@@ -6,14 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import (
-    Cell,
-    find_activation,
-    learned_factor,
-    require_factor,
-    require_positive,
-    require_truth,
-)
+from hornn.cells.base import Cell, find_activation, learned_factor
+from hornn.checks import require_factor, require_positive, require_truth
 
 
 class FofeState(NamedTuple):

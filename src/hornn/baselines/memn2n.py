@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, require_positive, require_truth, saturation
+from hornn.cells.base import Cell, saturation
+from hornn.checks import require_positive, require_truth
 
 QUERY = 0.1  # every unit of the first u (released code)
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_truth, saturation
+from hornn.cells.base import Cell, find_activation, saturation
+from hornn.checks import require_truth
 
 
 class NnlmState(NamedTuple):

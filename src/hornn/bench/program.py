@@ -15,7 +15,7 @@ from hornn.bench.meter import Meter
 from hornn.bench.sections import FULL, QUICK, Bench, Plan
 from hornn.bench.tables import SECTIONS, render, render_changes, render_section
 from hornn.bench.work import Sizes
-from hornn.cells.base import require_positive
+from hornn.checks import require_positive
 from hornn.process import set_up_process
 from hornn.result import write_atomically, write_between
 

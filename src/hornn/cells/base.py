@@ -2,13 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from hornn.cells.recurrence import ACTIVATIONS, Activation, Recurrence
+from hornn.checks import require_choice, require_positive, require_truth
 
 INIT_STD = 0.1  # of every weight, HORNN paper section 4
 
@@ -22,32 +22,6 @@ def find_activation(name: str) -> Activation:
     """Return the pointwise function called `name`; ValueError names the choices."""
     require_choice("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]
-
-
-def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise ValueError if `value` is none of `choices`."""
-    if value not in (choices := tuple(choices)):
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def require_positive(**sizes: int) -> None:
-    """Raise ValueError for the first of `sizes` that is not an integer >= 1."""
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
-
-
-def require_truth(**claims: object) -> None:
-    """Raise ValueError for the first of `claims` that is neither true nor false."""
-    for name, claim in claims.items():
-        if not isinstance(claim, bool):
-            raise ValueError(f"{name} must be true or false, got {claim!r}")
-
-
-def require_factor(alpha: object) -> None:
-    """Raise ValueError for a forgetting factor outside (0, 1)."""
-    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-        raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
 
 
 def learned_factor(alpha: float, beta: Tensor) -> Tensor:

@@ -12,18 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_choice, require_positive, require_truth
-from hornn.cells.mlp import (
-    Layer,
-    Mlp,
-    PointwiseUnits,
-    Units,
-    build_units,
-    require_dropout,
-    require_p,
-    require_pieces,
-)
+from hornn.cells.base import Cell, find_activation
+from hornn.cells.mlp import Layer, Mlp, PointwiseUnits, Units, build_units, require_p, require_pieces
 from hornn.cells.recurrence import Input, Operand, Recurrence, Register, Taps, Vector
+from hornn.checks import require_choice, require_dropout, require_positive, require_truth
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
 INPUT_LAYERS = {"all": slice(None), "first": slice(0, 1), "last": slice(-1, None)}

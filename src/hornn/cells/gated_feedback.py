@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_positive
+from hornn.cells.base import Cell, find_activation
+from hornn.checks import require_positive
 
 
 class GatedFeedbackState(NamedTuple):

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, require_positive
+from hornn.cells.base import Cell, find_activation
 from hornn.cells.elman import RnnState
+from hornn.checks import require_positive
 
 
 class HighwayRnn(Cell):

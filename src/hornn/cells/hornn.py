@@ -11,16 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import (
-    Cell,
-    find_activation,
-    learned_factor,
-    push,
-    require_factor,
-    require_positive,
-    require_truth,
-)
+from hornn.cells.base import Cell, find_activation, learned_factor, push
 from hornn.cells.recurrence import Activation, Input, Recurrence, Register, Taps
+from hornn.checks import require_factor, require_positive, require_truth
 
 
 class MaxPooling:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, push, require_positive
+from hornn.cells.base import Cell, find_activation, push
 from hornn.cells.lstm import find_projection_size
 from hornn.cells.recurrence import IDENTITY, Input, Operand, Past, Recurrence, Register, Taps
+from hornn.checks import require_positive
 
 
 class HistoryState(NamedTuple):

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, require_positive
+from hornn.cells.base import Cell
 from hornn.cells.recurrence import IDENTITY, Input, Past, Recurrence, Register, Taps
+from hornn.checks import require_positive
 
 
 class Memory:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import ACTIVATIONS, require_choice, require_positive
+from hornn.cells.base import ACTIVATIONS
+from hornn.checks import require_choice, require_positive
 
 UNITS = (*ACTIVATIONS, "maxout", "lp")
 
@@ -159,10 +160,3 @@ def require_pieces(pieces: int) -> None:
     require_positive(pieces=pieces)
     if pieces < 2:
         raise ValueError(f"pieces must be an integer >= 2, got {pieces!r}")
-
-
-def require_dropout(**rates: float) -> None:
-    """Raise ValueError for the first of `rates` that is not a probability below 1."""
-    for name, rate in rates.items():
-        if not isinstance(rate, float | int) or isinstance(rate, bool) or not 0 <= rate < 1:
-            raise ValueError(f"{name} must be a number >= 0 and < 1, got {rate!r}")

@@ -10,16 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import (
-    Cell,
-    find_activation,
-    learned_factor,
-    require_choice,
-    require_factor,
-    require_truth,
-    saturation,
-)
+from hornn.cells.base import Cell, find_activation, learned_factor, saturation
 from hornn.cells.recurrence import Input, Past, Recurrence, Register, Taps, Vector
+from hornn.checks import require_choice, require_factor, require_truth
 
 CONTEXT_INPUTS = ("current", "previous")
 

@@ -22,7 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hornn.cells.base import ACTIVATIONS, require_choice
+from hornn.cells.base import ACTIVATIONS
+from hornn.checks import require_choice
 
 POOLINGS = ("sum", "max", "gated")
 SOURCE = Path(__file__).with_name("native.cpp")

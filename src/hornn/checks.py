@@ -1,0 +1,42 @@
+"""What a value must be: each check raises ValueError that names the key, what is allowed and what was given."""
+
+from collections.abc import Iterable
+
+
+def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise ValueError if `value` is none of `choices`."""
+    if value not in (choices := tuple(choices)):
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def require_positive(**sizes: int) -> None:
+    """Raise ValueError for the first of `sizes` that is not an integer >= 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
+
+
+def require_truth(**claims: object) -> None:
+    """Raise ValueError for the first of `claims` that is neither true nor false."""
+    for name, claim in claims.items():
+        if not isinstance(claim, bool):
+            raise ValueError(f"{name} must be true or false, got {claim!r}")
+
+
+def require_factor(alpha: object) -> None:
+    """Raise ValueError for a forgetting factor outside (0, 1)."""
+    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
+        raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+
+
+def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
+    """Raise ValueError unless `holds`."""
+    if not holds:
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+
+
+def require_dropout(**rates: float) -> None:
+    """Raise ValueError for the first of `rates` that is not a probability below 1."""
+    for name, rate in rates.items():
+        if not isinstance(rate, float | int) or isinstance(rate, bool) or not 0 <= rate < 1:
+            raise ValueError(f"{name} must be a number >= 0 and < 1, got {rate!r}")
