@@ -1,6 +1,8 @@
 # `make train` and `make test` need python3 (3.11 or later), pip and make; each makes .venv on its first call.
 PYTHON ?= python3
 ARGS ?= experiment=demo
+# Test processes, each with one thread: one a core.
+JOBS ?= auto
 BIN := .venv/bin
 
 .PHONY: train test lint smoke bench clean
@@ -9,7 +11,7 @@ train: .venv/stamp
 	$(BIN)/python src/train.py $(ARGS)
 
 test: .venv/stamp
-	$(BIN)/pytest $(TESTS)
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 lint: .venv/stamp
 	$(BIN)/ruff check src tests

@@ -16,11 +16,10 @@ if __name__ == "__main__":
     add("--out", type=Path, default=Path("outputs/bench"), help="results go to OUT.json and OUT.md")
     add("--against", type=Path, metavar="FILE.json", help="earlier results to compare with")
     add("--only", metavar="NAME,...", help="sections, such as step,memory; a wrong name lists them all")
+    add("--device", default="cpu", help="cpu, or cuda: what does not concern the CPU alone, on a GPU")
     add("--rounds", type=int, metavar="N", help="quiet rounds a row, at most 5 in series; default 15")
     add("--quick", action="store_true", help="tiny sizes: whether everything runs, not how fast")
-    add(
-        "--readme", type=Path, metavar="README.md", help="measure nothing, write the tables of --tables to it"
-    )
+    add("--readme", type=Path, metavar="README.md", help="measure nothing, write --tables to this file")
     add("--tables", type=Path, metavar="FILE.json", default=Path("outputs/tables/bench.json"))
     options = parser.parse_args()
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
@@ -30,9 +29,8 @@ if __name__ == "__main__":
             program.renew(options.readme, options.tables)
         else:
             names = options.only.split(",") if options.only else program.SECTIONS
-            program.run(
-                options.out, options.against, names, program.choose_plan(options.quick, options.rounds)
-            )
+            plan = program.choose_plan(options.quick, options.rounds)
+            program.run(options.out, options.against, names, plan, options.device)
     except (ValueError, OSError) as error:
         parser.exit(2, f"error: {error}\n")
     except KeyboardInterrupt:

@@ -3,13 +3,14 @@
 import hydra
 from omegaconf import DictConfig
 
-from hornn.configuration import check_keys, compose_reference, launch
+from hornn.command_line.messages import launch
+from hornn.command_line.strict_keys import check_keys, compose_reference
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="generate")
 def main(cfg: DictConfig) -> None:
     check_keys(cfg, compose_reference())
-    from hornn.trained import generate  # after the command line is understood: torch takes seconds to load
+    from hornn.use.generate import generate
 
     generate(cfg)
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hornn.reporting.page import keep, renew_readme, write_report
+from hornn.reporting.commands import keep_for_commit, renew_readme, write_report
 
 
 def main() -> str:
@@ -24,7 +24,7 @@ def main() -> str:
     )
     given = parser.parse_args()
     if given.keep:
-        return keep(given.results, given.sweeps)
+        return keep_for_commit(given.results, given.sweeps)
     if given.readme:
         return renew_readme(given.results, given.sweeps, given.readme)
     return write_report(given.results, given.sweeps, given.out)

@@ -5,9 +5,10 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from hornn.configuration import check_keys, compose_reference, launch
-from hornn.sweep.orphan import end_with_launcher
-from hornn.tune import search
+from hornn.command_line.messages import launch
+from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
+from hornn.sweep.parent_watch import end_with_launcher
+from hornn.sweep.search import search
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="tune")
@@ -15,7 +16,7 @@ def main(cfg: DictConfig) -> None:
     end_with_launcher()
     reference = compose_reference()
     reference.space = {}  # may hold any constant; the search checks them
-    check_keys(cfg, reference)
+    check_keys(cfg, reference, GIVEN)
     search(cfg, Path(__file__).with_name("train.py"))
 
 

@@ -125,8 +125,9 @@ def corpus_root() -> Callable[[str], str]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With HORNN_REQUIRE_CORPORA set, a test that wanted a corpus and was skipped has failed."""
+    """With HORNN_REQUIRE_CORPORA set, a test that wanted a corpus or the papers' numbers and was skipped has failed."""
     report = yield
-    if report.skipped and item.get_closest_marker("corpus") and os.environ.get("HORNN_REQUIRE_CORPORA"):
+    wanted = any(item.get_closest_marker(marker) for marker in ("corpus", "reference"))
+    if report.skipped and wanted and os.environ.get("HORNN_REQUIRE_CORPORA"):
         report.outcome = "failed"
     return report

@@ -12,7 +12,7 @@ import pytest
 
 from hornn import dashboard
 from hornn.dashboard import Settings, build_dashboard, cells, measured_tables, read_settings, show
-from reporting.conftest import Place
+from reporting.place import Place
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).parents[1]
@@ -24,10 +24,10 @@ NEEDED = "needs wandb-workspaces: pip install -e '.[dashboard]'"
 def place(tmp_path: Path) -> Place:
     """A sweep with two seeds of one row and one of another; a third is running. One without a figure or scores."""
     place = Place(tmp_path)
-    place.commit("sum-2", 1, 112.0, config_hash="aaaa")
-    place.commit("sum-2", 2, 110.0, config_hash="aaaa")
-    place.commit("sum-3", 1, 107.5, config_hash="bbbb")
-    place.record({"row": "max-2", "seed": 1, "status": "running", "config_hash": "cccc"})
+    place.commit("sum-2", 1, 112.0, name="aaaa")
+    place.commit("sum-2", 2, 110.0, name="aaaa")
+    place.commit("sum-3", 1, 107.5, name="bbbb")
+    place.record({"row": "max-2", "seed": 1, "status": "running", "name": "cccc"})
     text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: sizes")
     text = text.replace("test_ppl", "num_parameters")
     figure = "  figure: {x: order, x_label: order, series: group}\n"
@@ -151,7 +151,7 @@ def test_learning_curves_are_those_of_the_runs_of_a_table(spec: dict[str, Any]) 
         if panel["viewType"] == "Run History Line Plot"
     ]
     everything = [("jobType", "!=", "report")]
-    of_the_table = [("config_hash", "IN", ["aaaa", "bbbb", "cccc"])]
+    of_the_table = [("run_name", "IN", ["aaaa", "bbbb", "cccc"])]
     assert curves == [
         (everything, "_step", "model.value"),
         (everything, "_runtime", "model.value"),

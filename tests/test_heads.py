@@ -6,20 +6,18 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.testing import assert_close
 
 from hornn import heads as heads_module
 from hornn.cells.base import Cell
 from hornn.heads import (
     Head,
-    LinearCrossEntropy,
     SoftmaxHead,
     TwoLevelSoftmaxHead,
     fill_clusters,
     group_clusters,
 )
-from hornn.kernels import native
+from hornn.kernels import library
 from hornn.metrics import perplexity
 from hornn.network import LanguageModel
 
@@ -125,7 +123,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_log_probabilities(
 def test_the_loss_of_two_levels_in_groups_of_clusters(
     bias: bool, group: int, use_native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if use_native and native.why_not():
+    if use_native and library.why_not():
         pytest.skip("needs the native kernels")
     monkeypatch.setattr(heads_module, "GROUP", group)
     head, (features, targets) = build(TwoLevelSoftmaxHead, bias), draw_chunk()
@@ -216,36 +214,6 @@ def test_the_full_softmax_in_bf16_is_close_and_leaves_the_scores_alone() -> None
         assert ours.dtype == torch.float32
         assert float((ours - theirs).norm() / theirs.norm()) < 2e-2
     assert_close(head.nll(features, targets), scores, rtol=0, atol=0)
-
-
-@biases
-def test_linear_cross_entropy_is_torch_s(bias: bool) -> None:
-    generator = seeded(3)
-    rows = 150  # more than two blocks of the forward pass
-    h = torch.randn(rows, H, generator=generator, dtype=torch.float64)
-    weight = torch.randn(V, H, generator=generator, dtype=torch.float64)
-    b = torch.randn(V, generator=generator, dtype=torch.float64) if bias else None
-    targets = torch.randint(-1, V, (rows,), generator=generator)
-    leaves = [tensor.requires_grad_() for tensor in (h, weight, b) if tensor is not None]
-    ours = LinearCrossEntropy.apply(h, weight, b, targets, 1.0)
-    theirs = F.cross_entropy(F.linear(h, weight, b), targets, ignore_index=-1, reduction="sum")
-    assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
-    grads = [torch.autograd.grad(1.7 * loss, leaves) for loss in (ours, theirs)]
-    assert_close(grads[0], grads[1], rtol=1e-11, atol=1e-12)
-
-
-@biases
-def test_linear_cross_entropy_gradcheck(bias: bool) -> None:
-    generator = seeded(4)
-    h = torch.randn(7, 3, generator=generator, dtype=torch.float64)
-    weight = torch.randn(5, 3, generator=generator, dtype=torch.float64)
-    b = [torch.randn(5, generator=generator, dtype=torch.float64)] if bias else []
-    targets = torch.tensor([0, 4, -1, 2, 2, 3, 1])
-
-    def loss(h: Tensor, weight: Tensor, b: Tensor | None = None) -> Tensor:
-        return LinearCrossEntropy.apply(h, weight, b, targets, 1.0)
-
-    assert torch.autograd.gradcheck(loss, [tensor.requires_grad_() for tensor in (h, weight, *b)])
 
 
 @pytest.mark.parametrize(
@@ -344,8 +312,8 @@ def test_a_fresh_network_predicts_about_uniformly(head_class: type[Head]) -> Non
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("use_native", [False, True])
 def test_scores_in_bf16_are_close_and_follow_the_weights(use_native: bool, bias: bool) -> None:
-    if use_native and native.why_not():
-        pytest.skip(str(native.why_not()))
+    if use_native and library.why_not():
+        pytest.skip(str(library.why_not()))
     torch.manual_seed(0)
     head = SoftmaxHead(input_size=16, counts=[1] * 50, bias=bias)
     head.native = use_native

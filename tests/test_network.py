@@ -1,18 +1,19 @@
-"""The network around the cells, and the table that counts its weights."""
+"""The network around the cells."""
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from torch.testing import assert_close
 
+from hornn.cells.hornn import FofeHornn
 from hornn.heads import TwoLevelSoftmaxHead
 from hornn.network import LanguageModel
-from hornn.parameters import MARKS, published_count, render
 from reference.cases import MODEL_FOLDER, MODEL_NAMES
+from small_models import H, V, build, training
 
-ROOT = Path(__file__).parents[1]
 STACKED = {"memn2n": {"embedded_input": False}}  # its embedding is twice as wide as what a layer passes on
 
 
@@ -54,21 +55,30 @@ def test_learned_factors_are_those_of_all_layers(name: str, learns: str, units: 
     assert network.learned_factors() == pytest.approx({"alpha": 0.85, "alpha_min": 0.7, "alpha_max": 1.0})
 
 
-def test_published_counts_carry_their_precision() -> None:
-    assert published_count("8.3M") == pytest.approx((8_300_000, 100_000))
-    assert published_count("540K") == pytest.approx((540_000, 1_000))
+def test_states_start_where_the_network_says() -> None:
+    state = build(initial_value=0.1).initial_state(2)
+    assert_close(state[0].history, torch.full((2, 2, H), 0.1, dtype=torch.float64))
+    assert not build().initial_state(2)[0].history.any()
 
 
-def test_the_readme_shows_the_table_of_today() -> None:
-    readme = (ROOT / "README.md").read_text()
-    shown = readme.partition(f"<!-- {MARKS}: begin -->")[2].partition(f"<!-- {MARKS}: end -->")[0]
-    assert shown.strip() == render()
-    assert "| no |" not in shown
+@pytest.mark.parametrize("variational", [False, True])
+def test_dropout_is_one_mask_a_step_or_one_for_all(variational: bool) -> None:
+    network = build(dropout=0.5, variational=variational)
+    x = torch.ones(40, 1, 200, dtype=torch.float64)
+    dropped = network.drop(x)
+    assert set(dropped.unique().tolist()) == {0.0, 2.0}
+    assert float(dropped.mean()) == pytest.approx(1, abs=0.25)
+    assert bool((dropped == dropped[0]).all()) == variational
+    network.eval()
+    assert network.drop(x) is x
 
 
-def test_the_smoke_sweeps_leave_no_cell_out() -> None:
-    swept: list[str] = []
-    for name in ("smoke_all_cells", "smoke_relu_cells"):
-        sweep = OmegaConf.load(ROOT / "sweeps" / f"{name}.yaml")
-        swept += [model.strip() for model in sweep.hydra.sweeper.params.model.split(",")]
-    assert sorted(swept) == MODEL_NAMES
+def test_tied_weights_are_one_matrix() -> None:
+    network = build(tie_weights=True)
+    assert network.head.W_out is network.embedding.weight
+    assert network.num_parameters == build().num_parameters - V * H
+    optimizer = training(network).configure_optimizers()
+    members = [id(p) for group in optimizer.param_groups for p in group["params"]]
+    assert len(members) == len(set(members)) == len(list(network.parameters()))
+    with pytest.raises(ValueError, match="as wide as the embedding"):
+        LanguageModel([1] * V, partial(FofeHornn, hidden_size=H), H + 1, tie_weights=True)

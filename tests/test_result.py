@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hornn import provenance
 from hornn.metrics import bits, perplexity
 from hornn.result import SCHEMA_VERSION, finite, read_result, write_atomically, write_result
+from hornn.run import provenance
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:

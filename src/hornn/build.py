@@ -1,13 +1,14 @@
-"""From config nodes to the models that they name, and what a checkpoint keeps of both."""
+"""From the words that choose a model, a head and a corpus to the objects that their config files name."""
 
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
-from hydra.utils import get_class, get_method
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import get_class, get_method, instantiate
+from omegaconf import OmegaConf
 
 from hornn.baselines.counts import CountModel
 from hornn.cells.base import Cell
@@ -17,75 +18,43 @@ from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.heads import Head
 from hornn.network import LanguageModel, natural_width
+from hornn.recipe import CONF, COUNTED, TEXT, read_choice
 
-CONF = Path(__file__).parents[2] / "conf"
-KINDS = {"model": "a model", "network": "the network", "head": "a head", "data": "a corpus"}
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
 
 
-@cache
-def targets(group: str) -> frozenset[str]:
-    """What the files of conf/<group> name: a checkpoint may have nothing else built."""
-    files = (CONF / group).rglob("*.yaml")
-    nodes = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in files)
-    return frozenset(node["_target_"] for node in nodes if "_target_" in node)
+def build_network(config: Mapping[str, Any], counts: Sequence[int]) -> LanguageModel:
+    """The language model of a run's config, its nodes `model`, `network` and `head`, and the counts of its words.
 
-
-def trusted(node: Any, group: str) -> dict[str, Any]:
-    """The part of a node out of a checkpoint that may be used: a known target, and plain values for it.
-
-    Raises ValueError for a target that no file of conf/<group> names, compared as a whole.
+    Nothing else that a node names is called. Raises ValueError if one does not name a cell, a head or the network.
     """
-    if not isinstance(node, Mapping) or node.get("_target_") not in targets(group):
-        named = node.get("_target_") if isinstance(node, Mapping) else node
-        raise ValueError(
-            f"the checkpoint names {named!r} as {KINDS[group]}, which no file of conf/{group} does"
-        )
-    values = {key: value for key, value in node.items() if not str(key).startswith("_") and is_plain(value)}
-    return {"_target_": node["_target_"], **values}
-
-
-def is_plain(value: Any) -> bool:
-    """Whether it is a number, a text without an interpolation, a truth value, nothing, or a list of these."""
-    if isinstance(value, list):
-        return all(map(is_plain, value))
-    return (
-        value is None
-        or isinstance(value, bool | int | float)
-        or (isinstance(value, str) and "${" not in value)
+    cell, head = bound(config["model"], Cell, "model"), bound(config["head"], Head, "head")
+    built: LanguageModel = bound(config["network"], LanguageModel, "network")(
+        counts=counts, cell=cell, head=head
     )
-
-
-def build_corpus(node: Any, places: Mapping[str, Any]) -> TextDataModule:
-    """The corpus that a checkpoint names; `places`: where this machine keeps corpora. Errors: those of `trusted`."""
-    known = trusted(node, "data")
-    values = {key: value for key, value in known.items() if key not in ("_target_", *PLACES)}
-    try:
-        data: TextDataModule = get_method(known["_target_"])(**values, **places)
-    except TypeError as error:
-        raise ValueError(
-            f"the checkpoint names other settings of a corpus than there are ({error})"
-        ) from error
-    return data
-
-
-def build_network(
-    model: Mapping[str, Any], network: Mapping[str, Any], counts: Sequence[int]
-) -> LanguageModel:
-    """The language model of two plain config nodes and the counts of its words.
-
-    Nothing else that a node names is called: the nodes may come from a checkpoint. Raises ValueError if one does
-    not name a cell, a head or the network.
-    """
-    parts = {**network, "head": bound(network["head"], Head, "head"), "cell": bound(model, Cell, "model")}
-    built: LanguageModel = bound(parts, LanguageModel, "network")(counts=counts)
     return built
 
 
-def rebuild_network(card: Mapping[str, Any], counts: Sequence[int]) -> LanguageModel:
-    """The language model that a checkpoint's card describes. Errors: those of `trusted` and `build_network`."""
-    network = trusted(card["network"], "network") | {"head": trusted(card["network"].get("head"), "head")}
-    return build_network(trusted(card["model"], "model"), network, counts)
+def build_counts(model: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:
+    """The model of counts that a config node names, not fitted yet. ValueError if it names none."""
+    built: CountModel = bound(model, CountModel, "model")(
+        vocab_size=len(vocabulary), eos_id=vocabulary.eos_id if tokenizer.eos else None
+    )
+    return built
+
+
+def build_corpus(node: Mapping[str, Any]) -> TextDataModule:
+    """The data module that a config node names. Raises ValueError for a setting that it does not have."""
+    try:
+        data: TextDataModule = get_method(node["_target_"])(**arguments(node))
+    except TypeError as error:
+        raise ValueError(f"data has other settings than these: {error}") from error
+    return data
+
+
+def call(config: Mapping[str, Any], group: str, **given: Any) -> Any:
+    """What the config's node of a group names, called with its arguments and those given; an error names the group."""
+    return instantiate(OmegaConf.create({group: config[group]})[group], **given, _convert_="all")
 
 
 def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:
@@ -95,7 +64,12 @@ def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:
         raise ValueError(
             f"{name}._target_ must name a {kind.__module__}.{kind.__name__}, got {node['_target_']}"
         )
-    return partial(target, **{key: value for key, value in node.items() if not key.startswith("_")})
+    return partial(target, **arguments(node))
+
+
+def arguments(node: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a config node its target is called with."""
+    return {key: value for key, value in node.items() if not key.startswith("_")}
 
 
 def check_cell(model: Mapping[str, Any]) -> None:
@@ -105,24 +79,75 @@ def check_cell(model: Mapping[str, Any]) -> None:
         cell(input_size=natural_width(cell))
 
 
-def build_counts(model: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:
-    """The model of counts that a plain config node names, not fitted yet. ValueError if it names none."""
-    built: CountModel = bound(model, CountModel, "model")(
-        vocab_size=len(vocabulary), eos_id=vocabulary.eos_id if tokenizer.eos else None
-    )
-    return built
+# -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-def make_card(config: Mapping[str, Any], digest: str, data: TextDataModule) -> dict[str, Any]:
-    """What a checkpoint says of itself, so that the model can be built again from that file alone."""
+def make_card(identity: Mapping[str, Any], data: TextDataModule) -> dict[str, Any]:
+    """What a checkpoint says of itself, so that the model can be built again from it and the files of its choices.
+
+    identity: what a run says of who it is (`hornn.run.identity.Identity.to_dict`).
+    """
     return {
         "format": FORMAT,
-        "model": config["model"],
-        "network": config["network"],
+        **identity,
         "vocabulary": data.vocabulary.state(),
         "tokenizer": data.tokenizer.state(),
         "data": data.describe(),
-        "data_config": config["data"],
-        "config_hash": digest,
-        "seed": config["seed"],
     }
+
+
+def chosen(card: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """The node of a group that a card describes: its choice's file says what is built, the card with which values.
+
+    A card may come from a stranger: it names no class, no key of instruction, no nested node and no interpolation.
+    Raises ValueError for a choice that no config file here has.
+    """
+    try:
+        known = read_choice(group, str(card["choices"][group]), conf_folders())
+    except ValueError as error:
+        raise ValueError(
+            f"the checkpoint's {error}: add conf/{group}/{card['choices'][group]}.yaml"
+        ) from error
+    instructions = {key: value for key, value in known.items() if key.startswith("_")}
+    given = {key: value for key, value in arguments(card["config"].get(group, {})).items() if is_plain(value)}
+    return {**given, **instructions}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a number, a text without an interpolation, a truth value, nothing, or a list of these."""
+    if isinstance(value, list):
+        return all(map(is_plain, value))
+    plain_text = isinstance(value, str) and "${" not in value
+    return value is None or isinstance(value, bool | int | float) or plain_text
+
+
+def conf_folders() -> Iterable[Path]:
+    """Where choices are looked up: the folders of the command line, those given by --config-dir among them."""
+    if not HydraConfig.initialized():
+        return (CONF,)
+    sources = HydraConfig.get().runtime.config_sources
+    return tuple(Path(source.path) for source in sources if source.schema == "file")
+
+
+def holds_counts(card: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint holds a model of counts."""
+    return bool(chosen(card, "model").get(COUNTED))
+
+
+def rebuild_network(card: Mapping[str, Any], counts: Sequence[int]) -> LanguageModel:
+    """The language model that a checkpoint's card describes. Errors: those of `chosen` and `build_network`."""
+    return build_network({group: chosen(card, group) for group in ("model", "network", "head")}, counts)
+
+
+def rebuild_counts(card: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:
+    """The model of counts that a checkpoint's card describes, not fitted yet."""
+    return build_counts(chosen(card, "model"), vocabulary, tokenizer)
+
+
+def rebuild_corpus(card: Mapping[str, Any], places: Mapping[str, Any]) -> TextDataModule:
+    """The corpus that a checkpoint's card describes; `places`: where this machine keeps corpora."""
+    node = {key: value for key, value in chosen(card, "data").items() if key not in (*PLACES, "text")}
+    files = node[TEXT] if isinstance(node.get(TEXT), list) else []
+    paths = {key: card["where"][f"data.{key}"] for key in files if is_plain(card["where"][f"data.{key}"])}
+    columns = {"batch_size": 1, "seq_len": 1, "eval_batch_size": 1}  # only its tokens are wanted
+    return build_corpus({**node, **columns, **paths, **places})

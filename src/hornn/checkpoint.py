@@ -2,29 +2,33 @@
 
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch.plugins.io import CheckpointIO
 
-FORMAT = 1
+FORMAT = 2
 CARD = "hornn"  # the key of the part that says what the checkpoint holds
 
 
 class AtomicCheckpointIO(CheckpointIO):
-    """Writes each checkpoint to a temporary file beside its place, then moves it there."""
+    """Writes each checkpoint to a temporary file beside its place, then moves it there; `card` goes into each."""
+
+    def __init__(self, card: Mapping[str, Any]) -> None:
+        self.card = dict(card)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         path = Path(path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with temporary.open("wb") as file:
-                torch.save(checkpoint, file)
+                torch.save({**checkpoint, CARD: self.card}, file)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except RuntimeError as error:  # torch reports a full disk so
+        except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
             raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
         finally:
             temporary.unlink(missing_ok=True)
@@ -59,7 +63,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(card, dict) or "format" not in card:
         raise ValueError(f"checkpoint {path} was not written by this program: it has no '{CARD}' part")
     if card["format"] != FORMAT:
-        raise ValueError(f"checkpoint {path} has format {card['format']}, this program reads format {FORMAT}")
+        raise ValueError(
+            f"checkpoint {path} has format {card['format']}, this program reads format {FORMAT}: train it anew, or "
+            "use the version of hornn that wrote it"
+        )
     return checkpoint
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wandb
 
-from hornn.reporting.formats import comma_separated, notes
+from hornn.reporting.comma_separated import table_csv
+from hornn.reporting.notes import table_notes
 from hornn.reporting.runs import find_runs, unwritten_sweeps
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Table, build_tables
@@ -133,7 +134,7 @@ def log_table(table: Table, settings: Settings, folder: Path) -> Any:
 
 def cells(table: Table) -> tuple[list[Any], list[list[Any]]]:
     """The table's CSV with numbers as such, None where there is none, and each row's place in the figure."""
-    header, *lines = csv.reader(io.StringIO(comma_separated(table)))
+    header, *lines = csv.reader(io.StringIO(table_csv(table)))
     rows = {line.row.name: line.row for line in table.lines}
     place = header.index("row")
 
@@ -169,13 +170,13 @@ def build_dashboard(tables: Sequence[Table], project: str, entity: str = "") -> 
     ]
     for table in tables:
         name = table.sweep.name
-        remarks = [f"- {text}" for text in (*table.comparisons, *notes(table))]
+        remarks = [f"- {text}" for text in (*table.comparisons, *table_notes(table))]
         blocks += [wr.H1(table.sweep.title), wr.MarkdownBlock("\n".join([table.sweep.paper, "", *remarks]))]
         logged = wr.Runset(name=name, filters=And(Metric("JobType") == REPORT, Metric("Group") == name))
         blocks.append(wr.PanelGrid(runsets=[logged], panels=comparison(table)))
-        hashes = sorted({run.config_hash for line in table.lines for run in line.runs if run.config_hash})
+        hashes = sorted({run.name for line in table.lines for run in line.runs if run.name})
         if any(metric.key in SCORES for metric in table.sweep.metrics):
-            runs = wr.Runset(name=name, filters=And(Config("config_hash").isin(hashes)))
+            runs = wr.Runset(name=name, filters=And(Config("run_name").isin(hashes)))
             blocks.append(wr.PanelGrid(runsets=[runs], panels=curves(wr.Metric("JobType"))))
     return wr.Report(project=project, entity=entity, title=TITLE, blocks=blocks, width="fluid")
 

@@ -12,11 +12,10 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell
 from hornn.checks import require_choice
-from hornn.kernels import native
+from hornn.kernels.bf16_copy import Bf16Copy
+from hornn.kernels.cross_entropy import LinearCrossEntropy, differentiate, native_nll, scaled
 
 PRECISIONS = ("auto", "fp32", "bf16")
-ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
-FLIP = 200_000  # features, rows by width, from which on turning the weights around first is faster (measured)
 GROUP = 256  # words of clusters that share a product in training
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 
@@ -42,7 +41,7 @@ class Head(nn.Module, ABC):
     A head is built with `input_size=` (H), `counts=` (how often each word occurs in the training text, in the
     order of the ids; its length is V) and `bias=`; its other arguments are bound. `precision`, one of
     `precisions`, is set before training and concerns `loss` alone, `scoring` is that of `nll`; `native` says whether
-    the head may use the kernels of `hornn.kernels.native`.
+    the head may use the native kernels.
     """
 
     precisions: tuple[str, ...] = PRECISIONS
@@ -78,7 +77,7 @@ class SoftmaxHead(Head):
         self.W_out = Cell.weight(len(counts), input_size)
         self.b_out = nn.Parameter(torch.zeros(len(counts))) if bias else None
         self.precision = "fp32"
-        self.narrow = NarrowCopy(self.W_out)
+        self.bf16_copy = Bf16Copy(self.W_out)
 
     def log_probs(self, features: Tensor) -> Tensor:
         return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
@@ -93,139 +92,20 @@ class SoftmaxHead(Head):
         if torch.is_grad_enabled():
             logits = F.linear(h, self.W_out, self.b_out)
             return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
-        operand = self.narrow.read() if self.scoring == "bf16" else self.W_out
+        operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
         logits = h.to(operand.dtype) @ operand.mT
         if self.native:
-            return native.nll(logits, self.b_out, words)
+            return native_nll(logits, self.b_out, words)
         logits = logits.to(h.dtype) if self.b_out is None else logits.to(h.dtype) + self.b_out
         return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         """`scale` times the sum of `nll`, without a second (T B, V) block."""
-        narrow = self.narrow.read() if self.precision == "bf16" else None
+        bf16_copy = self.bf16_copy.read() if self.precision == "bf16" else None
         loss: Tensor = LinearCrossEntropy.apply(
-            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, narrow, self.native
+            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, bf16_copy, self.native
         )
         return loss
-
-
-class NarrowCopy:
-    """A weight in bf16, made anew where the weight has changed since. `tensor` is the copy, once there is one.
-
-    Whoever changes the weight and the copy alike says so by `keep`.
-    """
-
-    def __init__(self, weight: Tensor) -> None:
-        self.weight = weight
-        self.tensor: Tensor | None = None
-        self.version = -1
-
-    def read(self) -> Tensor:
-        if self.tensor is None or self.tensor.device != self.weight.device:
-            self.tensor = torch.empty_like(self.weight, dtype=torch.bfloat16, requires_grad=False)
-            self.version = -1
-        if self.version != self.weight._version:
-            self.tensor.copy_(self.weight.detach())
-            self.keep()
-        return self.tensor
-
-    def keep(self) -> None:
-        self.version = self.weight._version
-
-
-class LinearCrossEntropy(torch.autograd.Function):
-    """Cross entropy of softmax(W h [+ b]), summed over rows and scaled; its gradients are found in the forward pass.
-
-    With p = softmax(W h + b) and the one-hot target e, the gradient with respect to the logits is
-    p - e, times the scale; it overwrites the logits, and two products turn it into the gradients of h and W.
-    The products take `narrow`, the weight in bf16, where it is given; exponentials are in fp32 (or in h's dtype if
-    that is wider), the sum in float64.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        h: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        scale: float,
-        narrow: Tensor | None = None,
-        use_native: bool = False,
-    ) -> Tensor:
-        """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
-        total, *grads = differentiate(h, weight, bias, targets, scale, narrow, use_native)
-        ctx.save_for_backward(*grads)
-        return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None
-
-
-def scaled(grads: Sequence[Tensor | None], factor: Tensor) -> Sequence[Tensor | None]:
-    """The gradients times the gradient of the loss, which is 1 but for those who scale the loss once more."""
-    if not factor.is_cuda and float(factor) == 1.0:
-        return grads
-    return [None if grad is None else grad * factor.to(grad.dtype) for grad in grads]
-
-
-def differentiate(
-    h: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    targets: Tensor,
-    scale: float,
-    narrow: Tensor | None,
-    use_native: bool,
-    outside: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """What `LinearCrossEntropy` says: the sum, unscaled, and the gradients of h, of the weight and of the bias.
-
-    Where `outside` (N, V) is true a word cannot be this row's.
-    """
-    operand = weight if narrow is None else narrow
-    narrow_h = h.to(operand.dtype)
-    # A product that has to turn a large factor around takes longer; our own turning pays where there is enough of it.
-    flip = use_native and narrow is not None and h.numel() >= FLIP
-    logits = narrow_h @ (native.transpose(operand) if flip else operand.mT)
-    if outside is not None:
-        logits.masked_fill_(outside, -math.inf)
-    cross_entropy = native.cross_entropy_ if use_native else cross_entropy_
-    total, grad_bias = cross_entropy(logits, bias, targets, scale)
-    grad_h = (logits @ operand).to(h.dtype)
-    product = native.transpose(narrow_h.mT.contiguous() @ logits) if flip else logits.mT @ narrow_h
-    return total, grad_h, product.to(weight.grad_dtype), grad_bias
-
-
-def cross_entropy_(
-    logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float
-) -> tuple[Tensor, Tensor | None]:
-    """Overwrite logits (N, V) with the gradient of `scale` times their summed cross entropy.
-
-    Returns that sum, unscaled, and the gradient of the bias. Rows whose target is negative add nothing. On a CPU
-    it goes block by block: a block stays in the cache.
-    """
-    rows = ROWS if logits.device.type == "cpu" else max(1, len(logits))
-    wide = torch.promote_types(logits.dtype, torch.float32)
-    kept = targets >= 0
-    total = logits.new_zeros((), dtype=torch.float64)
-    grad_bias = None if bias is None else torch.zeros_like(bias)
-    for block, words, mask in zip(logits.split(rows), targets.split(rows), kept.split(rows), strict=True):
-        scores = block if bias is None else block + bias
-        words = words.clamp(min=0).unsqueeze(-1)
-        grad = scores.softmax(-1, dtype=wide)
-        # -log p_w, by way of the likeliest word: the probability of w itself may be too small for its logarithm
-        margin = scores.amax(-1, keepdim=True).to(wide) - scores.gather(-1, words).to(wide)
-        nll = margin - grad.amax(-1, keepdim=True).log()
-        total += (nll.squeeze(-1) * mask).sum(dtype=torch.float64)
-        grad.scatter_add_(-1, words, grad.new_full(words.shape, -1.0))
-        torch.mul(grad, (mask * scale).to(wide).unsqueeze(-1), out=grad if bias is not None else block)
-        if grad_bias is not None:
-            grad_bias += grad.sum(0)
-            block.copy_(grad)
-    return total, grad_bias
 
 
 class TwoLevelSoftmaxHead(Head):

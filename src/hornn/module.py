@@ -1,7 +1,6 @@
 """The training of a language model: truncated back-propagation through time as a LightningModule."""
 
 import math
-import time
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -11,31 +10,22 @@ from torch import Tensor
 from torch.distributed import all_gather, get_world_size, is_initialized
 from torchmetrics import SumMetric
 
-from hornn.checkpoint import CARD
 from hornn.checks import require_choice, require_positive
 from hornn.data.streams import Chunk
-from hornn.graph import CapturedUpdate, Update
 from hornn.heads import SoftmaxHead
 from hornn.metrics import perplexity
 from hornn.network import LanguageModel, NetworkState, detach_all
-from hornn.optim import (
-    AveragedSGD,
-    Decision,
-    DivergenceError,
-    MomentumSGD,
-    Schedule,
-    WeightNoise,
-    require_finite,
-)
-from hornn.provenance import Parts
+from hornn.optim.adaptive import AveragedSGD
+from hornn.optim.descent import MomentumSGD
+from hornn.optim.divergence import DivergenceError
+from hornn.optim.noise import WeightNoise
+from hornn.optim.schedules import Schedule
 
 SPLITS = ("train", "valid", "test")
 REDUCTIONS = ("mean", "sum_time", "sum")
 # A training has diverged whose loss exceeds DIVERGED times that of a uniform guess in LASTING updates in a row. A first
 # rate too high for the first weights may take dozens of updates to recover from.
 DIVERGED, LASTING = 4.0, 100
-
-Record = dict[str, float]  # the measurements of one epoch
 
 
 class Nats(SumMetric):
@@ -60,10 +50,7 @@ class TruncatedBptt(lightning.LightningModule):
     `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`. Parameters named in `pretrained`
     learn at `pretrained_lr` times the rate.
 
-    `cuda_graph` runs each update as one CUDA graph (`hornn.graph`).
-
-    All that a resumed run needs beside the weights travels in the checkpoint: the carried state, the sums of
-    the running epoch, the records of the past ones, the schedule and the random state.
+    `carried` is what a resumed run needs of this beside weights, schedule and random state, `carry_on` takes it up.
 
     Raises ValueError for an unknown reduction; DivergenceError in training for a loss that is not finite
     or exceeds 4 ln V nats per token in 100 updates in a row.
@@ -80,7 +67,6 @@ class TruncatedBptt(lightning.LightningModule):
         weight_noise: float = 0.0,
         pretrained: Collection[str] = (),
         pretrained_lr: float = 1.0,
-        cuda_graph: bool = False,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -92,9 +78,6 @@ class TruncatedBptt(lightning.LightningModule):
                 f"bptt_window must be a multiple of data.seq_len={seq_len}, got {bptt_window}: give one, or null"
             )
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
-        self.cuda_graph = cuda_graph
-        self.captured = CapturedUpdate(self.update_alone)
-        self.max_updates: int | None = None
         table = None if network.tied else network.embedding.weight
         self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
         self.pretrained = pretrained
@@ -105,19 +88,12 @@ class TruncatedBptt(lightning.LightningModule):
         self.loss_reduction = loss_reduction
         self.max_nll = DIVERGED * math.log(network.embedding.num_embeddings)
         self.above = 0  # updates in a row, up to now, whose loss exceeds max_nll
-        self.parts = Parts({})  # the starts of this run
-        self.card: dict[str, Any] = {}  # what a reader of the checkpoint needs to rebuild the model
         self.sums = torch.nn.ModuleDict({f"{split}_nll": Nats().set_dtype(torch.float64) for split in SPLITS})
         self.tokens = dict.fromkeys(SPLITS, 0)  # targets behind each sum, over all ranks
         self.states: dict[str, NetworkState] = {}  # carried along each split
         self.window: list[Tensor] = []  # inputs (T, B) of past training chunks that are read again
-        self.records: list[Record] = []
-        self.best: Record | None = None
-        self.stopped = False  # training is over, though trainer.max_epochs may not be reached
-        self.grad_norms: list[float] = []
-        self.seconds = 0.0  # of training in the running epoch, up to `tick`
+        self.grad_norms: list[float] = []  # of the running epoch's updates
         self.factors: dict[str, float] = {}  # that are learned, at the last validation
-        self.tick: float | None = None  # since when the clock runs
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         embedding = self.network.embedding.weight
@@ -156,28 +132,12 @@ class TruncatedBptt(lightning.LightningModule):
         self.network.prepare(self.device)
         self.noise.native = self.network.native
         if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu" and group == 1:
-            match(self.network, self.optimizer)
-
-    def check_graph(self, device: torch.device, world_size: int, optimizer: torch.optim.Optimizer) -> None:
-        """Raise ValueError for a training that a CUDA graph of one chunk's update cannot hold."""
-        obstacles = {
-            f"a {device.type}": device.type != "cuda",
-            "several processes": world_size > 1,
-            "bptt_window": self.window_chunks > 1,
-            "weight_noise": self.noise.std > 0,
-            f"the optimizer {type(optimizer).__name__}": not isinstance(optimizer, MomentumSGD),
-            f"the head {type(self.network.head).__name__}": not isinstance(self.network.head, SoftmaxHead),
-        }
-        if found := [name for name, holds in obstacles.items() if holds]:
-            raise ValueError(
-                f"cuda_graph=true cannot hold a training with {' and '.join(found)}: use cuda_graph=false"
-            )
+            spare_work(self.network, self.optimizer)
 
     def restore(self, weights: dict[str, Any]) -> None:
         """Go back to these weights, without momentum."""
         self.load_state_dict(weights)
         self.optimizer.state.clear()
-        self.captured = CapturedUpdate(self.update_alone)  # the old one's momentum is gone
 
     def nll(self, split: str) -> SumMetric:
         """The running sum of negative log-likelihoods of `split`, in nats."""
@@ -185,78 +145,47 @@ class TruncatedBptt(lightning.LightningModule):
         assert isinstance(metric, SumMetric)
         return metric
 
-    def training_step(self, batch: list[Chunk], batch_idx: int) -> None:
-        """One update for each chunk. A GPU is read once, when all of them are on their way."""
-        if self.tick is None:
-            self.tick = time.perf_counter()
+    def training_step(self, batch: Chunk, batch_idx: int) -> None:
+        """One update."""
         started = self.trainer.global_step
-        updates = []
-        for chunk in batch:
-            if self.trainer.global_step == self.max_updates:
-                break
-            for group in self.optimizer.param_groups:
-                group["lr"] = group["initial_lr"] * self.schedule.rate(self.trainer.global_step)
-            self.begin(chunk)
-            updates.append(self.replay(chunk) if self.cuda_graph else self.update(chunk))
-            self.tokens["train"] += chunk.count
-        if updates[-1].nll.is_cuda:
-            nlls = torch.stack([update.nll for update in updates]).tolist()
-            norms = torch.stack([torch.as_tensor(update.grad_norm) for update in updates]).tolist()
-            for chunk, nll, norm in zip(batch, nlls, norms, strict=False):
-                self.check_nll(nll, chunk)
-                self.grad_norms.append(require_finite(norm))
-        total = torch.stack([update.nll for update in updates]).sum()
-        self.nll("train").update(total)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * self.schedule.rate(started)
+        if batch.first:  # the text begins again
+            self.states["train"], self.window = self.network.initial_state(batch.inputs.size(1)), []
+        features, nll = self.update(batch)
+        self.tokens["train"] += batch.count
+        self.nll("train").update(nll)
         every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
-        if every and -started % every < len(updates):
+        if every and started % every == 0:
             self.report(
                 {
-                    "train/saturation": self.network.saturation(updates[-1].features),
+                    "train/saturation": self.network.saturation(features),
                     "train/ppl": self.running_ppl(),
                     "lr": self.learning_rate,
                     **({"train/grad_norm": self.grad_norms[-1]} if self.grad_norms else {}),
                 }
             )
 
-    def update(self, chunk: Chunk) -> Update:
-        """Forward and backward pass over one chunk and one step of the optimizer."""
+    def update(self, chunk: Chunk) -> tuple[Tensor, Tensor]:
+        """Forward and backward pass over one chunk and one step of the optimizer.
+
+        Returns the features (T, B, H) and the chunk's summed negative log-likelihood in nats, float64.
+        """
         self.noise.add([*self.window, chunk.inputs])
         features = self.read_window(chunk)
         scale = self.loss_scale(chunk)
         loss = self.network.head.loss(features, chunk.targets, scale)
         nll = loss.detach().double() / scale
-        if not nll.is_cuda:
-            self.check_nll(float(nll), chunk)
+        self.check_nll(float(nll), chunk)
         self.manual_backward(loss)
         self.noise.remove()
         optimizer = self.optimizers()
         optimizer.step()  # type: ignore[union-attr]
         optimizer.zero_grad()  # type: ignore[union-attr]
-        norm = getattr(self.optimizer, "grad_norm", math.nan)
-        if not nll.is_cuda:
+        norm = getattr(self.optimizer, "grad_norm", None)  # of those that measure it
+        if norm is not None:
             self.grad_norms.append(norm)
-        return Update(features.detach(), nll, norm, self.states["train"])
-
-    def replay(self, chunk: Chunk) -> Update:
-        """The same by a CUDA graph."""
-        optimizer = self.optimizers()
-        rates = tuple(group["lr"] for group in self.optimizer.param_groups)
-        optimizer._on_before_step()  # type: ignore[union-attr]  # counts the update, as optimizer.step() does
-        state, scale = self.states["train"], self.loss_scale(chunk)
-        update = self.captured(chunk.inputs, chunk.targets, state, scale, rates)
-        optimizer._on_after_step()  # type: ignore[union-attr]
-        self.states["train"] = update.state
-        return update._replace(nll=update.nll.clone(), grad_norm=torch.as_tensor(update.grad_norm).clone())
-
-    def update_alone(self, inputs: Tensor, targets: Tensor, state: NetworkState, scale: float) -> Update:
-        """An update that a CUDA graph can hold: of nothing but its arguments and the weights."""
-        self.optimizer.zero_grad()
-        features, state = self.network(inputs, state)
-        loss = self.network.head.loss(features, targets, scale)
-        loss.backward()
-        self.optimizer.step()
-        norm = self.optimizer.grad_norm  # type: ignore[attr-defined]
-        return Update(features.detach(), loss.detach().double() / scale, norm, detach_all(state))
+        return features.detach(), nll
 
     def loss_scale(self, chunk: Chunk) -> float:
         """What the summed loss is multiplied by before it is differentiated.
@@ -274,11 +203,6 @@ class TruncatedBptt(lightning.LightningModule):
         if self.above == LASTING:
             limit = f"{self.max_nll:.4g} nats per token"
             raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
-
-    def begin(self, chunk: Chunk) -> None:
-        """At the first chunk of the text, forget what was read before."""
-        if chunk.first:
-            self.states["train"], self.window = self.network.initial_state(chunk.inputs.size(1)), []
 
     def read_window(self, chunk: Chunk) -> Tensor:
         """Features (T, B, H) of a training chunk, at the end of the window that gradients flow back through."""
@@ -298,7 +222,6 @@ class TruncatedBptt(lightning.LightningModule):
             logger.log_metrics(metrics, step=self.trainer.global_step)
 
     def on_validation_start(self) -> None:
-        self.pause_clock()
         self.swap_averages()
 
     def on_validation_end(self) -> None:
@@ -353,88 +276,38 @@ class TruncatedBptt(lightning.LightningModule):
         self.nll(split).reset()
         self.tokens[split] = 0
 
-    def pause_clock(self) -> None:
-        if self.tick is not None:
-            self.seconds += time.perf_counter() - self.tick
-            self.tick = None
-
-    def speed(self) -> float:
-        """Tokens per second of training so far in the running epoch, over all ranks."""
-        seconds = self.seconds + (time.perf_counter() - self.tick if self.tick is not None else 0.0)
-        return self.tokens["train"] / seconds if seconds else 0.0
-
-    def close_epoch(self) -> Decision:
-        """Record the epoch that training and validation have just finished; what the schedule asks for."""
-        self.pause_clock()
-        nll = {"train": self.mean_nll("train"), "valid": self.mean_nll("valid")}
-        if not math.isfinite(nll["valid"]):
-            raise DivergenceError(f"the validation loss is {nll['valid']}")
-        epoch = self.trainer.global_step / len(self.trainer.train_dataloader.stream)  # type: ignore[union-attr]
-        record: Record = {
-            "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
-            "step": self.trainer.global_step,
-            "lr": self.learning_rate,
-            "train_nll": nll["train"],
-            "train_ppl": perplexity(nll["train"]),
-            "valid_nll": nll["valid"],
-            "valid_ppl": perplexity(nll["valid"]),
-            "grad_norm": sum(self.grad_norms) / max(len(self.grad_norms), 1),
-            "max_grad_norm": max(self.grad_norms, default=0.0),
-            **self.factors,
-            "seconds": self.seconds,
-            "tokens_per_second": self.speed(),
-        }
-        self.records.append(record)
-        if self.best is None or record["valid_nll"] < self.best["valid_nll"]:
-            self.best = record
-        self.clear("train")
-        self.grad_norms, self.seconds = [], 0.0
-        return self.schedule.decide(len(self.records), self.trainer.global_step, nll["valid"])
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[CARD] = self.card
-        self.pause_clock()
+    def carried(self) -> dict[str, Any]:
+        """What a resumed run goes on with: the state of the columns of all ranks, and the sums of the running epoch."""
         states = self.states.get("train", ())
-        checkpoint["training"] = {
+        return {
             "states": [[gather_columns(tensor) for tensor in state] for state in states],
             "window": [gather_columns(inputs.unsqueeze(-1)).squeeze(-1) for inputs in self.window],
             "nll": self.nll("train").compute().clone() if self.tokens["train"] else torch.zeros(()),
             "tokens": self.tokens["train"],
-            "records": self.records,
-            "best": self.best,
-            "stopped": self.stopped,
             "grad_norms": self.grad_norms,
             "above": self.above,
-            "seconds": self.seconds,
-            "parts": self.parts.all(),
-            "schedule": self.schedule.state_dict(),
-            "random": torch.get_rng_state(),
         }
 
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        saved = checkpoint["training"]
+    def carry_on(self, saved: dict[str, Any]) -> None:
+        """Go on from what `carried` gave: this rank with its columns, the first with the sums."""
         rank, world_size = self.trainer.global_rank, self.trainer.world_size
+        device = self.trainer.strategy.root_device  # where Lightning has not moved the network yet
         self.states["train"] = tuple(
-            type(empty)(*(t.chunk(world_size, dim=-2)[rank].to(self.device) for t in state))
+            type(empty)(*(t.chunk(world_size, dim=-2)[rank].to(device) for t in state))
             for empty, state in zip(self.network.initial_state(1), saved["states"], strict=True)
         )
-        self.window = [inputs.chunk(world_size, dim=-1)[rank].to(self.device) for inputs in saved["window"]]
+        self.window = [inputs.chunk(world_size, dim=-1)[rank].to(device) for inputs in saved["window"]]
         self.clear("train")
         if rank == 0:
             self.nll("train").update(saved["nll"])
-        self.tokens["train"] = saved["tokens"]
-        self.records = saved["records"]
-        self.best = saved["best"]
-        self.stopped = saved["stopped"]
-        self.grad_norms = saved["grad_norms"]
-        self.seconds = saved["seconds"]
-        self.above = saved.get("above", 0)  # an older program kept none
-        self.parts.past = saved.get("parts", [])  # an older program kept none
-        self.schedule.load_state_dict(saved["schedule"])
-        torch.set_rng_state(saved["random"])
+        self.tokens["train"], self.grad_norms, self.above = (
+            saved["tokens"],
+            saved["grad_norms"],
+            saved["above"],
+        )
 
 
-def match(network: LanguageModel, optimizer: MomentumSGD) -> None:
+def spare_work(network: LanguageModel, optimizer: MomentumSGD) -> None:
     """Spare an update on the CPU, all of it in one process, what only this optimizer can do without.
 
     The gradient of the embedding has the rows of the chunk's words alone. With native kernels that of the output
@@ -445,7 +318,7 @@ def match(network: LanguageModel, optimizer: MomentumSGD) -> None:
     network.embedding.sparse = not network.tied
     if network.native and not network.tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
         head.W_out.grad_dtype = torch.bfloat16
-        optimizer.narrow = head.narrow
+        optimizer.bf16_copy = head.bf16_copy
 
 
 def gather_columns(tensor: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from hornn.cells.base import INIT_STD, Cell, State
 from hornn.checks import require_choice, require_positive
 from hornn.heads import Head, SoftmaxHead, resolve_precision
-from hornn.initial import make_sparse, rescale
-from hornn.kernels import native
+from hornn.initialization import make_sparse, rescale
+from hornn.kernels import library
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
 
     Start: weights from N(0, init_std^2), those of the embedding and of the head from N(0, embedding_std^2) and
     N(0, output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
-    (`hornn.initial.make_sparse`). Biases start at 0.
+    (`hornn.initialization.make_sparse`). Biases start at 0.
 
     `dropout` drops that share of x_t, of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
@@ -168,7 +168,7 @@ class LanguageModel(nn.Module):
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
         self.head.precision = resolve_precision(self.precision, device)
         wanted = self.backend in ("auto", "native") and device.type == "cpu"
-        self.missing = native.why_not() if wanted else None
+        self.missing = library.why_not() if wanted else None
         self.native = wanted and self.missing is None and self.embedding.weight.dtype == torch.float32
         self.head.native = self.native
 

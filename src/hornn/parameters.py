@@ -8,11 +8,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from hornn.build import bound
 from hornn.cells.base import Cell
-from hornn.identity import plain
 from hornn.network import LanguageModel
+from hornn.recipe import read_choice
 from hornn.result import write_between
 
-ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_suffix(".yaml")
 MARKS = "parameter counts"
 
@@ -22,10 +21,7 @@ def count_parameters(row: DictConfig) -> int:
 
     Raises ValueError for a model of counts: how many numbers it stores depends on its text, and `result.json` says it.
     """
-    arguments: Any = OmegaConf.merge(
-        OmegaConf.load(ROOT / "conf" / "model" / f"{row.model}.yaml"), row.get("set", {})
-    )
-    cell = bound(plain(arguments), Cell, "model")
+    cell = bound({**read_choice("model", row.model), **row.get("set", {})}, Cell, "model")
     with torch.device("meta"):
         if "vocabulary" in row:
             return LanguageModel([1] * row.vocabulary, cell).num_parameters

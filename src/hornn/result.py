@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 NAME = "result.json"
 STATUSES = ("completed", "diverged")
 
@@ -36,7 +36,7 @@ def write_between(path: Path, name: str, text: str) -> None:
 
 
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:
-    """Write result.json. Its top level holds `schema_version`, `status` and what guide and README name.
+    """Write result.json: `schema_version`, then `result` as `hornn.experiment` or `hornn.counting` built it.
 
     Numbers that are not finite become null: JSON has none.
     """

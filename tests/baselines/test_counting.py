@@ -16,9 +16,10 @@ from omegaconf import OmegaConf
 
 from hornn.baselines.counts import CountModel
 from hornn.baselines.mixture import GAIN
-from hornn.identity import config_hash, is_counted
-from hornn.scorers import CountScorer, load
-from hornn.trained import evaluate
+from hornn.checkpoint import FORMAT
+from hornn.recipe import COUNTED
+from hornn.use.evaluate import evaluate
+from hornn.use.scorers import CountScorer, load
 from reference.cases import COUNT_NAMES, MODELS
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +94,7 @@ def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
     result, network = folder.result("kn"), folder.result("rnn=1")
     assert sorted(network.keys() - result.keys()) == []
     assert sorted(result.keys() - network.keys()) == ["scoring_tokens_per_second"]
-    assert (result["status"], result["model"], result["epochs"]) == ("completed", "kn", 1)
+    assert (result["status"], result["choices"]["model"], result["epochs"]) == ("completed", "kn", 1)
     assert result["evaluation"]["batch_size"] == 1
     assert result["evaluation"]["test_tokens"] == result["corpus"]["tokens"]["test"] == 30 * 9
     assert result["config"].keys() == {"model", "data"}
@@ -119,10 +120,10 @@ def test_what_a_network_is_trained_with_makes_no_other_run(folder: Folder) -> No
     ]
     assert "counted on one CPU" in folder.train("same", *KN, *words, "seed=5").out
     result, first = folder.result("same"), folder.result("kn")
-    assert (result["config_hash"], result["test_ppl"]) == (first["config_hash"], first["test_ppl"])
+    assert (result["name"], result["test_ppl"]) == (first["name"], first["test_ppl"])
     assert result["seed"] == 5
     folder.train("other", *KN, "model.order=2")
-    assert folder.result("other")["config_hash"] != first["config_hash"]
+    assert folder.result("other")["name"] != first["name"]
 
 
 def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
@@ -143,7 +144,10 @@ def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
     [
         ("model.order=0", "order is 0; it must be a whole number, 1 or more"),
         ("model.hidden_size=3", "unknown key 'model.hidden_size'"),
-        ("init_from=some.ckpt", "init_from=some.ckpt gives weights to a network; kn counts: leave it out"),
+        (
+            "init_from=some.ckpt",
+            "init_from=some.ckpt gives weights to a network; model=kn counts: leave it out",
+        ),
         ("seed=-1", "seed must be from 0 to 4294967295, got -1"),
         ("model=kn_cache model.lengths=[0]", "lengths must be one whole number of tokens, 1 or more"),
     ],
@@ -159,22 +163,12 @@ def test_the_search_has_nothing_to_search_but_their_own_constants(folder: Folder
     assert "nothing is left to search: optimizer.lr (not in these runs)" in line
 
 
-def test_counted_models_are_told_apart_by_name() -> None:
-    """hornn.identity, which every report and launcher reads, knows them without importing them."""
+def test_counted_models_are_told_apart_by_their_files() -> None:
+    """Reports and launchers know them without importing them."""
     for name, model in MODELS.items():
         assert issubclass(get_class(model["_target_"]), CountModel) is (name in COUNT_NAMES)
+        assert bool(model.get(COUNTED)) is (name in COUNT_NAMES)
     assert {"kn", "kn_cache"} <= set(COUNT_NAMES)
-
-
-def test_the_hash_of_a_network_still_sees_all() -> None:
-    config = {
-        "model": {"_target_": "hornn.cells.elman.Elman"},
-        "data": {"batch_size": 3},
-        "optimizer": {"lr": 1},
-    }
-    assert not is_counted(config["model"])
-    assert config_hash(config) != config_hash({**config, "optimizer": {"lr": 2}})
-    assert config_hash(config) != config_hash({**config, "data": {"batch_size": 4}})
 
 
 # -- evaluate ------------------------------------------------------------------------------------------------
@@ -311,7 +305,7 @@ def test_a_checkpoint_of_counts_that_is_damaged(folder: Folder, tmp_path: Path) 
             {"hornn": {**checkpoint["hornn"], "vocabulary": {"words": ["<eos>"], "counts": [1]}}},
             "another model",
         ),
-        ({"hornn": {"format": 1}}, "lacks a part of a model"),
+        ({"hornn": {"format": FORMAT}}, "lacks a part of a model"),
     ):
         torch.save({**checkpoint, **change}, damaged)
         with pytest.raises(ValueError, match=message):

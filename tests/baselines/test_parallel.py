@@ -81,7 +81,7 @@ def test_the_choice_of_a_backend() -> None:
         (
             Rnn(INPUT, H),
             None,
-            "cannot run Rnn on this cpu: a step of this cell waits .*; use auto, eager, def",
+            "cannot run Rnn on this cpu: a step of this cell waits .*; use auto, eager",
         ),
         (Nnlm(INPUT, H), 1.0, "network.state_grad_norm bounds .* of every single step; use auto, eager$"),
     ],
@@ -101,8 +101,20 @@ def test_another_step_does_not_inherit_the_way_around_the_loop() -> None:
         def initial_state(self, batch_size: int) -> Any:
             return super().initial_state(batch_size)
 
-    assert choose_backend("auto", Doubled(INPUT, H), CPU) == "eager"
-    assert choose_backend("auto", Renamed(INPUT, H), CPU) == "parallel"
+    class Child(Doubled):
+        pass
+
+    class Whole(Doubled):
+        def all_steps(self, u: Tensor, state: Any) -> tuple[Tensor, Any]:
+            y, state = super().all_steps(u, state)
+            return 2 * y, state
+
+    for other in (Doubled, Child):
+        assert choose_backend("auto", other(INPUT, H), CPU) == "eager"
+        with pytest.raises(ValueError, match="a step of this cell waits"):
+            choose_backend("parallel", other(INPUT, H), CPU)
+    for same in (Renamed, Whole):
+        assert choose_backend("auto", same(INPUT, H), CPU) == "parallel"
 
 
 def test_a_network_says_what_it_runs() -> None:

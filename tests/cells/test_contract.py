@@ -52,7 +52,7 @@ class Scan(nn.Module):
         return scan(self.cell, x, state)
 
 
-def test_the_seven_cells_are_configured() -> None:
+def test_the_cells_of_the_paper_are_configured() -> None:
     assert {"rnn", "lstm", "gru", "hornn", "hornn_max", "hornn_fofe", "hornn_gated"} <= set(MODEL_NAMES)
 
 

@@ -7,18 +7,15 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.testing import assert_close
 
-from hornn.cells.deep import INPUT_LAYERS, DeepRnn, StackedRnn
+from cells.deep_cells import BETWEEN, INPUT, OUT, STARRED, B, H, T, deep_cell, stacked_cell
+from hornn.cells.deep import DeepRnn
 from hornn.cells.elman import Rnn
 from hornn.scan import scan
 from reference import deep as reference
 from reference.activations import ACTIVATIONS
-from reference.cases import as_arrays, build_cell, draw, draw_state, fill, seeded, weights_of
-
-T, B, INPUT, H, BETWEEN, OUT = 6, 3, 4, 5, 7, 3
-STARRED = {"transition_activation": "lp", "output_activation": "maxout", "pieces": 3, "p": 1.7}
+from reference.cases import as_arrays, draw, draw_state, seeded, weights_of
 
 
 def transcribe_units(name: str, cell: DeepRnn, key: str, pieces: int, p: float) -> Any:
@@ -70,14 +67,6 @@ def transcribe(cell: DeepRnn, x: Tensor, state: Any, arguments: dict[str, Any]) 
         b=[weights.get(f"plus.{level}.b", 0.0) for level in range(L)],
         c=[weights.get(f"predict.{m}.b", 0.0) for m in range(M - 1)],
     )
-
-
-def deep_cell(seed: int, **arguments: Any) -> DeepRnn:
-    return fill(DeepRnn(input_size=INPUT, hidden_size=H, **arguments), seeded(seed))
-
-
-def stacked_cell(seed: int, **arguments: Any) -> StackedRnn:
-    return fill(StackedRnn(input_size=INPUT, hidden_size=H, **arguments), seeded(seed))
 
 
 def simple_rnn(W_in: Tensor, W_h: Tensor, x: Tensor, h: Tensor, activation: str = "sigmoid") -> Tensor:
@@ -225,99 +214,6 @@ def test_a_stack_is_simple_rnns_on_top_of_each_other() -> None:
     assert_close(y, torch.cat(levels, dim=-1), rtol=1e-12, atol=1e-12)
 
 
-def test_the_parameters_of_a_shallower_network_keep_their_names() -> None:
-    """So that one can start from the other by name, as the paper pretrains."""
-
-    def shapes(cell: nn.Module) -> set[tuple[str, torch.Size]]:
-        return {(name, parameter.shape) for name, parameter in cell.named_parameters()}
-
-    assert shapes(stacked_cell(0, depth=1)) < shapes(stacked_cell(0, depth=2))
-    assert shapes(deep_cell(0, shortcuts=True)) < shapes(deep_cell(0, shortcuts=True, output_depth=2))
-    assert shapes(deep_cell(0)) < shapes(deep_cell(0, shortcuts=True))
-
-
-def test_the_weights_between_hidden_layers_are_the_recurrent_ones() -> None:
-    """Those that the paper starts sparse: neither the input's nor those of the output, nor orders and biases."""
-
-    def names(cell: Any) -> list[str]:
-        recurrent = {id(weight) for weight in cell.recurrent_weights()}
-        return [name for name, parameter in cell.named_parameters() if id(parameter) in recurrent]
-
-    deep = deep_cell(0, shortcuts=True, output_depth=2, learn_p=True, bias=True, **STARRED)
-    assert names(deep) == ["plus.0.W", "plus.1.W", "plus.1.S"]
-    assert names(stacked_cell(0, depth=3, bias=True)) == ["W_h.0", "W_h.1", "W_h.2", "U.0", "U.1"]
-
-
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("dts_rnn", {"transition_size": BETWEEN}),
-        ("dots_rnn", {"transition_size": BETWEEN, "output_size": OUT, **STARRED}),
-        ("dot_rnn", {"input_layers": "first"}),
-        ("do_rnn", {"output_size": OUT}),
-        ("srnn", {}),
-        ("srnn", {"input_shortcuts": True}),
-    ],
-    ids=str,
-)
-def test_an_embedded_input_is_the_input_matrix_on_one_hot_words(
-    name: str, arguments: dict[str, Any], depth: int
-) -> None:
-    vocab_size = 11
-    arguments = {"hidden_size": H, **arguments, **({"depth": depth} if name == "srnn" else {})}
-    matrix = fill(build_cell(name, vocab_size, **arguments), seeded(21))
-    width = len(matrix.W_in)
-    embedded = build_cell(name, width, embedded_input=True, **arguments).double()
-    embedded.load_state_dict({key: w for key, w in matrix.state_dict().items() if key != "W_in"})
-    words = torch.randint(vocab_size, (T, B), generator=seeded(22))
-    y, last = scan(matrix, F.one_hot(words, vocab_size).double(), matrix.initial_state(B))
-    y_embedded, last_embedded = scan(embedded, matrix.W_in.T[words], embedded.initial_state(B))
-    assert_close(y_embedded, y, rtol=1e-12, atol=1e-12)
-    assert_close(last_embedded, last, rtol=1e-12, atol=1e-12)
-
-
-# The paper's table 1 with its rounded counts, and the counts that the equations give.
-RNN, SRNN = {"depth": 1}, {"depth": 2}
-TABLE_1 = [
-    ("Nottingham", 88, "srnn", RNN | {"hidden_size": 600}, "465K", 465_600),
-    ("Nottingham", 88, "dts_rnn", {"hidden_size": 400}, "585K", 585_600),
-    ("Nottingham", 88, "dots_rnn", {"hidden_size": 400}, "745K", 745_600),
-    ("Nottingham", 88, "srnn", SRNN | {"hidden_size": 400}, "550K", 550_400),
-    ("JSB Chorales", 88, "srnn", RNN | {"hidden_size": 200}, "75K", 75_200),
-    ("JSB Chorales", 88, "dts_rnn", {"hidden_size": 400}, "585K", 585_600),
-    ("JSB Chorales", 88, "dots_rnn", {"hidden_size": 400}, "745K", 745_600),
-    ("JSB Chorales", 88, "srnn", SRNN | {"hidden_size": 400}, "550K", 550_400),
-    ("MuseData", 88, "srnn", RNN | {"hidden_size": 600}, "465K", 465_600),
-    ("MuseData", 88, "dts_rnn", {"hidden_size": 400}, "585K", 585_600),
-    ("MuseData", 88, "dots_rnn", {"hidden_size": 400}, "745K", 745_600),
-    ("MuseData", 88, "srnn", SRNN | {"hidden_size": 600}, "1185K", 1_185_600),
-    ("characters", 50, "srnn", RNN | {"hidden_size": 600}, "420K", 420_000),
-    ("characters", 50, "dts_rnn", {"hidden_size": 400}, "540K", 540_000),
-    ("characters", 50, "dots_rnn", {"hidden_size": 400, "output_size": 600}, "790K", 790_000),
-    ("characters", 50, "srnn", SRNN | {"hidden_size": 400}, "520K", 520_000),
-    ("words", 10_000, "srnn", RNN | {"hidden_size": 200}, "4.04M", 4_040_000),
-    ("words", 10_000, "dts_rnn", {"hidden_size": 200}, "6.12M", 6_120_000),
-    ("words", 10_000, "dots_rnn", {"hidden_size": 200}, "6.16M", 6_160_000),
-    ("words", 10_000, "srnn", SRNN | {"hidden_size": 400}, "8.48M", 8_480_000),
-]
-
-
-@pytest.mark.parametrize(
-    ("data", "vocab_size", "name", "arguments", "published", "expected"), TABLE_1, ids=str
-)
-def test_networks_have_the_numbers_of_parameters_of_table_1(
-    data: str, vocab_size: int, name: str, arguments: dict[str, Any], published: str, expected: int
-) -> None:
-    """With the embedding as the input matrix (vocabulary x what it feeds), a full output layer, no biases."""
-    width = len(build_cell(name, 1, **arguments).W_in)
-    cell = build_cell(name, width, embedded_input=True, **arguments)
-    cell_weights = sum(parameter.numel() for parameter in cell.parameters())
-    total = vocab_size * width + cell_weights + cell.output_size * vocab_size
-    assert total == expected
-    assert published == (f"{total // 1000}K" if total < 2_000_000 else f"{total / 1e6:.2f}M")
-
-
 @pytest.mark.parametrize("learn_p", [False, True])
 def test_gradients_of_units_of_pieces_are_the_derivatives(learn_p: bool) -> None:
     """The contract's gradient check, for the network of the last column of table 2."""
@@ -373,95 +269,3 @@ def test_the_activation_is_that_of_the_output() -> None:
     activations = {"state_activation": "tanh", "output_activation": "relu"}
     assert deep_cell(0, **activations).activation == "tanh"
     assert deep_cell(0, **activations, output_depth=2).activation == "relu"
-
-
-def refusal(name: str, input_size: int = INPUT, **arguments: Any) -> str:
-    """The message, in one line, with which the cell refuses these arguments."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the caller looks at the message
-        build_cell(name, input_size, **{"hidden_size": H, **arguments})
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, "two"])
-@pytest.mark.parametrize(
-    ("name", "argument"),
-    [
-        ("dots_rnn", "transition_depth"),
-        ("dots_rnn", "output_depth"),
-        ("dots_rnn", "transition_size"),
-        ("dots_rnn", "output_size"),
-        ("srnn", "depth"),
-    ],
-)
-def test_refuses_depths_and_sizes_below_one(name: str, argument: str, value: Any) -> None:
-    assert refusal(name, **{argument: value}) == f"{argument} must be an integer >= 1, got {value!r}"
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "allowed"),
-    [
-        ("pieces", 1, ">= 2"),
-        ("pieces", 0, ">= 1"),
-        ("p", 0.5, ">= 1"),
-        ("transition_dropout", 1.0, ">= 0 and < 1"),
-        ("output_dropout", -0.1, ">= 0 and < 1"),
-        ("output_dropout", "half", ">= 0 and < 1"),
-        ("input_layers", "middle", "all, first, last"),
-        ("shortcuts", "no", "true or false"),
-        ("embedded_input", 1, "true or false"),
-        ("learn_p", "yes", "true or false"),
-        ("bias", "no", "true or false"),
-    ],
-)
-def test_refuses_what_is_not_allowed_and_says_what_is(argument: str, value: Any, allowed: str) -> None:
-    message = refusal("dots_rnn", **{argument: value})
-    assert argument in message
-    assert allowed in message
-    assert repr(value) in message
-
-
-@pytest.mark.parametrize("part", ["transition_activation", "state_activation", "output_activation"])
-def test_refuses_unknown_units(part: str) -> None:
-    message = refusal("dots_rnn", **{part: "swish"})
-    assert all(word in message for word in (part, "swish", "sigmoid", "relu", "maxout", "lp"))
-    assert "maxout" in refusal("srnn", activation="maxout")
-
-
-@pytest.mark.parametrize(
-    ("depth", "argument", "value"),
-    [
-        ("transition_depth", "shortcuts", True),
-        ("transition_depth", "transition_size", 4),
-        ("transition_depth", "transition_dropout", 0.5),
-        ("output_depth", "output_size", 4),
-        ("output_depth", "output_dropout", 0.5),
-    ],
-)
-def test_refuses_options_of_layers_that_are_not_there(depth: str, argument: str, value: Any) -> None:
-    message = refusal("dots_rnn", **{"shortcuts": False, depth: 1, argument: value})
-    assert message == f"{argument}={value} needs {depth} >= 2, got {depth}=1, which has no such layers"
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "width"),
-    [
-        ("dts_rnn", {}, 2 * H),
-        ("dts_rnn", {"input_layers": "last"}, H),
-        ("dts_rnn", {"transition_activation": "lp", "pieces": 3}, 4 * H),
-        ("srnn", {}, H),
-        ("srnn", {"depth": 3, "input_shortcuts": True}, 3 * H),
-    ],
-    ids=str,
-)
-def test_refuses_an_embedded_input_of_another_width(name: str, arguments: dict[str, Any], width: int) -> None:
-    message = refusal(name, INPUT, embedded_input=True, **arguments)
-    assert f"input_size={width}" in message
-    assert f"got {INPUT}" in message
-    assert f"network.embedding_size={width}" in message
-    build_cell(name, width, embedded_input=True, hidden_size=H, **arguments)
-
-
-def test_the_choices_of_layers_are_those_documented() -> None:
-    assert list(INPUT_LAYERS) == ["all", "first", "last"]

@@ -131,8 +131,7 @@ def test_fofe_is_the_sum_with_matrices_that_fade(order: int) -> None:
     assert_close(run(fofe, x, history), run(plain, x, history), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["eager", "deferred"])
-def test_a_learned_alpha_is_the_alpha_that_it_stands_for(backend: str) -> None:
+def test_a_learned_alpha_is_the_alpha_that_it_stands_for() -> None:
     """At the given alpha before training, elsewhere where beta is; its gradient is that of finite differences."""
     generator = seeded(10)
     fixed, learned = (
@@ -143,7 +142,7 @@ def test_a_learned_alpha_is_the_alpha_that_it_stands_for(backend: str) -> None:
     x, state = draw(generator, T, B, INPUT), draw_state(fixed, B, generator)
 
     def outputs(cell: Any) -> Tensor:
-        return scan(cell, x, state, backend=backend)[0]
+        return scan(cell, x, state)[0]
 
     with torch.no_grad():
         learned.beta.zero_()

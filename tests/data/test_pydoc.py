@@ -14,7 +14,7 @@ from pathlib import Path
 from hornn.data.cache import TokenCache
 from hornn.data.pydoc import PythonDocs
 from hornn.data.vocabulary import VocabularyRule
-cache = TokenCache(Path(sys.argv[1]), PythonDocs(VocabularyRule(2)))
+cache = TokenCache(Path(sys.argv[1]), PythonDocs(VocabularyRule(2), Path(sys.argv[1])))
 cache.write()
 print(cache.read().text_checksum)
 """
@@ -57,8 +57,8 @@ def test_no_paragraph_is_in_two_splits(monkeypatch: pytest.MonkeyPatch, tmp_path
         path.parent.mkdir(exist_ok=True)
         path.write_text(f'"""{first}\n\nThis sentence stands in {path.stem} and in no other file."""\n')
     (tmp_path / "broken.py").write_text("def broken(:")
-    monkeypatch.setattr(PythonDocs, "path", tmp_path)
-    corpus = PythonDocs(VocabularyRule())
+    monkeypatch.setattr("hornn.data.content.LIBRARY", tmp_path)
+    corpus = PythonDocs(VocabularyRule(), tmp_path / "cache")
     paragraphs = [tuple(tokens) for split in corpus.splits for tokens in corpus.tokens(split)]
     assert len(paragraphs) == len(set(paragraphs)) == 4
     assert not any("skipped" in tokens for tokens in paragraphs)

@@ -21,10 +21,10 @@ def test_streams_and_description(own_text: OwnText) -> None:
     assert data.vocabulary.words == ["a", "<eos>", "b", "c", "<unk>"]
     assert data.tokens("train").shape == (100,)
     assert data.vocabulary.decode(data.tokens("test")) == ["b", "<unk>", "<eos>"]
-    assert sum(chunk.count for [chunk] in data.train_dataloader()) == 100
+    assert sum(chunk.count for chunk in data.train_dataloader()) == 100
     assert sum(chunk.count for chunk in data.val_dataloader()) == 3
     assert sum(chunk.count for chunk in data.test_dataloader()) == 3
-    [first] = next(iter(data.train_dataloader()))
+    first = next(iter(data.train_dataloader()))
     assert first.inputs[0, 0] == data.vocabulary.eos_id
     assert first.inputs.shape == (3, 2)
     about = data.describe()
@@ -60,10 +60,10 @@ def test_changed_text_is_tokenised_again(own_text: OwnText) -> None:
 
 def test_columns_are_shared_by_the_trainers_rank(own_text: OwnText) -> None:
     data = own_text(batch_size=4, eval_batch_size=2)
-    [whole] = next(iter(data.train_dataloader()))
+    whole = next(iter(data.train_dataloader()))
     data.trainer = SimpleNamespace(global_rank=1, world_size=2)
     data.setup("fit")
-    [part] = next(iter(data.train_dataloader()))
+    part = next(iter(data.train_dataloader()))
     assert torch.equal(part.targets, whole.targets[:, 2:])
     assert (part.count, part.width) == (whole.count, 4)
     data.trainer = SimpleNamespace(global_rank=0, world_size=3)

@@ -9,11 +9,11 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from hornn.identity import is_counted
+from hornn.recipe import COUNTED
 
 MODEL_FOLDER = Path(__file__).parents[2] / "conf" / "model"
 MODELS = {path.stem: OmegaConf.load(path) for path in sorted(MODEL_FOLDER.glob("*.yaml"))}
-COUNT_NAMES = [name for name, model in MODELS.items() if is_counted(OmegaConf.to_container(model))]
+COUNT_NAMES = [name for name, model in MODELS.items() if model.get(COUNTED)]
 MODEL_NAMES = [name for name in MODELS if name not in COUNT_NAMES]  # the cells
 SMALL: dict[str, dict[str, Any]] = {
     "memn2n": {"memory_size": 4}

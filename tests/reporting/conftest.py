@@ -1,128 +1,12 @@
-"""A small sweep file and result files for it."""
+"""A folder with a small sweep file, empty or with results."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SWEEP = """
-defaults:
-  - override /experiment: toy/text
-sweep:
-  name: toy
-  title: "Toy: order and pooling"
-  paper: "Nobody 2000, table 1"
-  metric: test_ppl
-  metric_label: "perplexity, test"
-  lower_is_better: true
-  seeds: [1, 2]
-  rows:
-    - name: rnn
-      label: "RNN"
-      run: [model=rnn]
-      published: {value: 123, verified: true, source: "table 1"}
-      dynamic: true
-    - name: sum-2
-      label: "Sum, order 2"
-      run: [model=hornn, model.order=2]
-      published: {value: 111, verified: true, source: "table 1"}
-      group: sum
-      x: 2
-    - name: sum-3
-      label: "Sum, order 3"
-      run: [model=hornn, model.order=3]
-      published: {value: 108, verified: false, source: "recalled"}
-      group: sum
-      x: 3
-    - name: max-2
-      label: "Max, order 2"
-      run: [model=hornn_max, model.order=2]
-      published: {value: 110, verified: true, source: "table 1"}
-      group: max
-      x: 2
-    - name: stack
-      label: "Stack <RNN>"
-      run: null
-      state: not built
-      published: {value: 110, verified: true, source: "table 1"}
-  figure: {x: order, x_label: order, series: group}
-"""
-
-CONF = {
-    "config": "{defaults: [{model: rnn}, {experiment: null}, _self_], weight_noise: 0.0, hydra: {output_subdir: null}}",
-    "experiment/toy/text": "{defaults: [override /data: text], optimizer: {lr: 1e-1}, trainer: {max_epochs: 20}}",
-    "experiment/toy/speech": "{defaults: [/experiment/toy/text, _self_], optimizer: {lr: 0.2}}",
-    "data/text": "{unit: word, root: '${oc.env:HOME}'}",
-    "model/rnn": "{_target_: Rnn, hidden_size: 400}",
-    "model/hornn": "{_target_: Hornn, hidden_size: 400, order: 3}",
-    "model/hornn_max": "{_target_: MaxHornn, hidden_size: 400, order: 3}",
-}
-
-
-class Place:
-    """A folder with sweep files, results and records."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.sweeps, self.results = folder, folder / "sweeps", folder / "outputs"
-        self.sweeps.mkdir()
-        self.results.mkdir()
-        self.write_sweep("toy", SWEEP)
-        for name, text in CONF.items():
-            path = folder / "conf" / f"{name}.yaml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-
-    def write_sweep(self, name: str, text: str) -> Path:
-        path = self.sweeps / f"{name}.yaml"
-        path.write_text(text)
-        return path
-
-    def result(self, seed: int, test_ppl: float, **changes: Any) -> dict[str, Any]:
-        return {
-            "schema_version": 1,
-            "status": "completed",
-            "seed": seed,
-            "num_parameters": 8_640_000,
-            "config_hash": "aaaa",
-            "valid_ppl": test_ppl + 5,
-            "test_ppl": test_ppl,
-            "seconds_per_epoch": 12.5,
-            "device": "cpu (abacus)",
-            "commit": "1234567890",
-            "dirty": False,
-            "corpus": {"unit": "word", "valid_is_test": False},
-            "metrics": [
-                {"epoch": epoch, "seconds": 12.5, "valid_ppl": test_ppl + 20 / epoch} for epoch in (1, 2, 3)
-            ],
-            **changes,
-        }
-
-    def commit(
-        self, row: str, seed: int, test_ppl: float = 100.0, sweep: str = "toy", **changes: Any
-    ) -> Path:
-        """A committed result."""
-        path = self.results / "tables" / sweep / f"{row}-seed{seed}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.result(seed, test_ppl, **changes)))
-        return path
-
-    def record(self, *jobs: dict[str, Any], sweep: str = "toy") -> Path:
-        """A record of launched jobs; a job with `result` also has its run's file."""
-        entries = []
-        for job in jobs:
-            result = job.pop("result", None)
-            digest = (result or {}).get("config_hash", job.pop("config_hash", None))
-            run_dir = f"outputs/runs/{job['row']}/{digest}/seed={job['seed']}"
-            if result:
-                (self.folder / run_dir).mkdir(parents=True)
-                (self.folder / run_dir / "result.json").write_text(json.dumps(result))
-            entries.append({"run_dir": run_dir, "overrides": [], "config_hash": digest, "error": None, **job})
-        path = self.results / "sweeps" / f"{sweep}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"schema_version": 1, "sweep": sweep, "jobs": entries}))
-        return path
+from reporting.place import SWEEP, Place
 
 
 @pytest.fixture
@@ -139,3 +23,19 @@ def broken(place: Place) -> Callable[[str, str], Path]:
         return place.write_sweep("toy", SWEEP.replace(old, new, 1))
 
     return replace
+
+
+@pytest.fixture
+def filled(place: Any) -> Any:
+    """A place with committed results of three rows, one of them with two seeds, and an ad hoc sweep."""
+    for row, seed, score in (
+        ("sum-2", 1, 111.5),
+        ("sum-2", 2, 112.5),
+        ("sum-3", 1, 107.0),
+        ("max-2", 1, 109.0),
+    ):
+        place.commit(row, seed, score, num_parameters=8_640_000 + (row == "max-2"))
+    place.record(
+        {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
+    )
+    return place

@@ -4,7 +4,6 @@ FAKE_EPOCH: seconds an epoch takes. FAKE_FAIL, FAKE_DIVERGE, FAKE_DEAF, FAKE_FUL
 epoch, diverges, does not heed Ctrl-C, or has no room for its log. FAKE_GATE=1: it waits for a file `gate` first.
 """
 
-import fcntl
 import os
 import signal
 import sys
@@ -12,12 +11,16 @@ import time
 from pathlib import Path
 
 import hydra
-from omegaconf import DictConfig, OmegaConf
+import yaml
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
 
-from hornn.configuration import launch
-from hornn.identity import CONFIG, config_hash, run_folder
+from hornn.command_line.messages import launch
 from hornn.result import read_result, write_atomically, write_result
-from hornn.sweep.orphan import end_with_launcher
+from hornn.run.composed import as_dict
+from hornn.run.identity import CONFIG, identify
+from hornn.run.lock import lock_folder
+from hornn.sweep.parent_watch import end_with_launcher
 
 
 def is_chosen(behaviour: str, seed: int) -> bool:
@@ -27,17 +30,11 @@ def is_chosen(behaviour: str, seed: int) -> bool:
 @hydra.main(version_base="1.3", config_path="../../conf", config_name="config")
 def main(cfg: DictConfig) -> None:
     end_with_launcher()
-    choices = hydra.core.hydra_config.HydraConfig.get().runtime.choices
-    config = OmegaConf.to_container(cfg, resolve=True)
-    run_dir = run_folder(config, choices["model"], choices["data"])
-    run_dir.mkdir(parents=True, exist_ok=True)
+    identity = identify(HydraConfig.get().runtime.choices, as_dict(cfg))
+    run_dir = identity.folder
     while os.environ.get("FAKE_GATE") and not Path("gate").exists():
         time.sleep(0.01)
-    lock = (run_dir / ".lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ValueError(f"another process is working on {run_dir}") from None
+    lock = lock_folder(run_dir)
     if cfg.overwrite:
         for name in ("result.json", "metrics.csv"):
             (run_dir / name).unlink(missing_ok=True)
@@ -49,7 +46,7 @@ def main(cfg: DictConfig) -> None:
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, 1)
         os.dup2(full, 2)
-    (run_dir / CONFIG).write_text(OmegaConf.to_yaml(cfg))
+    (run_dir / CONFIG).write_text(yaml.safe_dump(identity.to_dict()))
     (run_dir / "pid").write_text(str(os.getpid()))
     metrics = run_dir / "metrics.csv"
     rows = metrics.read_text().splitlines() if metrics.exists() else ["epoch,valid_ppl"]
@@ -57,8 +54,7 @@ def main(cfg: DictConfig) -> None:
     with Path(run_dir, "starts").open("a") as starts:
         print(f"epoch={len(rows)}", *(f"{key}={os.environ.get(key)}" for key in keys), file=starts)
     result = {
-        "config_hash": config_hash(config),
-        "seed": cfg.seed,
+        **identity.to_dict(),
         "epochs": cfg.trainer.max_epochs,
         "valid_ppl": 90.0,
         "test_ppl": 80.0 + cfg.seed,
@@ -75,6 +71,7 @@ def main(cfg: DictConfig) -> None:
             raise ValueError("the loss is infinite")
     write_result(run_dir, {**result, "status": "completed"})
     sys.stdout.flush()
+    lock.close()
 
 
 if __name__ == "__main__":

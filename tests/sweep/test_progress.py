@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hornn.run.identity import Identity
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Line, Watch, duration, seconds_left, table
 
 
 def make_jobs(count: int, max_epochs: int = 20) -> list[Job]:
-    config = {"seed": 1, "trainer": {"max_epochs": max_epochs}}
-    return [Job([f"row {n}"], [], {**config, "seed": n}, Path(f"runs/{n}")) for n in range(count)]
+    runs = [Identity({}, {}, {}, f"{n:010}", n, Path(f"runs/{n}"), False) for n in range(count)]
+    config = {"trainer": {"max_epochs": max_epochs}}
+    return [Job([f"row {run.seed}"], [], run, config) for run in runs]
 
 
 def text_of(console: Console) -> str:

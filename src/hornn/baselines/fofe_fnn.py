@@ -70,7 +70,7 @@ class FofeFnn(Cell):
     def forgetting_factor(self) -> Tensor:
         """alpha as a tensor (1), learned or not."""
         learned = self.learned_factors()
-        return self.W[0].new_tensor([self.alpha]) if learned is None else learned
+        return self.W[0].new_full((1,), self.alpha) if learned is None else learned
 
     def step(self, u_t: Tensor, state: FofeState) -> tuple[Tensor, FofeState]:
         """The code a_0; what the network makes of it waits for no other step."""

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.bench.work import Work
+import torch
+
+from hornn.bench.work import CPU, Work
 
 QUIET = 0.05  # cores that other processes may use in a round that counts
 PATIENCE = 4  # times as many rounds as wanted, before a row is given up as never quiet
@@ -36,6 +38,18 @@ def cpu_of_others(statistics_file: Path = Path("/proc/stat")) -> float | None:
     user, nice, system, _, _, irq, softirq, steal = (int(field) for field in fields[1:9])
     busy = user + nice + system + irq + softirq + steal
     return busy / os.sysconf("SC_CLK_TCK") - time.process_time() if busy else None
+
+
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """The seconds that have passed, up to a constant; on a GPU once all that it was given to do is done."""
+    if device.type != "cuda":
+        return time.perf_counter
+
+    def wait_and_read() -> float:
+        torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    return wait_and_read
 
 
 @contextmanager
@@ -114,18 +128,23 @@ def peak_memory_mb() -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 2**10
 
 
-def memory_of(make: Callable[[], Work], times: int = 5) -> float:
-    """MB that the peak rises by while the work is made and done a few times; in a process that did nothing else."""
+def memory_of(make: Callable[[], Work], device: torch.device = CPU, times: int = 5) -> float:
+    """MB that the peak rises by while the work is made and done a few times; in a process that did nothing else.
+
+    On a GPU it is the peak of what torch has allocated there.
+    """
     before = peak_memory_mb()
     work = make()
     for _ in range(times):
         work()
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
     return peak_memory_mb() - before
 
 
-def memory_apart(make: Callable[[], Work], processes: int) -> list[float]:
+def memory_apart(make: Callable[[], Work], processes: int, device: torch.device = CPU) -> list[float]:
     """`memory_of` in fresh processes, one after the other, in rising order."""
-    return sorted(apart(memory_of, make) for _ in range(processes))
+    return sorted(apart(memory_of, make, device) for _ in range(processes))
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:

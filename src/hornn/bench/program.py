@@ -11,29 +11,35 @@ from typing import Any
 
 import torch
 
-from hornn.bench.meter import Meter
-from hornn.bench.sections import FULL, QUICK, Bench, Plan
+from hornn.bench.meter import Meter, clock_of
+from hornn.bench.plan import FULL, QUICK, Plan
+from hornn.bench.sections import Bench
 from hornn.bench.tables import SECTIONS, render, render_changes, render_section
 from hornn.bench.work import Sizes
-from hornn.checks import require_positive
-from hornn.process import set_up_process
+from hornn.checks import require_choice, require_positive
 from hornn.result import write_atomically, write_between
+from hornn.run.process import set_up_process
 
 SCHEMA_VERSION = 1
 FOREMOST = ("step", "thesis", "evaluation", "memory", "trainer")  # in the README
 NEEDS = {"roofline": "step"}
+OF_THE_CPU = {"roofline"}  # what a GPU's benchmark leaves out, beside the rows of native kernels
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
 
 
 def run(
-    out: Path, against: Path | None = None, only: Collection[str] = tuple(SECTIONS), plan: Plan = FULL
+    out: Path,
+    against: Path | None = None,
+    only: Collection[str] = tuple(SECTIONS),
+    plan: Plan = FULL,
+    device: str = "cpu",
 ) -> None:
     """Measure the sections of `only`, print each table, write `<out>.json` and `<out>.md` after each.
 
-    Then print how the rows compare with those of the file `against`. Raises ValueError or OSError before any
-    measurement for what cannot be read, chosen or written.
+    device: cpu, or cuda, which leaves out what concerns the CPU alone. Then print how the rows compare with those of
+    the file `against`. Raises ValueError or OSError before any measurement for what cannot be read, chosen or written.
     """
-    names = choose_sections(only)
+    names = choose_sections(only, device)
     then = read(against) if against else None
     if then and then["sizes"] != plan.sizes._asdict():
         raise ValueError(f"{against} was measured at {Sizes(**then['sizes'])}, this would be at {plan.sizes}")
@@ -42,7 +48,11 @@ def run(
         raise OSError(f"{out.parent} is not writable: give --out FOLDER/NAME")
     set_up_process()  # as training does; torch's own layers, in this process, profit too
     torch.manual_seed(0)
-    bench = Bench(plan, Meter(plan.seconds), [])
+    where = torch.device(device)
+    bench = Bench(plan, Meter(plan.seconds, clock_of(where)), [], where)
+    if device == "cuda":
+        left_out = ", ".join(sorted(OF_THE_CPU))
+        print(f"left out, as they are about the CPU: native kernels, {left_out}", file=sys.stderr, flush=True)
     for name in names:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         rows = [{"section": name, **row} for row in SECTIONS[name].measure(bench)]
@@ -64,18 +74,27 @@ def choose_plan(quick: bool, rounds: int | None) -> Plan:
     return plan._replace(rounds=rounds, few_rounds=min(rounds, plan.few_rounds))
 
 
-def choose_sections(only: Collection[str]) -> list[str]:
-    """The sections in their order, with those that a chosen one needs. ValueError for an unknown name."""
+def choose_sections(only: Collection[str], device: str = "cpu") -> list[str]:
+    """The sections in their order, with those that a chosen one needs; on cuda without those of the CPU.
+
+    Raises ValueError for an unknown name, for a device that is not there, and where no section is left.
+    """
+    require_choice("--device", device, ("cpu", "cuda"))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda needs a CUDA device and this machine has none: leave it out")
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"there is no section {name!r}: --only takes {', '.join(SECTIONS)}")
-    needed = {NEEDS[name] for name in only if name in NEEDS}
-    return [name for name in SECTIONS if name in {*only, *needed}]
+    left = set(only) - (OF_THE_CPU if device == "cuda" else set())
+    if not left:
+        raise ValueError(f"{', '.join(only)} would measure the CPU: leave out --device cuda")
+    needed = {NEEDS[name] for name in left if name in NEEDS}
+    return [name for name in SECTIONS if name in left | needed]
 
 
 def report(bench: Bench) -> dict[str, Any]:
     """All that the JSON file holds."""
-    from hornn.provenance import commit
+    from hornn.run.provenance import commit, device_name
 
     plan = bench.plan
     return {
@@ -83,6 +102,7 @@ def report(bench: Bench) -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         **commit(),
         "machine": machine(),
+        **({"device": device_name(bench.device)} if bench.device.type == "cuda" else {}),
         "sizes": plan.sizes._asdict(),
         "rounds": {"most": plan.rounds, "series": plan.few_rounds},
         "filtered": bench.meter.others() is not None,

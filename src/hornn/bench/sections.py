@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from omegaconf import OmegaConf
+from lightning.pytorch.loggers import CSVLogger
 
 from hornn.bench.meter import Meter, Row, memory_apart
+from hornn.bench.plan import Plan
 from hornn.bench.work import (
     CLIP,
     CPU,
@@ -33,15 +34,20 @@ from hornn.bench.work import (
     torch_step,
     train_on,
 )
-from hornn.data.streams import Blocks, ChunkStream
+from hornn.data.streams import ChunkStream
 from hornn.heads import SoftmaxHead, TwoLevelSoftmaxHead, resolve_precision
-from hornn.inference import score_stream
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
-from hornn.optim import Constant, MomentumSGD
+from hornn.optim.descent import MomentumSGD
+from hornn.optim.schedules import Constant
+from hornn.recipe import read_choice
+from hornn.run.announce import console
+from hornn.run.keeper import RunKeeper
+from hornn.run.provenance import Starts
+from hornn.run.train import build_trainer
 from hornn.scan import BACKENDS
+from hornn.use.scoring import score_stream
 
-TRAINER = Path(__file__).parents[3] / "conf" / "trainer" / "cpu.yaml"
 EPOCH = 1549  # steps: 929,589 tokens of Penn Treebank in whole chunks of 20 x 30
 # Seconds per epoch on one TITAN X: Soltani's thesis, table 6.3, verified against its text.
 RNN_SECONDS = 80
@@ -69,54 +75,18 @@ NAIVE = {"hornn_fofe": "FOFE loop", "lstm": "LSTMCell loop"}
 NAMED = tuple(backend for backend in BACKENDS if backend not in ("auto", "parallel"))
 
 
-class Plan(NamedTuple):
-    """What the sections measure, and for how long."""
-
-    sizes: Sizes = Sizes()
-    rounds: int = 15
-    few_rounds: int = 5  # in series over a size
-    seconds: float = 0.25  # least length of a sample: /proc/stat counts in hundredths
-    orders: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
-    hidden_sizes: tuple[int, ...] = (100, 200, 400, 1000, 2000)
-    vocab_sizes: tuple[int, ...] = (10_000, 20_000, 44_000)
-    seq_lens: tuple[int, ...] = (10, 30, 100)
-    batch_sizes: tuple[int, ...] = (1, 20, 64, 128)
-    scored_tokens: int = 6_000
-    scored_chunks: tuple[tuple[int, int], ...] = ((1, 300), (20, 30))  # columns, chunk length
-    processes: int = 3  # whose peaks of memory are taken; the same work differs by a third between them
-    large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
-    head_widths: tuple[int, ...] = (100, 400)
-    product: int = 2048  # rows and columns of the matrices that show the machine's peak
-    updates: int = 40  # of the epoch that shows what the trainer costs
-
-
-FULL = Plan()
-QUICK = Plan(
-    sizes=Sizes(vocab_size=50, hidden_size=8, batch_size=3, seq_len=4),
-    rounds=2,
-    few_rounds=1,
-    seconds=0.0,
-    orders=(1, 2),
-    hidden_sizes=(4, 8),
-    vocab_sizes=(20, 50),
-    seq_lens=(2, 4),
-    batch_sizes=(1, 3),
-    scored_tokens=40,
-    scored_chunks=((1, 10), (3, 4)),
-    processes=1,
-    large_vocab=100,
-    head_widths=(8,),
-    product=32,
-    updates=3,
-)
-
-
 class Bench(NamedTuple):
-    """A benchmark under way; `rows` holds those of the sections that are done."""
+    """A benchmark under way on `device`; `rows` holds those of the sections that are done."""
 
     plan: Plan
     meter: Meter
     rows: list[Row]
+    device: torch.device = CPU
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """Those that are asked for by name: the native kernels are for CPUs."""
+        return NAMED if self.device == CPU else tuple(name for name in NAMED if name != "native")
 
     def compare_steps(
         self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int
@@ -125,25 +95,28 @@ class Bench(NamedTuple):
 
         def measure(network: LanguageModel) -> Row:
             ours = our_step(network, sizes)
-            theirs = torch_step(other, sizes) if isinstance(other, str) else step_of(other, sizes)
+            theirs = (
+                torch_step(other, sizes, self.device)
+                if isinstance(other, str)
+                else step_of(other, sizes, self.device)
+            )
             times = self.meter.compare(self.meter.sampler(ours), self.meter.sampler(theirs), rounds)
             return {**times, "gflop": matrix_gflop(network, sizes)}
 
-        return row_of(work, variant, other if isinstance(other, str) else other.model, sizes, measure)
+        return self.row_of(work, variant, other if isinstance(other, str) else other.model, sizes, measure)
 
-
-def row_of(
-    work: str, variant: Variant, other: str, sizes: Sizes, measure: Callable[[LanguageModel], Row]
-) -> Row:
-    """What is asked for, what runs, and what `measure` finds of the network; or why it cannot run."""
-    row = {"work": work, "ours": variant.model, "other": other}
-    row |= {"backend": variant.backend, "precision": variant.precision}
-    try:
-        network = build(variant, sizes)
-    except ValueError as error:
-        return {**row, "missing": str(error)}
-    runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
-    return {**row, **runs, **measure(network)}
+    def row_of(
+        self, work: str, variant: Variant, other: str, sizes: Sizes, measure: Callable[[LanguageModel], Row]
+    ) -> Row:
+        """What is asked for, what runs, and what `measure` finds of the network; or why it cannot run."""
+        row = {"work": work, "ours": variant.model, "other": other}
+        row |= {"backend": variant.backend, "precision": variant.precision}
+        try:
+            network = build(variant, sizes, self.device)
+        except ValueError as error:
+            return {**row, "missing": str(error)}
+        runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
+        return {**row, **runs, **measure(network)}
 
 
 def matrix_gflop(network: LanguageModel, sizes: Sizes) -> dict[str, float]:
@@ -162,8 +135,9 @@ def matrix_gflop(network: LanguageModel, sizes: Sizes) -> dict[str, float]:
 
 def step(bench: Bench) -> list[Row]:
     plan = bench.plan
-    asked = [(Variant(model, backend=backend), other) for model, other in STEPS.items() for backend in NAMED]
-    asked += [(Variant("hornn_fofe", backend=backend, precision="fp32"), "nn.RNN") for backend in NAMED]
+    named = bench.backends
+    asked = [(Variant(model, backend=backend), other) for model, other in STEPS.items() for backend in named]
+    asked += [(Variant("hornn_fofe", backend=backend, precision="fp32"), "nn.RNN") for backend in named]
     asked += [(Variant(model), loop) for model, loop in NAIVE.items()]
     return [
         bench.compare_steps("training step", variant, other, plan.sizes, plan.rounds)
@@ -204,7 +178,7 @@ def vary(field: str, symbol: str, values: str, bench: Bench) -> list[Row]:
 def evaluation(bench: Bench) -> list[Row]:
     plan, meter = bench.plan, bench.meter
     ids = draw_text(plan.sizes.vocab_size, plan.scored_tokens).numpy()
-    reference = TorchModel("nn.RNN", plan.sizes)
+    reference = TorchModel("nn.RNN", plan.sizes).to(bench.device)
 
     def measure(columns: int, length: int, network: LanguageModel) -> Row:
         ours = partial(score_stream, network, ids, 0, columns, length)
@@ -214,7 +188,7 @@ def evaluation(bench: Bench) -> list[Row]:
         return {**times, **speeds, "dtype": "fp32"}
 
     return [
-        row_of(
+        bench.row_of(
             f"{columns} x {length} tokens",
             Variant("hornn_fofe", backend=backend),
             "nn.RNN",
@@ -222,36 +196,41 @@ def evaluation(bench: Bench) -> list[Row]:
             partial(measure, columns, length),
         )
         for columns, length in plan.scored_chunks
-        for backend in NAMED
+        for backend in bench.backends
     ]
 
 
 def memory(bench: Bench) -> list[Row]:
-    plan, rows = bench.plan, []
+    plan, device, rows = bench.plan, bench.device, []
     sizes = plan.sizes
-    variants = [Variant("hornn_fofe", backend=backend) for backend in NAMED]
+    variants = [Variant("hornn_fofe", backend=backend) for backend in bench.backends]
     variants += [Variant("hornn_fofe", precision="fp32"), Variant("hornn_gated")]
-    training = memory_apart(partial(torch_step, "nn.RNN", sizes), plan.processes)
+    training = memory_apart(partial(torch_step, "nn.RNN", sizes, device), plan.processes, device)
     for variant in variants:
-        make = partial(step_of, variant, sizes)
-        rows.append(row_of("training", variant, "nn.RNN", sizes, partial(memory_beside, training, make)))
+        beside = partial(memory_beside, training, partial(step_of, variant, sizes, device), device)
+        rows.append(bench.row_of("training", variant, "nn.RNN", sizes, beside))
     sizes = plan.sizes._replace(vocab_size=plan.large_vocab)
-    layer = memory_apart(partial(linear_step, sizes), plan.processes)
+    layer = memory_apart(partial(linear_step, sizes, device), plan.processes, device)
     for kind, precision in ((SoftmaxHead, "auto"), (SoftmaxHead, "fp32"), (TwoLevelSoftmaxHead, "fp32")):
         work = {
             "work": f"output layer, V = {sizes.vocab_size:,}",
             "ours": kind.__name__,
             "other": "nn.Linear",
         }
-        dtype = resolve_precision(precision, CPU)
-        row: Row = {**work, "precision": precision, "dtype": dtype, "native": runs_natively(precision)}
-        rows.append(row | memory_beside(layer, partial(head_step, kind, sizes, precision)))
+        dtype, native = resolve_precision(precision, device), runs_natively(precision, device)
+        row: Row = {**work, "precision": precision, "dtype": dtype, "native": native}
+        rows.append(row | memory_beside(layer, partial(head_step, kind, sizes, precision, device), device))
     return rows
 
 
-def memory_beside(other: list[float], make: Callable[[], Work], network: LanguageModel | None = None) -> Row:
+def memory_beside(
+    other: list[float],
+    make: Callable[[], Work],
+    device: torch.device = CPU,
+    network: LanguageModel | None = None,
+) -> Row:
     """The memory of our work in as many processes as of the other's, none of them that of `network`."""
-    ours = memory_apart(make, len(other))
+    ours = memory_apart(make, len(other), device)
     medians = {"ours_mb": statistics.median(ours), "other_mb": statistics.median(other)}
     ranges = {"ours_range": [ours[0], ours[-1]], "other_range": [other[0], other[-1]]}
     return {**medians, **ranges, "ratio": medians["ours_mb"] / medians["other_mb"]}
@@ -261,7 +240,10 @@ def head(bench: Bench) -> list[Row]:
     plan, meter, rows = bench.plan, bench.meter, []
     for width in plan.head_widths:
         sizes = plan.sizes._replace(hidden_size=width)
-        ours, other = (meter.sampler(head_step(kind, sizes)) for kind in (TwoLevelSoftmaxHead, SoftmaxHead))
+        ours, other = (
+            meter.sampler(head_step(kind, sizes, device=bench.device))
+            for kind in (TwoLevelSoftmaxHead, SoftmaxHead)
+        )
         names = {"ours": "two-level softmax", "other": "full softmax", "precision": "fp32", "dtype": "fp32"}
         rows.append({"work": f"H = {width}", **names, **meter.compare(ours, other, plan.rounds)})
     return rows
@@ -271,17 +253,18 @@ def trainer(bench: Bench) -> list[Row]:
     """A short epoch as `src/train.py` runs it, with its module, callbacks and a csv logger, beside a bare loop.
 
     The trainer's time is the one it reports: from its first step to the end of the last, so without the
-    checkpoints at the epoch's end.
+    checkpoints at the epoch's end. Each of its steps waits for the loss and the gradient's norm, on a GPU too.
     """
-    from hornn.experiment import build_trainer, csv_logger, quiet_libraries
+    from hornn.run.train import quiet_libraries
 
     quiet_libraries()
     plan, meter = bench.plan, bench.meter
     sizes = plan.sizes
     ids = draw_text(sizes.vocab_size, plan.updates * sizes.batch_size * sizes.seq_len).numpy()
     variant = Variant("hornn_fofe")
-    managed = build(variant, sizes)
-    conf = OmegaConf.create({"checkpoint_every": 0, "trainer": {**OmegaConf.load(TRAINER), "max_epochs": 1}})
+    managed = build(variant, sizes, bench.device)
+    machine = "cpu" if bench.device == CPU else "gpu"
+    config = {"trainer": {**read_choice("trainer", machine), "max_epochs": 1}}
 
     def stream(chunks: int) -> ChunkStream:
         tokens = ids[: chunks * sizes.batch_size * sizes.seq_len]
@@ -291,24 +274,26 @@ def trainer(bench: Bench) -> list[Row]:
         sgd = partial(MomentumSGD, **UPDATE, clip=CLIP)
         module = TruncatedBptt(managed, sgd, Constant(), seq_len=sizes.seq_len)
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-            runner = build_trainer(conf, Path(folder))
-            runner.logger = csv_logger(Path(folder), "bench", False)
-            runner.fit(module, Blocks(stream(plan.updates), 1), stream(1))
-        return 1e3 * module.records[0]["seconds"] / plan.updates
+            keeper = RunKeeper(Path(folder), console, Starts({}))
+            runner = build_trainer(config, keeper, {})
+            runner.logger = CSVLogger(folder)
+            runner.fit(module, stream(plan.updates), stream(1))
+        return 1e3 * keeper.records[0]["seconds"] / plan.updates
 
     def measure(bare: LanguageModel) -> Row:
         def loop() -> float:
             optimizer, state = our_optimizer(bare), bare.initial_state(sizes.batch_size)
             started = meter.clock()
             for chunk in stream(plan.updates):
-                state = train_on(bare, optimizer, chunk.inputs, chunk.targets, state)
+                inputs, targets = chunk.inputs.to(bench.device), chunk.targets.to(bench.device)
+                state = train_on(bare, optimizer, inputs, targets, state)
             return 1e3 * (meter.clock() - started) / plan.updates
 
         fit()
         loop()
         return meter.compare(fit, loop, plan.few_rounds)
 
-    return [row_of("training step", variant, "bare loop", sizes, measure)]
+    return [bench.row_of("training step", variant, "bare loop", sizes, measure)]
 
 
 def roofline(bench: Bench) -> list[Row]:

@@ -128,12 +128,19 @@ def describe(results: Mapping[str, Any]) -> str:
         else "this system does not tell what other processes take, so no round is dropped"
     )
     return (
-        f"{on['processor']}, {on['threads']} threads{steered}, {on['memory_gb']} GB, {on['system']}, "
+        f"{place(results)}{steered}, {on['memory_gb']} GB, {on['system']}, "
         f"torch {on['torch']}, Python {on['python']}; {origin(results)}. "
         f"{Sizes(**results['sizes'])} where nothing else is said. Medians of {rounds['most']} rounds, of "
         f"{rounds['series']} in series, each with a sample of both sides; {noise}. Ratio: ours / other; spread: "
         "its least and largest."
     )
+
+
+def place(results: Mapping[str, Any]) -> str:
+    """The GPU where one did the work, the processor and its threads."""
+    on = results["machine"]
+    gpu = f"{results['device']} in a machine with " if results.get("device") else ""
+    return f"{gpu}{on.get('processor')}, {on.get('threads')} threads"
 
 
 def origin(results: Mapping[str, Any]) -> str:
@@ -219,9 +226,7 @@ def render_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> str:
         "ratio now / then": "{ratio_change:.2f}",
         "noise": "{noise}",
     }
-    places = [
-        f"{on.get('processor')}, {on.get('threads')} threads" for on in (now["machine"], then["machine"])
-    ]
+    places = [place(results) for results in (now, then)]
     where = "" if places[0] == places[1] else f" Now on {places[0]}; then on {places[1]}."
     title = f"**Against {origin(then)}:** {len(changes)} rows of both.{where}"
     return "\n".join([title, "", *header(columns), *(cells(columns.values(), row) for row in changes)])

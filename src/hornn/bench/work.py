@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from hornn.data.streams import IGNORE, ChunkStream
 from hornn.heads import Head, resolve_precision
-from hornn.kernels import native
-from hornn.module import match
+from hornn.kernels import library
+from hornn.module import spare_work
 from hornn.network import LanguageModel, detach_all
-from hornn.optim import MomentumSGD
+from hornn.optim.descent import MomentumSGD
 
 MODELS = Path(__file__).parents[3] / "conf" / "model"
 CPU = torch.device("cpu")
@@ -46,31 +46,32 @@ class Variant(NamedTuple):
     precision: str = "auto"
 
 
-def build(variant: Variant, sizes: Sizes) -> LanguageModel:
-    """The network, ready to run. ValueError where its backend cannot run that cell, or not on this machine."""
+def build(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> LanguageModel:
+    """The network, ready to run. ValueError where its backend cannot run that cell, or not on this device."""
     arguments = {"hidden_size": sizes.hidden_size, **({"order": variant.order} if variant.order else {})}
     cell = instantiate(OmegaConf.merge(OmegaConf.load(MODELS / f"{variant.model}.yaml"), arguments))
     counts = zipf_counts(sizes.vocab_size)
     network = LanguageModel(counts, cell, precision=variant.precision, backend=variant.backend)
-    network.prepare(CPU)
+    network.to(device).prepare(device)
     return network
 
 
 def our_step(network: LanguageModel, sizes: Sizes) -> Work:
     """One training step: forward and backward pass, update."""
     optimizer = our_optimizer(network)
-    inputs, targets = batch(sizes)
+    inputs, targets = batch(sizes, network.embedding.weight.device)
     return lambda: train_on(network, optimizer, inputs, targets, network.initial_state(sizes.batch_size))
 
 
-def step_of(variant: Variant, sizes: Sizes) -> Work:
+def step_of(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> Work:
     """The training step of a variant, from its name: what a fresh process can be asked for."""
-    return our_step(build(variant, sizes), sizes)
+    return our_step(build(variant, sizes, device), sizes)
 
 
 def our_optimizer(network: LanguageModel) -> MomentumSGD:
     optimizer = MomentumSGD(network.parameters(), **UPDATE, clip=CLIP)
-    match(network, optimizer)
+    if network.embedding.weight.device == CPU:
+        spare_work(network, optimizer)
     return optimizer
 
 
@@ -144,11 +145,11 @@ class TorchModel(nn.Module):
         return self.output(y).flatten(0, 1), state
 
 
-def torch_step(layer: str, sizes: Sizes) -> Work:
+def torch_step(layer: str, sizes: Sizes, device: torch.device = CPU) -> Work:
     """One training step of that model under torch's own SGD."""
-    model = TorchModel(layer, sizes)
+    model = TorchModel(layer, sizes).to(device)
     optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
-    inputs, targets = batch(sizes)
+    inputs, targets = batch(sizes, device)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -162,20 +163,24 @@ def torch_step(layer: str, sizes: Sizes) -> Work:
 @torch.inference_mode()
 def score_with_torch(model: TorchModel, stream: ChunkStream) -> Tensor:
     """Negative log-likelihood of every token of a stream, with carried state."""
-    state, scores = None, []
+    state, scores, device = None, [], model.output.weight.device
     for chunk in stream:
-        logits, state = model(chunk.inputs, state)
-        scores.append(F.cross_entropy(logits, chunk.targets.flatten(), ignore_index=IGNORE, reduction="none"))
+        logits, state = model(chunk.inputs.to(device), state)
+        words = chunk.targets.to(device).flatten()
+        scores.append(F.cross_entropy(logits, words, ignore_index=IGNORE, reduction="none"))
     return torch.cat(scores)
 
 
-def head_step(head: Callable[..., Head], sizes: Sizes, precision: str = "fp32") -> Work:
+def head_step(
+    head: Callable[..., Head], sizes: Sizes, precision: str = "fp32", device: torch.device = CPU
+) -> Work:
     """Forward and backward pass of one of our output layers alone; with precision `auto` as in training."""
-    layer = head(input_size=sizes.hidden_size, counts=zipf_counts(sizes.vocab_size))
-    layer.precision = resolve_precision(precision, CPU)
-    layer.native = runs_natively(precision)
-    features = torch.randn(sizes.seq_len, sizes.batch_size, sizes.hidden_size, requires_grad=True)
-    targets = batch(sizes)[1]
+    layer = head(input_size=sizes.hidden_size, counts=zipf_counts(sizes.vocab_size)).to(device)
+    layer.precision = resolve_precision(precision, device)
+    layer.native = runs_natively(precision, device)
+    shape = sizes.seq_len, sizes.batch_size, sizes.hidden_size
+    features = torch.randn(shape, device=device, requires_grad=True)
+    targets = batch(sizes, device)[1]
 
     def step() -> None:
         layer.zero_grad()
@@ -184,16 +189,17 @@ def head_step(head: Callable[..., Head], sizes: Sizes, precision: str = "fp32") 
     return step
 
 
-def runs_natively(precision: str) -> bool:
+def runs_natively(precision: str, device: torch.device = CPU) -> bool:
     """Whether an output layer of that precision alone uses the native kernels."""
-    return precision == "auto" and native.why_not() is None
+    return precision == "auto" and device == CPU and library.why_not() is None
 
 
-def linear_step(sizes: Sizes) -> Work:
+def linear_step(sizes: Sizes, device: torch.device = CPU) -> Work:
     """The same with nn.Linear and cross entropy."""
-    layer = nn.Linear(sizes.hidden_size, sizes.vocab_size, bias=False)
-    features = torch.randn(sizes.seq_len * sizes.batch_size, sizes.hidden_size, requires_grad=True)
-    targets = batch(sizes)[1].flatten()
+    layer = nn.Linear(sizes.hidden_size, sizes.vocab_size, bias=False, device=device)
+    shape = sizes.seq_len * sizes.batch_size, sizes.hidden_size
+    features = torch.randn(shape, device=device, requires_grad=True)
+    targets = batch(sizes, device)[1].flatten()
 
     def step() -> None:
         layer.zero_grad()
@@ -213,8 +219,8 @@ def draw_text(vocab_size: int, length: int) -> Tensor:
     return torch.multinomial(weights, length, replacement=True)
 
 
-def batch(sizes: Sizes) -> tuple[Tensor, Tensor]:
+def batch(sizes: Sizes, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
     """Inputs and targets (T, B)."""
     count = sizes.seq_len * sizes.batch_size
     ids = draw_text(sizes.vocab_size, 2 * count).view(2, sizes.seq_len, sizes.batch_size)
-    return ids[0], ids[1]
+    return ids[0].to(device), ids[1].to(device)

@@ -2,18 +2,18 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from hornn.cells.recurrence import ACTIVATIONS, Activation, Recurrence
 from hornn.checks import require_choice, require_positive, require_truth
 
 INIT_STD = 0.1  # of every weight, HORNN paper section 4
 
-# Methods that a subclass may override and keep its parent's `recurrence`: the scan calls them itself.
-AROUND_THE_STEP = {"initial_state", "project_input", "project_output", "saturation", "embedding_width"}
+Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu}
 
 State = Any  # a NamedTuple of tensors of shape (..., B, width), one type per cell
 
@@ -42,15 +42,6 @@ class Cell(nn.Module, ABC):
 
     activation: str
     recurrent: ClassVar[tuple[str, ...]] = ("W_h",)  # how the names of the matrices that act on a state begin
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """A subclass with another step does not inherit what its parent says of its own."""
-        super().__init_subclass__(**arguments)
-        changed = {name for name in vars(cls) if not name.startswith("_") and callable(vars(cls)[name])}
-        inherited = {name for parent in cls.__mro__[1:] for name in vars(parent)}
-        if changed & inherited - AROUND_THE_STEP:
-            for name in {"recurrence", "all_steps"} - changed:
-                setattr(cls, name, getattr(Cell, name))
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
@@ -94,25 +85,20 @@ class Cell(nn.Module, ABC):
     def step(self, u_t: Tensor, state: State) -> tuple[Tensor, State]:
         """One step: (B, G) and the state before it -> y_t (B, W) and the state after it."""
 
-    def recurrence(self) -> Recurrence | None:
-        """The same step as linear maps and pointwise functions, for the deferred scan; None: it runs as written.
-
-        It must agree with `step`; a test compares outputs, states and gradients of the two.
-        """
-        return None
-
     def all_steps(self, u: Tensor, state: State) -> tuple[Tensor, State]:
         """(T, B, G) and the state before them -> y (T, B, W) and the state after them, without a loop over time.
 
         For a cell whose state holds nothing but past inputs, so that no step waits for another; others leave
         it out. It must agree with the loop over `step`; a test compares outputs, states and gradients of the two.
+        It counts for the class that defines it and for subclasses with the same step.
         """
         raise NotImplementedError(f"{type(self).__name__} has no all_steps")
 
     @classmethod
     def is_parallel(cls) -> bool:
-        """Whether the cell defines `all_steps`."""
-        return cls.all_steps is not Cell.all_steps
+        """Whether the cell has an `all_steps` of its step: not one of a parent whose step it replaces."""
+        owner = next(parent for parent in cls.__mro__ if {"step", "all_steps"} & vars(parent).keys())
+        return owner is not Cell and "all_steps" in vars(owner)
 
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""

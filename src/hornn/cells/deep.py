@@ -5,7 +5,6 @@ its view (section 4) a recurrent network is made of two operators, each a multil
 h_t = x_t (+) h_{t-1} (plus) and y_t = |> h_t (predict).
 """
 
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -13,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
-from hornn.cells.mlp import Layer, Mlp, PointwiseUnits, Units, build_units, require_p, require_pieces
-from hornn.cells.recurrence import Input, Operand, Recurrence, Register, Taps, Vector
+from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p, require_pieces
 from hornn.checks import require_choice, require_dropout, require_positive, require_truth
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
@@ -56,10 +54,10 @@ class DeepRnn(Cell):
     already [U_1 x_t, U_2 x_t, ...], a row of an embedding table of that width, and `input_size` = sum of
     N_l. This is the paper's network on one-hot words and gives its weight counts (table 1).
 
-    Source: section 3.3.1 for plus, 3.3.2 for predict, 5.3.1 for lp, maxout and dropout. Departures: none.
-    That x_t feeds both layers of the paper's transition and that S is a full matrix follows from its weight
-    counts and the authors' released code; the counts have no biases, so b is off unless `bias`. Where
-    the paper drops units is not said; that p is fixed by default is our choice.
+    Source: section 3.3.1 for plus, 3.2.3 for its shortcuts, 3.3.2 for predict, 5.3.1 for lp, maxout and
+    dropout. Departures: none. That x_t feeds both layers of the paper's transition and that S is a full matrix
+    follows from its weight counts and the authors' released code; the counts have no biases, so b is off unless
+    `bias`. Where the paper drops units is not said; that p is fixed by default is our choice.
     Raises ValueError for a depth or size < 1, fewer than 2 pieces, a p < 1, a dropout outside [0, 1), an
     unknown activation or choice of layers, an option of intermediate layers where there are none, and
     an `input_size` that is not the width of the embedded input.
@@ -156,24 +154,6 @@ class DeepRnn(Cell):
         h_t = self.plus(state.h, sides)
         return h_t, DeepRnnState(h_t)
 
-    def recurrence(self) -> Recurrence | None:
-        """Declared for units of one piece; not where units drop out in training."""
-        sides: list[Operand | None] = [None] * len(self.plus)
-        ends = list(accumulate(self.fed_sizes))
-        sides[self.fed] = [Input(end - size, end) for end, size in zip(ends, self.fed_sizes, strict=True)]
-        registers = []
-        for level, (layer, side) in enumerate(zip(self.plus, sides, strict=True)):
-            assert isinstance(layer, Layer)
-            if not isinstance(layer.units, PointwiseUnits) or (self.training and layer.dropout):
-                return None
-            name = "h" if level == len(self.plus) - 1 else f"z_{level + 1}"
-            taps = Taps("h", layer.W) if level == 0 else Taps(f"z_{level}", layer.W, lag=0)
-            shortcut = None if layer.S is None else Taps("h", layer.S)
-            bias = None if layer.b is None else Vector(layer.b)
-            operands = tuple(operand for operand in (side, taps, shortcut, bias) if operand is not None)
-            registers.append(Register(name, layer.units.width, layer.units.f, operands))
-        return Recurrence(tuple(registers), state=("h",), output=("h",))
-
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, H) -> (T, B, output_size): the predict operator up to the softmax."""
         features: Tensor = self.predict(y)
@@ -260,20 +240,6 @@ class StackedRnn(Cell):
             levels.append(self.f(a))
         y_t = torch.cat(levels, dim=-1) if self.output_shortcuts else levels[-1]
         return y_t, StackedRnnState(torch.stack(levels))
-
-    def recurrence(self) -> Recurrence:
-        names = tuple(f"h_{level + 1}" for level in range(self.depth))
-        registers = []
-        for level, name in enumerate(names):
-            operands: list[Operand] = [Taps(name, self.W_h[level])]
-            if level < self.fed_levels:
-                operands.append(Input(level * self.hidden_size, (level + 1) * self.hidden_size))
-            if level > 0:
-                operands.append(Taps(names[level - 1], self.U[level - 1], lag=0))
-            if self.b is not None:
-                operands.append(Vector(self.b[level]))
-            registers.append(Register(name, self.hidden_size, self.f, tuple(operands)))
-        return Recurrence(tuple(registers), (names,), names if self.output_shortcuts else names[-1:])
 
 
 def input_weight(cell: Cell, width: int, embedded: bool) -> nn.Parameter | None:

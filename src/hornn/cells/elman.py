@@ -6,7 +6,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
-from hornn.cells.recurrence import Input, Recurrence, Register, Taps
 
 
 class RnnState(NamedTuple):
@@ -44,7 +43,3 @@ class Rnn(Cell):
     def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         h_t = self.f(u_t + F.linear(state.h, self.W_h))
         return h_t, RnnState(h_t)
-
-    def recurrence(self) -> Recurrence:
-        h = Register("h", self.hidden_size, self.f, (Input(0, self.hidden_size), Taps("h", self.W_h)))
-        return Recurrence((h,), state=("h",), output=("h",))

@@ -7,34 +7,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell
-from hornn.cells.recurrence import Input, Operand, Past, Recurrence, Register, Taps, Vector
-
-
-class Update:
-    """h_t = (1 - z_t) * n_t + z_t * h_{t-1}, of u and v (..., 3, H) with the blocks r, z, n, and of b_n (H)."""
-
-    def __call__(self, u: Tensor, v: Tensor, h: Tensor, *b_n: Tensor) -> Tensor:
-        _, z, n, _ = self.gates(u, v, b_n)
-        return torch.lerp(n, h, z)
-
-    def partials(self, result: Tensor, u: Tensor, v: Tensor, h: Tensor, *b_n: Tensor) -> list[Tensor]:
-        r, z, n, v_n = self.gates(u, v, b_n)
-        of_n = (1 - z) * (1 - n * n)
-        of_z = (h - n) * z * (1 - z)
-        of_r = of_n * v_n * r * (1 - r)
-        of_product = of_n * r
-        of_u = torch.stack([of_r, of_z, of_n], dim=-2)
-        of_v = torch.stack([of_r, of_z, of_product], dim=-2)
-        return [of_u, of_v, z, *(of_product for _ in b_n)]
-
-    def gates(self, u: Tensor, v: Tensor, b_n: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """r_t, z_t, n_t and the product that r_t multiplies."""
-        r, z = torch.sigmoid(u[..., :2, :] + v[..., :2, :]).unbind(-2)
-        v_n = v[..., 2, :] + b_n[0] if b_n else v[..., 2, :]
-        return r, z, torch.tanh(u[..., 2, :] + r * v_n), v_n
-
-
-UPDATE = Update()
 
 
 class GruState(NamedTuple):
@@ -82,9 +54,3 @@ class Gru(Cell):
         n_t = torch.tanh(u_n + r_t * v_n)
         h_t = torch.lerp(n_t, state.h, z_t)
         return h_t, GruState(h_t)
-
-    def recurrence(self) -> Recurrence:
-        operands: list[Operand] = [Input(0, 3 * self.hidden_size), Taps("h", self.W_h), Past("h", 1)]
-        if self.b_n is not None:
-            operands.append(Vector(self.b_n))
-        return Recurrence((Register("h", self.hidden_size, UPDATE, tuple(operands)),), ("h",), ("h",))

@@ -11,21 +11,6 @@ from hornn.cells.base import Cell, find_activation, push
 from hornn.cells.hornn import HornnState
 
 
-def split_evenly(hidden_size: int, name: str, scales: Sequence[int]) -> int:
-    """Units for each of the time scales called `name`.
-
-    Raises ValueError unless `scales` are strictly rising integers >= 1 whose number divides `hidden_size`.
-    """
-    rising = all(fast < slow for fast, slow in pairwise(scales))
-    if not scales or not rising or any(type(scale) is not int or scale < 1 for scale in scales):
-        raise ValueError(f"{name} must be strictly rising integers >= 1, in steps, got {list(scales)}")
-    if hidden_size % len(scales):
-        raise ValueError(
-            f"hidden_size must be a multiple of {len(scales)}, the number of {name}, got {hidden_size}"
-        )
-    return hidden_size // len(scales)
-
-
 class Hierarchical(Cell):
     """Levels of recurrent units; the higher the level, the further back its feedback reaches.
 
@@ -81,3 +66,18 @@ class Hierarchical(Cell):
             h.append(self.f(F.linear(h[-1], W) + signal))
         h_t = torch.cat(h, dim=-1)
         return h_t, HornnState(push(h_t, state.history))
+
+
+def split_evenly(hidden_size: int, name: str, scales: Sequence[int]) -> int:
+    """Units for each of the time scales called `name`.
+
+    Raises ValueError unless `scales` are strictly rising integers >= 1 whose number divides `hidden_size`.
+    """
+    rising = all(fast < slow for fast, slow in pairwise(scales))
+    if not scales or not rising or any(type(scale) is not int or scale < 1 for scale in scales):
+        raise ValueError(f"{name} must be strictly rising integers >= 1, in steps, got {list(scales)}")
+    if hidden_size % len(scales):
+        raise ValueError(
+            f"hidden_size must be a multiple of {len(scales)}, the number of {name}, got {hidden_size}"
+        )
+    return hidden_size // len(scales)

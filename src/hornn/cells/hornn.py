@@ -4,7 +4,6 @@ Source of all four: Soltani & Jiang, "Higher order recurrent neural networks" (2
 Soltani's thesis (York University, 2016), chapter 5.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -12,41 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation, learned_factor, push
-from hornn.cells.recurrence import Activation, Input, Recurrence, Register, Taps
 from hornn.checks import require_factor, require_positive, require_truth
-
-
-class MaxPooling:
-    """f(u + max_n v_n), of u (..., H) and v (K, ..., H)."""
-
-    def __init__(self, f: Activation) -> None:
-        self.f = f
-
-    def __call__(self, u: Tensor, v: Tensor) -> Tensor:
-        return self.f(u + v.max(0).values)
-
-    def partials(self, h: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        slope = self.f.slope(h)
-        chosen = v.max(0, keepdim=True).indices
-        return slope, torch.zeros_like(v).scatter_(0, chosen, slope.unsqueeze(0))
-
-
-class GatedPooling:
-    """f(u_0 + sum_n sigmoid(u_n + g_n) * v_n), of u (..., 1 + K, H) and g, v (K, ..., H)."""
-
-    def __init__(self, f: Activation) -> None:
-        self.f = f
-
-    def __call__(self, u: Tensor, g: Tensor, v: Tensor) -> Tensor:
-        r = torch.sigmoid(u[..., 1:, :].movedim(-2, 0) + g)
-        return self.f(u[..., 0, :] + (r * v).sum(0))
-
-    def partials(self, h: Tensor, u: Tensor, g: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        slope = self.f.slope(h)
-        r = torch.sigmoid(u[..., 1:, :].movedim(-2, 0) + g)
-        of_v = r * slope
-        of_g = of_v * v * (1 - r)
-        return torch.cat([slope.unsqueeze(-2), of_g.movedim(0, -2)], dim=-2), of_g, of_v
 
 
 class HornnState(NamedTuple):
@@ -101,16 +66,6 @@ class Hornn(Cell):
         h_t = self.f(u_t + self.pool(state.history))
         return h_t, HornnState(push(h_t, state.history))
 
-    def recurrence(self) -> Recurrence:
-        return self.declare(self.f, Taps("h", self.W_h))
-
-    def declare(self, function: Callable[..., Tensor], *taps: Taps) -> Recurrence:
-        """The recurrence h_t = function(u_t, taps of the last N states)."""
-        size = self.hidden_size
-        blocks = 1 + self.order if len(taps) > 1 else 1  # the input feeds every gate, too
-        h = Register("h", size, function, (Input(0, blocks * size), *taps))
-        return Recurrence((h,), state=("h",), output=("h",))
-
 
 class MaxHornn(Hornn):
     """Higher-order RNN with max pooling: each unit listens to its most responsive path.
@@ -125,9 +80,6 @@ class MaxHornn(Hornn):
 
     def pool(self, history: Tensor) -> Tensor:
         return self.taps(history).max(0).values
-
-    def recurrence(self) -> Recurrence:
-        return self.declare(MaxPooling(self.f), Taps("h", self.W_h))
 
 
 class FofeHornn(Hornn):
@@ -168,13 +120,10 @@ class FofeHornn(Hornn):
         """alpha^n for n = 1..N, (K, 1, 1)."""
         n = torch.arange(1, self.order + 1, dtype=self.W_h.dtype, device=self.W_h.device).view(-1, 1, 1)
         learned = self.learned_factors()
-        return (self.W_h.new_tensor(self.alpha) if learned is None else learned) ** n
+        return (self.W_h.new_full((), self.alpha) if learned is None else learned) ** n
 
     def pool(self, history: Tensor) -> Tensor:
         return (self.powers() * self.taps(history)).sum(0)
-
-    def recurrence(self) -> Recurrence:
-        return self.declare(self.f, Taps("h", self.powers() * self.W_h))
 
 
 class GatedHornn(Hornn):
@@ -213,6 +162,3 @@ class GatedHornn(Hornn):
         r = torch.sigmoid(u_g + state.history @ self.W_g2.mT)
         h_t = self.f(u_h + (r * self.taps(state.history)).sum(0))
         return h_t, HornnState(push(h_t, state.history))
-
-    def recurrence(self) -> Recurrence:
-        return self.declare(GatedPooling(self.f), Taps("h", self.W_g2), Taps("h", self.W_h))

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation, push
 from hornn.cells.lstm import find_projection_size
-from hornn.cells.recurrence import IDENTITY, Input, Operand, Past, Recurrence, Register, Taps
 from hornn.checks import require_positive
 
 
@@ -62,14 +61,6 @@ class ReluHornn(Cell):
         h_t = self.f(u_t + self.feedback(state.history))
         return h_t, HistoryState(push(h_t, state.history))
 
-    def recurrence(self) -> Recurrence:
-        h = Register("h", self.hidden_size, self.f, self.operands())
-        return Recurrence((h,), state=("h",), output=("h",))
-
-    def operands(self) -> tuple[Operand, ...]:
-        """What f is applied to the sum of."""
-        return Input(0, self.hidden_size), Taps("h", self.U_1), Taps("h", self.U_n, self.n)
-
 
 class SigmoidHornn(ReluHornn):
     """Higher-order RNN in the form for sigmoid: a past state is added without weights, too.
@@ -98,12 +89,6 @@ class SigmoidHornn(ReluHornn):
 
     def feedback(self, history: Tensor) -> Tensor:
         return super().feedback(history) + history[self.m - 1]
-
-    def recurrence(self) -> Recurrence:
-        return super().recurrence()
-
-    def operands(self) -> tuple[Operand, ...]:
-        return *super().operands(), Past("h", self.m)
 
 
 class ReluHornnpState(NamedTuple):
@@ -161,16 +146,6 @@ class ReluHornnp(Cell):
         y_t = F.linear(h_t, self.P)
         return y_t, ReluHornnpState(push(y_t, state.projected))
 
-    def recurrence(self) -> Recurrence:
-        return self.declare("r")
-
-    def declare(self, *state: str, past: tuple[Past, ...] = ()) -> Recurrence:
-        """The recurrence of h_t and of its projection r_t; `past` is added to the pre-activation."""
-        taps = Taps("r", self.U_p1), Taps("r", self.U_pn, self.n)
-        h = Register("h", self.hidden_size, self.f, (Input(0, self.hidden_size), *taps, *past))
-        r = Register("r", self.output_size, IDENTITY, (Taps("h", self.P, lag=0),))
-        return Recurrence((h, r), state, output=("r",))
-
 
 class SigmoidHornnpState(NamedTuple):
     projected: Tensor  # (n, B, projection_size), the newest first: projected[k-1] = P h_{t-k}
@@ -212,9 +187,6 @@ class SigmoidHornnp(ReluHornnp):
         y_t = F.linear(h_t, self.P)
         return y_t, SigmoidHornnpState(push(y_t, state.projected), push(h_t, state.history))
 
-    def recurrence(self) -> Recurrence:
-        return self.declare("r", "h", past=(Past("h", self.m),))
-
 
 class ResRnn(Cell):
     """Residual RNN: a step of two layers, past which the state of m steps back is led without weights.
@@ -254,9 +226,3 @@ class ResRnn(Cell):
         inner = self.f(u_t + F.linear(state.history[0], self.U_d1))
         h_t = self.f(F.linear(inner, self.U_d2) + state.history[self.m - 1])
         return h_t, HistoryState(push(h_t, state.history))
-
-    def recurrence(self) -> Recurrence:
-        size = self.hidden_size
-        inner = Register("inner", size, self.f, (Input(0, size), Taps("h", self.U_d1)))
-        h = Register("h", size, self.f, (Taps("inner", self.U_d2, lag=0), Past("h", self.m)))
-        return Recurrence((inner, h), state=("h",), output=("h",))

@@ -2,9 +2,9 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from hornn.cells.elman import Rnn, RnnState
-from hornn.cells.recurrence import Input, Past, Recurrence, Register, Taps
 
 
 class LeakyRnn(Rnn):
@@ -36,14 +36,6 @@ class LeakyRnn(Rnn):
         self.leak_rate = leak_rate
 
     def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
-        candidate, _ = super().step(u_t, state)
+        candidate = self.f(u_t + F.linear(state.h, self.W_h))
         h_t = torch.lerp(state.h, candidate, self.leak_rate)
         return h_t, RnnState(h_t)
-
-    def recurrence(self) -> Recurrence:
-        operands = (Input(0, self.hidden_size), Taps("h", self.W_h), Past("h", 1))
-        h = Register("h", self.hidden_size, self.leak, operands)
-        return Recurrence((h,), state=("h",), output=("h",))
-
-    def leak(self, u: Tensor, v: Tensor, past: Tensor) -> Tensor:
-        return torch.lerp(past, self.f(u + v), self.leak_rate)

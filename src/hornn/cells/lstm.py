@@ -7,42 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell
-from hornn.cells.recurrence import IDENTITY, Input, Past, Recurrence, Register, Taps
 from hornn.checks import require_positive
-
-
-class Memory:
-    """c_t = f_t * c_{t-1} + i_t * g_t, of u and v (..., 3, H) with the blocks i, f, g."""
-
-    def __call__(self, u: Tensor, v: Tensor, c: Tensor) -> Tensor:
-        i, f, g = (u + v).unbind(-2)
-        return torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-
-    def partials(self, result: Tensor, u: Tensor, v: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        a = u + v
-        i, f = a[..., :2, :].sigmoid_().unbind(-2)
-        g = a[..., 2, :].tanh_()
-        f_kept = f.clone()
-        i_kept = i.clone()
-        torch.mul(g * i, 1 - i, out=i)
-        torch.mul(c * f, 1 - f, out=f)
-        torch.mul(i_kept, 1 - g * g, out=g)
-        return a, a, f_kept
-
-
-class Emission:
-    """h_t = o_t * tanh(c_t), of u and v (..., H)."""
-
-    def __call__(self, u: Tensor, v: Tensor, c: Tensor) -> Tensor:
-        return torch.sigmoid(u + v) * torch.tanh(c)
-
-    def partials(self, result: Tensor, u: Tensor, v: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        o, m = torch.sigmoid(u + v), torch.tanh(c)
-        gate = result * (1 - o)
-        return gate, gate, o * (1 - m * m)
-
-
-MEMORY, EMISSION = Memory(), Emission()
 
 
 class LstmState(NamedTuple):
@@ -87,13 +52,6 @@ class Lstm(Cell):
         c_t = torch.sigmoid(f) * state.c + torch.sigmoid(i) * torch.tanh(g)
         h_t = torch.sigmoid(o) * torch.tanh(c_t)
         return h_t, LstmState(h_t, c_t)
-
-    def recurrence(self) -> Recurrence:
-        H = self.hidden_size
-        W_ifg, W_o = self.W_h.split([3 * H, H])
-        c = Register("c", H, MEMORY, (Input(0, 3 * H), Taps("h", W_ifg), Past("c", 1)))
-        h = Register("h", H, EMISSION, (Input(3 * H, 4 * H), Taps("h", W_o), Past("c", 0)))
-        return Recurrence((c, h), state=("h", "c"), output=("h",))
 
 
 class LstmpState(NamedTuple):
@@ -142,14 +100,6 @@ class Lstmp(Cell):
         c_t = torch.sigmoid(f) * state.c + torch.sigmoid(i) * torch.tanh(g)
         r_t = F.linear(torch.sigmoid(o) * torch.tanh(c_t), self.P)
         return r_t, LstmpState(r_t, c_t)
-
-    def recurrence(self) -> Recurrence:
-        H = self.hidden_size
-        W_ifg, W_o = self.W_h.split([3 * H, H])
-        c = Register("c", H, MEMORY, (Input(0, 3 * H), Taps("r", W_ifg), Past("c", 1)))
-        m = Register("m", H, EMISSION, (Input(3 * H, 4 * H), Taps("r", W_o), Past("c", 0)))
-        r = Register("r", self.output_size, IDENTITY, (Taps("m", self.P, lag=0),))
-        return Recurrence((c, m, r), state=("r", "c"), output=("r",))
 
 
 def find_projection_size(projection_size: int | None, hidden_size: int) -> int:

@@ -33,6 +33,7 @@ class PointwiseUnits(Units):
 
     def __init__(self, width: int, activation: str) -> None:
         super().__init__(width)
+        self.activation = activation
         self.f = ACTIVATIONS[activation]
 
     def forward(self, a: Tensor) -> Tensor:

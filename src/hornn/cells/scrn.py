@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation, learned_factor, saturation
-from hornn.cells.recurrence import Input, Past, Recurrence, Register, Taps, Vector
+from hornn.cells.base import Cell, learned_factor, saturation
 from hornn.checks import require_choice, require_factor, require_truth
 
 CONTEXT_INPUTS = ("current", "previous")
@@ -32,8 +31,7 @@ class Srn(Cell):
 
     Source: equation (1), where sigmoid is printed without its minus sign. Departures: none; the paper does not
     say where the state starts, in the released code at 0.1.
-    Raises ValueError for a size < 1, an `input_size` other than H with `embedded_input`, an initial value that
-    is no finite number.
+    Raises ValueError for a size < 1, or an `input_size` other than H with `embedded_input`.
     """
 
     activation = "sigmoid"
@@ -59,33 +57,6 @@ class Srn(Cell):
     def step(self, u_t: Tensor, state: SrnState) -> tuple[Tensor, SrnState]:
         h_t = torch.sigmoid(u_t + F.linear(state.h, self.R))
         return h_t, SrnState(h_t)
-
-    def recurrence(self) -> Recurrence:
-        operands = (Input(0, self.hidden_size), Taps("h", self.R))
-        h = Register("h", self.hidden_size, find_activation("sigmoid"), operands)
-        return Recurrence((h,), state=("h",), output=("h",))
-
-
-class Leak:
-    """a s + (1 - a) b: of its past s a unit keeps a share.
-
-    It is `alpha`, the same for all units, or with a learned beta (C) sigmoid(logit(alpha) + beta), one for each.
-    """
-
-    def __init__(self, alpha: float) -> None:
-        self.alpha = alpha
-
-    def kept(self, beta: Tensor | None = None) -> float | Tensor:
-        """a."""
-        return self.alpha if beta is None else learned_factor(self.alpha, beta)
-
-    def __call__(self, b: Tensor, s: Tensor, beta: Tensor | None = None) -> Tensor:
-        return torch.lerp(b, s, self.kept(beta))
-
-    def partials(self, result: Tensor, b: Tensor, s: Tensor, *beta: Tensor) -> list[Tensor]:
-        a = self.kept(*beta)
-        a = (a if isinstance(a, Tensor) else b.new_tensor(a)).expand_as(b)
-        return [1 - a, a, *((s - b) * a * (1 - a) for _ in beta)]
 
 
 class ScrnState(NamedTuple):
@@ -113,8 +84,8 @@ class Scrn(Cell):
     Source: equations (4)-(6), where (4) is printed with B s_t for B x_t, and (8) for `adaptive`. Departures:
     the paper's beta is logit(alpha) + beta here; its start is not published. The released code feeds the
     previous context and starts both states at 0.1, of which the paper says nothing; it has no `adaptive`.
-    Raises ValueError for a size < 0, both sizes 0, an alpha outside (0, 1), an unknown `context_input`, an
-    `input_size` other than H + C with `embedded_input`, an initial value that is no finite number.
+    Raises ValueError for a size < 0, both sizes 0, an alpha outside (0, 1), an unknown `context_input`, or an
+    `input_size` other than H + C with `embedded_input`.
     """
 
     activation = "sigmoid"
@@ -151,7 +122,7 @@ class Scrn(Cell):
             )
         self.hidden_size = hidden_size
         self.context_size = context_size
-        self.leak = Leak(alpha)
+        self.alpha = alpha
         self.context_input = context_input
         self.embedded_input = embedded_input
         if not embedded_input:
@@ -182,7 +153,7 @@ class Scrn(Cell):
         return x if self.embedded_input else torch.cat([F.linear(x, self.A), F.linear(x, self.B)], dim=-1)
 
     def learned_factors(self) -> Tensor | None:
-        return None if self.beta is None else learned_factor(self.leak.alpha, self.beta)
+        return None if self.beta is None else learned_factor(self.alpha, self.beta)
 
     def saturation(self, y: Tensor) -> float:
         """That of the hidden units; the context is linear."""
@@ -190,15 +161,8 @@ class Scrn(Cell):
 
     def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
         a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
-        s_t = self.leak(b_t, state.s, self.beta)
+        alpha = self.alpha if self.beta is None else learned_factor(self.alpha, self.beta)
+        s_t = torch.lerp(b_t, state.s, alpha)  # alpha s_{t-1} + (1 - alpha) B x_t
         context = s_t if self.context_input == "current" else state.s
         h_t = torch.sigmoid(F.linear(context, self.P) + a_t + F.linear(state.h, self.R))
         return torch.cat([h_t, s_t], dim=-1), ScrnState(h_t, s_t)
-
-    def recurrence(self) -> Recurrence:
-        H, C = self.hidden_size, self.context_size
-        learned = () if self.beta is None else (Vector(self.beta),)
-        s = Register("s", C, self.leak, (Input(H, H + C), Past("s", 1), *learned))
-        taps = Taps("s", self.P, lag=0 if self.context_input == "current" else 1), Taps("h", self.R)
-        h = Register("h", H, find_activation("sigmoid"), (Input(0, H), *taps))
-        return Recurrence((s, h), state=("h", "s"), output=("h", "s"))

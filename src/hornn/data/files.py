@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hornn.data.content import file_checksum
 from hornn.data.corpus import Corpus
-from hornn.data.download import checksum
 from hornn.data.lines import read_lines
 from hornn.data.text import TextDataModule
 from hornn.data.tokenizer import Tokenizer
@@ -17,8 +17,11 @@ class TextFiles(Corpus):
 
     name = "files"
 
-    def __init__(self, files: dict[str, Path], tokenizer: Tokenizer, rule: VocabularyRule) -> None:
+    def __init__(
+        self, files: dict[str, Path], tokenizer: Tokenizer, rule: VocabularyRule, cache_dir: Path
+    ) -> None:
         self.files = files
+        self.cache_dir = cache_dir
         self.tokenizer = tokenizer
         self.rule = rule
 
@@ -34,7 +37,9 @@ class TextFiles(Corpus):
                 )
 
     def identity(self) -> dict[str, Any]:
-        return {"checksum": " ".join(checksum(self.files[split], "sha256") for split in self.splits)}
+        return {
+            "checksum": " ".join(file_checksum(self.files[split], self.cache_dir) for split in self.splits)
+        }
 
     def tokens(self, split: str) -> Iterator[list[str]]:
         for line in read_lines(self.files[split]):
@@ -65,5 +70,10 @@ def build_data(
         if not name:
             raise ValueError(f"data.{split} is {name!r}; give the path of a text file")
         files[split] = Path(name).expanduser()
-    corpus = TextFiles(files, Tokenizer(unit, eos, lowercase), VocabularyRule(min_count, max_size))
+    corpus = TextFiles(
+        files,
+        Tokenizer(unit, eos, lowercase),
+        VocabularyRule(min_count, max_size),
+        Path(cache_dir).expanduser(),
+    )
     return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

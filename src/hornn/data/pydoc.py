@@ -2,31 +2,20 @@
 
 import ast
 import hashlib
-import os
 import platform
 import re
-import sysconfig
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hornn.data.content import LIBRARY, library_checksum, library_files
 from hornn.data.corpus import Corpus
 from hornn.data.text import TextDataModule
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
 
-SKIPPED = {
-    "site-packages",
-    "dist-packages",
-    "test",
-    "tests",
-    "idlelib",
-    "lib2to3",
-    "turtledemo",
-    "__pycache__",
-}
 HELD_OUT = 20  # one paragraph in so many is validation text, and as many are test text
 
 _BREAK = re.compile(r"\n\s*\n|\n(?=\s*[*-] )")
@@ -46,22 +35,20 @@ class PythonDocs(Corpus):
 
     name = "pydoc"
 
-    def __init__(self, rule: VocabularyRule) -> None:
+    def __init__(self, rule: VocabularyRule, cache_dir: Path) -> None:
+        self.cache_dir = cache_dir
         self.tokenizer = Tokenizer("english", eos=True)
         self.rule = rule
 
     @property
     def path(self) -> Path:
-        return Path(sysconfig.get_path("stdlib"))
+        return LIBRARY
 
     def fetch(self) -> None:
         """Nothing to do: the text comes with Python."""
 
     def identity(self) -> dict[str, Any]:
-        digest = hashlib.sha256()
-        for name, path in self._files():
-            digest.update(name.encode() + b"\0" + path.read_bytes())
-        return {"checksum": f"sha256:{digest.hexdigest()}", "python_version": platform.python_version()}
+        return {"checksum": library_checksum(self.cache_dir), "python_version": platform.python_version()}
 
     def tokens(self, split: str) -> Iterator[list[str]]:
         yield from self._paragraphs[split]
@@ -70,7 +57,7 @@ class PythonDocs(Corpus):
     def _paragraphs(self) -> dict[str, list[list[str]]]:
         splits: dict[str, list[list[str]]] = {split: [] for split in self.splits}
         seen = set()
-        for _, path in self._files():
+        for _, path in library_files():
             for text in documentation(path):
                 for paragraph in prose(text):
                     tokens = self.tokenizer.tokens(paragraph)
@@ -80,14 +67,6 @@ class PythonDocs(Corpus):
                         place = int.from_bytes(digest[:8]) % HELD_OUT
                         splits[{0: "valid", 1: "test"}.get(place, "train")].append(tokens)
         return splits
-
-    def _files(self) -> list[tuple[str, Path]]:
-        """The library's source files by relative name, in an order that no file system decides."""
-        found = []
-        for folder, folders, names in os.walk(self.path):
-            folders[:] = [name for name in folders if name not in SKIPPED]
-            found += [Path(folder, name) for name in names if name.endswith(".py")]
-        return sorted((path.relative_to(self.path).as_posix(), path) for path in found if path.is_file())
 
 
 def documentation(path: Path) -> Iterator[str]:
@@ -131,5 +110,5 @@ def build_data(
     max_size: int | None = None,
 ) -> TextDataModule:
     """Python's documentation; the keys are explained in conf/data/pydoc.yaml. `root` is not used."""
-    corpus = PythonDocs(VocabularyRule(min_count, max_size))
+    corpus = PythonDocs(VocabularyRule(min_count, max_size), Path(cache_dir).expanduser())
     return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

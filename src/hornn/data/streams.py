@@ -1,7 +1,6 @@
 """A text as B parallel columns, cut into chunks for truncated back-propagation through time."""
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,25 +110,3 @@ class ChunkStream:
         # Taken after the last chunk: the epoch is over, and the next iteration is a whole one.
         self.position = state["position"] % len(self)
         self.resumed = True
-
-
-class Blocks:
-    """Up to `size` consecutive chunks of a stream as one batch: the trainer's work per batch is done once for them."""
-
-    def __init__(self, stream: ChunkStream, size: int) -> None:
-        self.stream = stream
-        self.size = size
-
-    def __len__(self) -> int:
-        return -(-len(self.stream) // self.size)
-
-    def __iter__(self) -> Iterator[list[Chunk]]:
-        chunks = iter(self.stream)
-        while block := list(islice(chunks, self.size)):
-            yield block
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.stream.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.stream.load_state_dict(state)

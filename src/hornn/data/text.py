@@ -10,7 +10,7 @@ from lightning import LightningDataModule
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
 from hornn.data.lines import read_lines
-from hornn.data.streams import Blocks, ChunkStream
+from hornn.data.streams import ChunkStream
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 
@@ -22,7 +22,7 @@ class TextDataModule(LightningDataModule):
 
     corpus: where the tokens come from. batch_size: columns of the training stream, over all processes.
     seq_len: tokens per chunk. eval_batch_size: columns for validation and test. cache_dir: where the ids are
-    kept. `chunks_per_batch` chunks of the training stream are handed to the trainer at once.
+    kept.
 
     `prepare_data` downloads, checks and tokenises; `setup` maps the ids. Both may be called again, and
     without a trainer. ValueError: a size below 1, a training split shorter than one chunk, or fewer tokens
@@ -43,7 +43,6 @@ class TextDataModule(LightningDataModule):
         self.batch_size = batch_size
         self.seq_len = seq_len
         self.eval_batch_size = eval_batch_size
-        self.chunks_per_batch = 1
         self.cache_dir = Path(cache_dir).expanduser()
         self._cached: CachedTokens | None = None
 
@@ -95,8 +94,8 @@ class TextDataModule(LightningDataModule):
             key = "data.batch_size" if split == "train" else "data.eval_batch_size"
             raise ValueError(f"the {split} split of {self.name} with {key}={batch_size}: {error}") from None
 
-    def train_dataloader(self) -> Blocks:
-        return Blocks(self._stream("train"), self.chunks_per_batch)
+    def train_dataloader(self) -> ChunkStream:
+        return self._stream("train")
 
     def val_dataloader(self) -> ChunkStream:
         return self._stream("valid")

@@ -1,5 +1,5 @@
 // The CPU kernels: scans over time, the cross entropy of the output layer, the update of weights and their noise.
-// `native.py` says what each operator computes and checks every argument; nothing is checked twice here.
+// The Python files beside it say what each operator computes and check every argument; nothing is checked twice here.
 //
 // Vectors are the vector types of GCC and clang, as wide as the registers of the machine that compiles. Results do
 // not depend on the number of threads: threads share out columns, rows or blocks, and every sum is taken by one of
@@ -1050,9 +1050,9 @@ struct Constants {
   double max_norm;
 };
 
-// One weight; `grad` is null where it is zero, `narrow` where no copy in bf16 is wanted, `momentum` empty without one.
+// One weight; `grad` is null where it is zero, `copy` where no copy in bf16 is wanted, `momentum` empty without one.
 template <class Element>
-void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* narrow,
+void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* copy,
             int64_t threads) {
   float* weight = param.mutable_data_ptr<float>();
   float* velocity = momentum.numel() ? momentum.mutable_data_ptr<float>() : nullptr;
@@ -1074,7 +1074,7 @@ void update(const Constants& z, const Tensor& param, const Tensor& momentum, con
       }
       const Vec w = z.keep * load(weight + i, end - i) + m;
       store(weight + i, w, end - i);
-      if (narrow) write(narrow + i, w, end - i);
+      if (copy) write(copy + i, w, end - i);
       if (bounded) {
         const Doubles wide = __builtin_convertvector(w, Doubles);
         squares += wide * wide;
@@ -1088,7 +1088,7 @@ void update(const Constants& z, const Tensor& param, const Tensor& momentum, con
       for (int64_t i = start; i < end; i += W) {
         const Vec w = shrink * load(weight + i, end - i);
         store(weight + i, w, end - i);
-        if (narrow) write(narrow + i, w, end - i);
+        if (copy) write(copy + i, w, end - i);
       }
     }
   }
@@ -1100,10 +1100,10 @@ void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorLi
   const Constants z{static_cast<float>(lr),   static_cast<float>(momentum), static_cast<float>(1 - lr * decay),
                     static_cast<float>(clip), static_cast<float>(scale),    max_norm};
   for (size_t k = 0; k < params.size(); ++k) {
-    uint16_t* narrow = copies[k].numel() ? static_cast<uint16_t*>(copies[k].mutable_data_ptr()) : nullptr;
+    uint16_t* copy = copies[k].numel() ? static_cast<uint16_t*>(copies[k].mutable_data_ptr()) : nullptr;
     const bool zero = !grads[k].numel();
     with_elements(grads[k], [&](const auto* g) {
-      update(z, params[k], momenta[k], zero ? nullptr : g, narrow, threads);
+      update(z, params[k], momenta[k], zero ? nullptr : g, copy, threads);
     });
   }
 }

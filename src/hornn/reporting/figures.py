@@ -1,55 +1,31 @@
-"""The figures of a table, as SVG that takes its ink from the page. matplotlib is loaded when there is one to draw."""
+"""The figures of a table: scores against the rows' x, learning curves, scores against cost."""
 
-import io
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from hornn.metrics import bits
+from hornn.reporting.lines import Line
+from hornn.reporting.panels import COLOURS, INK, Panel, Plot, draw_panel, nth_style
 from hornn.reporting.runs import Run
+from hornn.reporting.scores import has_published
 from hornn.reporting.sweeps import Figure, Metric, Sweep
-from hornn.reporting.tables import Line, Table, has_published
+from hornn.reporting.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Told apart by most eyes, on white and on black.
-COLOURS = ("#0284c7", "#e8590c", "#2f9e44", "#c2255c", "#7950f2", "#b08900", "#0c9a8d", "#8a6d5c")
-MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "<": "◀", ">": "▶"}
-INK = "#010203"  # stands for the page's own text colour until the figure is in the page
-LABEL = 40  # characters of a line that fit beside bars
+LABEL_WIDTH = 40  # characters of a line that fit beside bars
 DOTS = "..."  # begin the label of a row that says how it differs from one before
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
-
-
-class Style(NamedTuple):
-    colour: str
-    marker: str
-
-    @property
-    def symbol(self) -> str:
-        return MARKERS[self.marker]
-
-
-class Panel(NamedTuple):
-    svg: str
-    caption: str
-
-
-class Plot(NamedTuple):
-    """Panels side by side with one legend: pairs of a label and its style."""
-
-    panels: tuple[Panel, ...]
-    legend: tuple[tuple[str, Style], ...]
 
 
 def draw_figures(table: Table) -> list[Plot]:
     """Those that there is data for: scores against the rows' x, learning curves, scores against cost."""
     plots = []
-    for metric in scores_of(table):
+    for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
         name = f"{table.sweep.name}-{metric.key}"
         if table.sweep.figure:
@@ -61,9 +37,9 @@ def draw_figures(table: Table) -> list[Plot]:
     return plots
 
 
-def draw_first(table: Table) -> Plot | None:
+def draw_main_figure(table: Table) -> Plot | None:
     """The figure that the sweep file asks for, where at least two rows of it are measured."""
-    for metric in scores_of(table):
+    for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
         if effects := draw_effects(table.sweep.name, metric, lines, table.sweep):
             return effects
@@ -72,7 +48,7 @@ def draw_first(table: Table) -> Plot | None:
     return None
 
 
-def scores_of(table: Table) -> list[Metric]:
+def metrics_to_draw(table: Table) -> list[Metric]:
     """What to draw: the measured scores of the test split; of validation in a table without them."""
     metrics = [metric for metric in table.sweep.metrics if metric.key in ("test_ppl", "test_bpc")]
     metrics = metrics or [metric for metric in table.sweep.metrics if metric.key == "valid_ppl"]
@@ -83,60 +59,9 @@ def lines_with(table: Table, metric: Metric) -> list[Line]:
     return [line for line in table.lines if metric.key in line.scores]
 
 
-def style(index: int) -> Style:
-    """That of the n-th line: 56 differ."""
-    return Style(COLOURS[index % len(COLOURS)], list(MARKERS)[(index // len(COLOURS) + index) % len(MARKERS)])
-
-
-def unit_of(seconds: float) -> tuple[str, float]:
+def time_unit(seconds: float) -> tuple[str, float]:
     """The largest unit of time that `seconds` is at least two of, and its length."""
     return next((unit, size) for unit, size in UNITS if seconds >= 2 * size or size == 1)
-
-
-def draw(
-    name: str,
-    x_label: str,
-    y_label: str,
-    caption: str,
-    paint: Callable[["Axes"], None],
-    log: bool = False,
-    height: float = 3.4,
-    left: float = 0.17,
-) -> Panel:
-    """One panel, 4.8 by `height` inches, its axes beginning at `left` of its width.
-
-    `name` keeps the ids inside of the SVG apart from those of other figures on the page.
-    """
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
-
-    parts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color")
-    settings: Any = dict.fromkeys(parts, INK)
-    settings |= {"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 10}
-    with rc_context(settings):
-        figure = Figure(figsize=(4.8, height), facecolor="none")
-        below, above = 0.476 / height, 0.102 / height
-        axes = figure.add_axes((left, below, 0.98 - left, 1 - below - above), facecolor="none")
-        axes.set(xlabel=x_label, ylabel=y_label)
-        axes.locator_params(nbins=5)
-        axes.grid(alpha=0.15)
-        axes.spines[["top", "right"]].set_visible(False)
-        paint(axes)
-        if log:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-            axes.yaxis.set_major_formatter(ScalarFormatter())
-            axes.yaxis.set_minor_locator(NullLocator())
-        text = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(
-            text, metadata={"Date": None, "Creator": None}
-        )  # savefig draws twice
-    svg = re.sub(
-        r'<g id="[^"]*"', "<g", text.getvalue()
-    )  # nothing refers to groups, and they all have one name
-    return Panel(svg[svg.index("<svg") :].replace(INK, "currentColor"), caption)
 
 
 def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) -> Plot:
@@ -145,7 +70,7 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
     for line in lines:
         if line.row.x is not None:
             groups.setdefault(line.row.group, []).append(line)
-    styles = {group: style(index) for index, group in enumerate(groups)}
+    styles = {group: nth_style(index) for index, group in enumerate(groups)}
 
     def paint(axes: "Axes") -> None:
         if figure.published_best:
@@ -182,7 +107,7 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
     if figure.published_best:
         parts.append("grey: where the paper found the best")
     caption = f"{metric.label} against {figure.x_label}. {'; '.join(parts)}."
-    panel = draw(f"{name}-x", figure.x_label, metric.label, caption, paint)
+    panel = draw_panel(f"{name}-x", figure.x_label, metric.label, caption, paint)
     return Plot((panel,), tuple(styles.items()))
 
 
@@ -202,7 +127,7 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
     if not effects:
         return None
     differences = [difference for difference, _ in effects]
-    labels = [fill(label, LABEL) for _, label in effects]
+    labels = [fill(label, LABEL_WIDTH) for _, label in effects]
     low, high = min(0.0, *differences), max(0.0, *differences)
     room = 0.2 * (high - low) or 1.0  # for the numbers at the bars' ends
 
@@ -232,38 +157,38 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
     caption = f"{metric.label}: how far each row is from “{base.row.label}”, {origin:.1f}."
     tallest = max(label.count("\n") for label in labels)
     height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
-    return Plot((draw(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
+    return Plot((draw_panel(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
 
 
 def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     """Validation over epochs and over time, of each row's best run."""
     curves = [
         (label, points)
-        for label, line in named(lines)
+        for label, line in with_full_labels(lines)
         if line.best and len(points := learning_curve(line.best, metric)) > 1
     ]
     if not curves:
         return []
-    unit, size = unit_of(max(points[-1][1] for _, points in curves))
+    unit, size = time_unit(max(points[-1][1] for _, points in curves))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
             for index, (_, points) in enumerate(curves):
-                colour, marker = style(index)
+                colour, marker = nth_style(index)
                 x, y = [point[axis] / scale for point in points], [point[2] for point in points]
                 axes.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2)
 
         y_label = metric.label.replace("test", "valid")
-        return draw(f"{name}-curve{axis}", x_label, y_label, caption, paint, log=True)
+        return draw_panel(f"{name}-curve{axis}", x_label, y_label, caption, paint, log=True)
 
     panels = (
         panel(0, 1, "epochs", "Validation after each epoch, of each row's best run by validation."),
         panel(1, size, f"training time ({unit})", "The same over time, which compares only on one device."),
     )
-    return [Plot(panels, tuple((label, style(index)) for index, (label, _) in enumerate(curves)))]
+    return [Plot(panels, tuple((label, nth_style(index)) for index, (label, _) in enumerate(curves)))]
 
 
-def named(lines: Iterable[Line]) -> list[tuple[str, Line]]:
+def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
     """The lines with their labels, those that begin with dots behind the one that they go on from."""
     pairs, head = [], ""
     for line in lines:
@@ -292,7 +217,7 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     """The metric against weights and against the time that the best run trained."""
     points = [
         (label, (line.parameters / 1e6, curve[-1][1], mean))
-        for label, line in named(lines)
+        for label, line in with_full_labels(lines)
         if line.best
         and line.parameters
         and (mean := line.scores[metric.key].mean) is not None
@@ -300,16 +225,19 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     ]
     if len(points) < 2:
         return []
-    unit, size = unit_of(max(point[1] for _, point in points))
+    unit, size = time_unit(max(point[1] for _, point in points))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
             for index, (_, point) in enumerate(points):
                 axes.plot(
-                    point[axis] / scale, point[2], color=style(index).colour, marker=style(index).marker
+                    point[axis] / scale,
+                    point[2],
+                    color=nth_style(index).colour,
+                    marker=nth_style(index).marker,
                 )
 
-        return draw(f"{name}-cost{axis}", x_label, metric.label, caption, paint)
+        return draw_panel(f"{name}-cost{axis}", x_label, metric.label, caption, paint)
 
     panels = [
         panel(
@@ -318,4 +246,4 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     ]
     if len({point[0] for _, point in points}) > 1:
         panels.insert(0, panel(0, 1, "weights (millions)", f"{metric.label} against the number of weights."))
-    return [Plot(tuple(panels), tuple((label, style(index)) for index, (label, _) in enumerate(points)))]
+    return [Plot(tuple(panels), tuple((label, nth_style(index)) for index, (label, _) in enumerate(points)))]

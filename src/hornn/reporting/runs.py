@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.reporting.recipe import departures
+from hornn.reporting.departures import Recipe, departures
 from hornn.reporting.sweeps import Metric, Row, Sweep
 from hornn.result import NAME, SCHEMA_VERSION, STATUSES, write_atomically
 
-RECORD_VERSION = 1
-NEEDED = ("status", "seed", "config_hash", "num_parameters")
+RECORD_VERSION = 2
+NEEDED = ("status", "seed", "name", "num_parameters")
 
 
 class Run(NamedTuple):
@@ -24,7 +24,7 @@ class Run(NamedTuple):
     path: Path | None = None
     result: Mapping[str, Any] = {}
     problem: str = ""
-    config_hash: str | None = None
+    name: str | None = None
 
 
 class Job(NamedTuple):
@@ -34,7 +34,7 @@ class Job(NamedTuple):
     seed: int
     run_dir: str
     status: str
-    config_hash: str | None
+    name: str | None
     error: str | None
 
 
@@ -55,11 +55,11 @@ def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = Fal
     found = Finding({}, {})
     for sweep in sweeps:
         for row, run in committed(sweep, results, found.warnings):
-            add(found.runs.setdefault(row.identity, []), run)
+            add_run(found.runs.setdefault(row.identity, []), run)
     if not committed_only:
         for sweep in sweeps:
             for row, run in recorded(sweep, results, found.warnings):
-                add(found.runs.setdefault(row.identity, []), run)
+                add_run(found.runs.setdefault(row.identity, []), run)
     names = {sweep.name for sweep in sweeps}
     for folder in sorted((results / "tables").glob("*/")):
         if folder.name not in names:
@@ -67,7 +67,7 @@ def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = Fal
     return found
 
 
-def add(runs: list[Run], new: Run) -> None:
+def add_run(runs: list[Run], new: Run) -> None:
     """Keep one result for each seed and config, the first; what a record says counts where there is none."""
     if new.state == "damaged":
         if all(old.path != new.path for old in runs):
@@ -77,7 +77,7 @@ def add(runs: list[Run], new: Run) -> None:
         old
         for old in runs
         if (old.seed, old.state == "damaged") == (new.seed, False)
-        and (old.config_hash == new.config_hash or None in (old.config_hash, new.config_hash))
+        and (old.name == new.name or None in (old.name, new.name))
     ]
     if all(not old.result and (new.result or old.state == "queued") for old in rivals):
         runs[:] = [old for old in runs if old not in rivals] + [new]
@@ -121,13 +121,13 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
         file = results.parent / job.run_dir / NAME
         if file.exists():
             run = read_run(file, job.seed)
-            if run.result and job.config_hash not in (None, run.config_hash):
-                problem = f"its config is {run.config_hash}, the record's {job.config_hash}"
+            if run.result and job.name not in (None, run.name):
+                problem = f"it is run {run.name}, the record's is {job.name}"
                 run = Run(job.seed, "damaged", file, problem=problem)
         elif job.status == "done":
-            run = Run(job.seed, "lost", problem=f"{file} is gone", config_hash=job.config_hash)
+            run = Run(job.seed, "lost", problem=f"{file} is gone", name=job.name)
         else:
-            run = Run(job.seed, job.status, problem=job.error or "", config_hash=job.config_hash)
+            run = Run(job.seed, job.status, problem=job.error or "", name=job.name)
         found.append((row, run))
     return found
 
@@ -149,13 +149,13 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             old = kept.get((row.identity, run.seed))
             if run.state not in ("done", "diverged"):
                 continue
-            if old and old.config_hash == run.config_hash:
+            if old and old.name == run.name:
                 mended = old.state == "diverged" and run.state == "done"
                 if not mended and run.result.get("dynamic") in (None, old.result.get("dynamic")):
                     continue
-            elif old and ended(run) < ended(old):
+            elif old and finish_time(run) < finish_time(old):
                 continue
-            elif old and (fault := faults(row, run) - faults(row, old)):
+            elif old and (fault := find_faults(row, run) - find_faults(row, old)):
                 warn(warnings, sweep, f"{run.path} {min(fault)}: {old.path} stays")
                 continue
             path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
@@ -169,14 +169,14 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
     return written
 
 
-def faults(row: Row, run: Run) -> set[str]:
+def find_faults(row: Row, run: Run) -> set[str]:
     """Why a result is not what its row asks for."""
     found = {"diverged"} if run.state == "diverged" else set()
-    departed = departures(row.recipe, run.result.get("config") or {})
+    departed = departures(row.recipe, run.result)
     return found | ({"departs from the recipe"} if departed else set())
 
 
-def ended(run: Run) -> str:
+def finish_time(run: Run) -> str:
     """When a run finished, in order as text; empty where its result does not say."""
     return str(run.result.get("finished") or "")
 
@@ -193,7 +193,7 @@ def read_record(path: Path) -> list[Job]:
                 job["seed"],
                 job["run_dir"],
                 job["status"],
-                job.get("config_hash"),
+                job.get("name"),
                 job.get("error"),
             )
             for job in record["jobs"]
@@ -216,7 +216,7 @@ def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
         except ValueError:
             labels = {}
         rows = tuple(
-            Row(label, label, (), None, {}, "", None, False, "", {}, f"{path.stem}: {label}")
+            Row(label, label, (), None, {}, "", None, False, "", Recipe(), f"{path.stem}: {label}")
             for label in labels
         )
         metric = Metric("test_ppl", "perplexity, test")
@@ -238,7 +238,7 @@ def read_run(path: Path, seed: int) -> Run:
     except (ValueError, TypeError, KeyError) as error:
         return Run(seed, "damaged", path, problem=f"not a whole result file: {error}")
     state = "done" if result["status"] == "completed" else "diverged"
-    return Run(seed, state, path, result, result.get("error") or "", result["config_hash"])
+    return Run(seed, state, path, result, result.get("error") or "", result["name"])
 
 
 def warn(warnings: dict[str, list[str]], sweep: Sweep, text: str) -> None:

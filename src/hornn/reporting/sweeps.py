@@ -14,13 +14,14 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     figure, note         optional; see `Figure`
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.reporting.recipe import INIT_FROM, load, resolve
+from hornn.recipe import load
+from hornn.reporting.departures import Recipe, read_recipe
+from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", "quoted")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -47,7 +48,7 @@ class Row(NamedTuple):
     `published` maps keys of metrics to numbers: the row takes part in these and in those that no row has a published
     number for; in all where it is empty.
     `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
-    `recipe` holds the values that decide its runs (`hornn.reporting.recipe`); rows with one `identity` are the same
+    `recipe` holds what decides its runs; rows with one `identity` are the same
     run, whatever sweep they stand in.
     """
 
@@ -60,7 +61,7 @@ class Row(NamedTuple):
     x: float | None
     dynamic: bool
     note: str
-    recipe: Mapping[str, Any]
+    recipe: Recipe
     identity: str
     start: str | None = None
 
@@ -275,10 +276,10 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
         check(number, PUBLISHED_KEYS, f"{where}: published")
         if number["value"] is not None and not number["source"].strip():
             raise ValueError(f"{where}: the published {number['value']} has no source: say where it was read")
-    recipe = {}
+    recipe = Recipe()
     if run is not None:
         try:
-            recipe = resolve(run, base, path.resolve().parents[1] / "conf")
+            recipe = read_recipe(tuple(run), base, path.resolve().parents[1] / "conf")
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
     return Row(
@@ -292,7 +293,7 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
         node.get("dynamic", False),
         node.get("note", ""),
         recipe,
-        "" if run is None else identify(recipe),
+        "" if run is None else recipe.name,
         node.get("start"),
     )
 
@@ -309,14 +310,11 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
                     f"{path}: row {row.name!r} starts from {row.start!r}: "
                     "give a row with a run that starts from no other"
                 )
-            recipe = {**row.recipe, INIT_FROM: f"that of {first.label}"}
-            row = row._replace(recipe=recipe, identity=identify({**recipe, INIT_FROM: first.identity}))
+            start = row.recipe._replace(config={**row.recipe.config, INIT_FROM: f"that of {first.label}"})
+            named = row.recipe._replace(config={**row.recipe.config, INIT_FROM: first.identity})
+            row = row._replace(recipe=start, identity=named.name)
         joined.append(row)
     return tuple(joined)
-
-
-def identify(recipe: Mapping[str, Any]) -> str:
-    return json.dumps(recipe, sort_keys=True)
 
 
 def check(node: Any, keys: Mapping[str, Any], where: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from hornn.identity import config_hash
+from hornn.run.identity import Identity
 from hornn.sweep.record import Entry
 
 
@@ -13,15 +13,16 @@ from hornn.sweep.record import Entry
 class Job:
     """One run of a sweep and how far it is.
 
-    rows: the rows of the table that it is the run of. overrides: what the command line of its process says.
+    rows: the rows of the table that it is the run of. overrides: what the command line of its process says. identity:
+    who the run is. config: all that it was composed to.
     status: queued, running, elsewhere (another process works on it), done, failed. after: the job whose weights it
     starts from.
     """
 
     rows: list[str]
     overrides: list[str]
+    identity: Identity
     config: dict[str, Any]
-    run_dir: Path
     gpus: int = 0  # that it needs
     status: str = "queued"
     error: str | None = None
@@ -34,13 +35,17 @@ class Job:
     claim: IO[str] | None = field(default=None, repr=False)
     after: "Job | None" = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        self.config_hash = config_hash(self.config)
+    @property
+    def name(self) -> str:
+        return self.identity.name
 
     @property
     def seed(self) -> int:
-        seed: int = self.config["seed"]
-        return seed
+        return self.identity.seed
+
+    @property
+    def run_dir(self) -> Path:
+        return self.identity.folder
 
     @property
     def label(self) -> str:
@@ -58,7 +63,7 @@ class Job:
                 "seed": self.seed,
                 "run_dir": str(self.run_dir),
                 "overrides": self.overrides,
-                "config_hash": self.config_hash,
+                "name": self.name,
                 "status": "running" if self.status == "elsewhere" else self.status,
                 "error": self.error,
             }

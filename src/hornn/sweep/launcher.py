@@ -15,7 +15,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.sweep.compose import ROW, check_folder, compose_jobs, options_of
+from hornn.command_line.hydra_patches import admit_plugins
+from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Watch
@@ -117,11 +118,4 @@ def register() -> None:
     """Make the sweeper and the launcher known to Hydra, which else takes plugins from its own packages only."""
     for plugin in (TableSweeper, ProcessLauncher):
         Plugins.instance().register(plugin)
-    setattr(Plugins, "is_in_toplevel_plugins_module", staticmethod(_is_plugin))  # noqa: B010
-
-
-_is_hydras_own = Plugins.is_in_toplevel_plugins_module
-
-
-def _is_plugin(name: str) -> bool:
-    return name.startswith("hornn.sweep.") or _is_hydras_own(name)
+    admit_plugins("hornn.sweep")

@@ -12,11 +12,11 @@ from typing import Any
 
 from hornn.result import write_atomically
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FOLDER = Path("outputs", "sweeps")
 STATUSES = ("queued", "running", "done", "failed")
 
-Entry = dict[str, Any]  # row, seed, run_dir, overrides, config_hash, status, error
+Entry = dict[str, Any]  # row, seed, run_dir, overrides, name, status, error
 
 
 class Record:
@@ -49,7 +49,9 @@ class Record:
                 "next launch of the sweep finds them again"
             ) from error
         if version != SCHEMA_VERSION:
-            raise ValueError(f"{self.path} has schema version {version}, this program reads {SCHEMA_VERSION}")
+            raise ValueError(
+                f"{self.path} has schema version {version}, this program reads {SCHEMA_VERSION}: remove it"
+            )
         assert isinstance(jobs, list)
         return jobs
 
@@ -76,4 +78,4 @@ class Record:
 
 
 def _run(entry: Entry) -> tuple[str, int, str]:
-    return entry["row"], entry["seed"], entry["config_hash"]
+    return entry["row"], entry["seed"], entry["name"]

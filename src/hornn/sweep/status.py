@@ -4,10 +4,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hornn.identity import LAST
-from hornn.sweep.folder import is_claimed, is_running, read_progress, result_of
+from hornn.run.identity import LAST
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record
+from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_of
 
 
 def show(name: str | None = None, folder: Path = FOLDER, console: Console | None = None) -> None:
@@ -44,7 +44,7 @@ def line_of(entry: Entry) -> Line:
     epoch, valid = read_progress(run_dir) or (None, None)
     line = Line(entry["row"], entry["seed"], "queued", epoch, None, valid)
     try:
-        result = result_of(run_dir, entry["config_hash"], entry["seed"])
+        result = result_of(run_dir, entry["name"], entry["seed"])
     except ValueError as error:
         return line._replace(status="failed", error=str(error))
     if is_claimed(run_dir) or is_running(run_dir):

@@ -11,8 +11,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.identity import BEST, run_folder
-from hornn.sweep.compose import INIT_FROM, ROW, compose
+from hornn.run.identity import BEST, INIT_FROM
+from hornn.sweep.expand import ROW, compose
 
 
 class TableSweeper(Sweeper):
@@ -70,8 +70,8 @@ class TableSweeper(Sweeper):
 
     def weights(self, overrides: Sequence[str]) -> str:
         """The override by which a run starts from the trained network of the run of `overrides`."""
-        choices, config = compose(self.loader, self.settings, overrides)
-        return f"{INIT_FROM}='{run_folder(config, choices['model'], choices['data']) / BEST}'"
+        identity, _ = compose(self.loader, self.settings, overrides)
+        return f"{INIT_FROM}='{identity.folder / BEST}'"
 
 
 def product_of(overrides: Sequence[Override]) -> list[list[str]]:

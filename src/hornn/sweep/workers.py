@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hornn.sweep.folder import LOG, claim, is_claimed, is_running, last_lines, read_progress, result_of
+from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job
-from hornn.sweep.orphan import LAUNCHED
+from hornn.sweep.parent_watch import LAUNCHED
 from hornn.sweep.record import Record
+from hornn.sweep.run_state import LOG, claim, is_claimed, is_running, last_lines, read_progress, result_of
 
 TICK = 0.2  # seconds between looks at the processes
 LOOK = 1.0  # seconds between looks at runs that another process has
 GRACE = 60.0  # seconds that an interrupted job has before it is killed
 TAIL = 15  # lines of a failed job's log that are shown
-BUSY = "another process is working on"  # what a run says that comes second
 
 
 class View(Protocol):
@@ -139,7 +139,7 @@ class Workers:
     def _look_up(self, job: Job, retry: bool) -> None:
         """Give a job the status that its folder, or else the record, says it has; retry: no failure counts."""
         try:
-            result = None if job.overwrite else result_of(job.run_dir, job.config_hash, job.seed)
+            result = None if job.overwrite else result_of(job.run_dir, job.name, job.seed)
         except ValueError as error:
             job.status, job.error = "failed", str(error)
             return
@@ -151,9 +151,9 @@ class Workers:
         elif result is not None:
             job.status, job.error = "failed", result.get("error") or result["status"]
         else:
-            run = (str(job.run_dir), job.config_hash)
+            run = (str(job.run_dir), job.name)
             for entry in self.record.read():
-                if entry["status"] == "failed" and (entry["run_dir"], entry["config_hash"]) == run:
+                if entry["status"] == "failed" and (entry["run_dir"], entry["name"]) == run:
                     job.status, job.error = "failed", entry["error"]
 
     def _try(self, job: Job, watched: int) -> None:
@@ -217,7 +217,7 @@ class Workers:
         job.seconds = time.monotonic() - job.started
         last = lines[-1].removeprefix("error: ") if lines else ""
         try:
-            result = result_of(job.run_dir, job.config_hash, job.seed)
+            result = result_of(job.run_dir, job.name, job.seed)
         except ValueError as error:
             self._leave(job, "failed", str(error), lines)
             return
@@ -225,7 +225,7 @@ class Workers:
         if result is not None and completed and (code == 0 or not job.overwrite):
             job.take(result)
             self._leave(job, "done")
-        elif last.startswith(BUSY):
+        elif code == Busy.exit_code:
             self._leave(job, "elsewhere")
         elif self.deadline:
             self._leave(job, "queued")

@@ -1,0 +1,47 @@
+"""How much is measured: the sizes, rounds and series of a benchmark."""
+
+from typing import NamedTuple
+
+from hornn.bench.work import Sizes
+
+
+class Plan(NamedTuple):
+    """What the sections measure, and for how long."""
+
+    sizes: Sizes = Sizes()
+    rounds: int = 15
+    few_rounds: int = 5  # in series over a size
+    seconds: float = 0.25  # least length of a sample: /proc/stat counts in hundredths
+    orders: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    hidden_sizes: tuple[int, ...] = (100, 200, 400, 1000, 2000)
+    vocab_sizes: tuple[int, ...] = (10_000, 20_000, 44_000)
+    seq_lens: tuple[int, ...] = (10, 30, 100)
+    batch_sizes: tuple[int, ...] = (1, 20, 64, 128)
+    scored_tokens: int = 6_000
+    scored_chunks: tuple[tuple[int, int], ...] = ((1, 300), (20, 30))  # columns, chunk length
+    processes: int = 3  # whose peaks of memory are taken; the same work differs by a third between them
+    large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
+    head_widths: tuple[int, ...] = (100, 400)
+    product: int = 2048  # rows and columns of the matrices that show the machine's peak
+    updates: int = 40  # of the epoch that shows what the trainer costs
+
+
+FULL = Plan()
+QUICK = Plan(
+    sizes=Sizes(vocab_size=50, hidden_size=8, batch_size=3, seq_len=4),
+    rounds=2,
+    few_rounds=1,
+    seconds=0.0,
+    orders=(1, 2),
+    hidden_sizes=(4, 8),
+    vocab_sizes=(20, 50),
+    seq_lens=(2, 4),
+    batch_sizes=(1, 3),
+    scored_tokens=40,
+    scored_chunks=((1, 10), (3, 4)),
+    processes=1,
+    large_vocab=100,
+    head_widths=(8,),
+    product=32,
+    updates=3,
+)

@@ -1,0 +1,79 @@
+"""Each patch of Hydra, and each use of its private names: a new release of Hydra is held against this file alone."""
+
+import argparse
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import hydra._internal.hydra
+import hydra._internal.utils
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import ConfigCompositionException
+from hydra.types import RunMode
+
+_is_hydras_own = Plugins.is_in_toplevel_plugins_module
+
+
+class Loader(ConfigLoaderImpl):
+    """Hydra's composition of a config, with what its public face does not tell."""
+
+    def has_group(self, name: str) -> bool:
+        return self.repository.group_exists(name)
+
+    @staticmethod
+    def unknown_key(error: ConfigCompositionException) -> str | None:
+        """The key that an override names and no file has, if the error is of that kind."""
+        found = re.match(r"Could not (?:override|delete from config\.) '([^'@]+)'", str(error))
+        return found and found[1]
+
+
+@contextmanager
+def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException], None]) -> Iterator[None]:
+    """Hydra composes by `loader` and lets errors pass, those of a job after `annotate`, instead of printing them.
+
+    Hydra has no setting for these: its loader is fixed, and it prints errors itself and exits with code 1.
+    """
+
+    def result(job: JobReturn) -> Any:
+        value = job._return_value
+        if job.status is JobStatus.FAILED:
+            annotate(job, value)
+            raise value
+        return value
+
+    with (
+        patch.object(hydra._internal.hydra, "ConfigLoaderImpl", loader),
+        patch.object(hydra._internal.utils, "run_and_report", operator.call),
+        patch.object(JobReturn, "return_value", vars(JobReturn)["return_value"].getter(result)),
+    ):
+        yield
+
+
+def options_parser() -> argparse.ArgumentParser:
+    """What reads the `--options` of a command line; it raises ArgumentError instead of ending the program."""
+    parser = hydra._internal.utils.get_args_parser()
+    parser.exit_on_error = False
+    return parser
+
+
+def known_choices(loader: ConfigLoader, config: str | None, overrides: list[str]) -> Collection[str]:
+    """The groups in which the defaults lists of this config choose a file."""
+    groups: Collection[str] = loader.compute_defaults_list(
+        config, overrides, RunMode.MULTIRUN
+    ).overrides.known_choices
+    return groups
+
+
+def admit_plugins(package: str) -> None:
+    """Let plugins of `package` be chosen in a config; Hydra else takes those of its own packages only."""
+
+    def is_plugin(name: str) -> bool:
+        return name.startswith(f"{package}.") or _is_hydras_own(name)
+
+    setattr(Plugins, "is_in_toplevel_plugins_module", staticmethod(is_plugin))  # noqa: B010

@@ -1,0 +1,200 @@
+"""What a config may hold: an unknown key, a value of the wrong type or a class that no file chose is an error."""
+
+import inspect
+import pkgutil
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from hornn.command_line.hydra_patches import known_choices
+
+# What is read in a node with a target, beside the target's arguments.
+INSTRUCTIONS = {
+    "_target_",
+    "_partial_",
+    "_recursive_",
+    "_convert_",
+    "_args_",
+    "_counted_",  # ours: the model is counted, not trained
+    "_text_",  # ours: which keys of a corpus are files of text
+}
+GIVEN = {"network": ("head",)}  # arguments that the program gives a target, by path: no key may set them
+BY_FILE = ("model", "head", "network", "data", "optimizer", "schedule")  # groups whose files choose a class
+TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
+
+
+def compose_reference() -> DictConfig:
+    """The running job's config as its group choices alone make it: no experiment, sweep or other override."""
+    job = HydraConfig.get()
+    name, overrides = job.job.config_name, list(job.overrides.hydra)
+    loader = GlobalHydra.instance().config_loader()
+    own = known_choices(loader, name, overrides)
+    for group, choice in job.runtime.choices.items():
+        if choice is not None and group not in ("experiment", "sweeps") and not group.startswith("hydra/"):
+            overrides.append(f"{group}={choice}" if group in own else f"+{group}={choice}")
+    return compose(name, overrides)
+
+
+def check_keys(
+    cfg: DictConfig, reference: DictConfig, supplied: Mapping[str, Collection[str]] | None = None
+) -> None:
+    """Raise ValueError for a key of `cfg` that nothing takes, a value of the wrong type, an absent target or a class
+    that the choice of a file did not bring.
+
+    A node with `_target_` takes the parameters of that callable, any other node the keys that `reference` has
+    at the same path. A mapping given as an argument, or one that is empty in `reference`, may hold any keys.
+    `supplied`: path of a node -> arguments that the program itself gives the target, so that no key may set
+    them; required arguments of a `_partial_` that `reference` leaves out count as such without being named.
+    """
+    check_classes(cfg, reference)
+    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    for key, accepted in unknown_keys(cfg, reference, supplied or {}):
+        where = " (from a config file or the command line)"
+        raise ValueError(describe_key(key, accepted, reference, choices, where))
+    _check_values(cfg, reference)
+
+
+def check_classes(cfg: DictConfig, reference: DictConfig) -> None:
+    """Raise ValueError where another class, or another way to build it, is set than the choice of a file brings."""
+    for group in BY_FILE:
+        node, chosen = cfg.get(group), reference.get(group)
+        if not isinstance(node, DictConfig):
+            continue
+        brought = chosen if isinstance(chosen, DictConfig) else {}
+        for key in sorted(INSTRUCTIONS):
+            if node.get(key) != brought.get(key):
+                raise ValueError(
+                    f"{group}.{key} is set by the choice of {group}:"
+                    f" write conf/{group}/NAME.yaml and give {group}=NAME"
+                )
+
+
+def unknown_keys(
+    node: DictConfig | ListConfig,
+    expected: Any,
+    supplied: Mapping[str, Collection[str]],
+    path: str = "",
+    free: bool = False,
+) -> Iterator[tuple[str, set[str]]]:
+    """Each unknown key with the names that its node takes; `free`: in an argument, where any key may be."""
+    accepted: set[str] | None = None
+    others = dict(_children(expected)) if isinstance(expected, DictConfig) else {}
+    if isinstance(node, ListConfig):
+        free = True
+    elif "_target_" in node:
+        accepted, free = _arguments(node, expected, path, supplied.get(path, ())), True
+    elif isinstance(expected, DictConfig):
+        accepted = {str(key) for key in expected} or None
+        free = accepted is None
+    elif not free or expected is not None:
+        accepted = set()
+    if accepted is not None:
+        yield from ((_join(path, key), accepted) for key in node if str(key) not in accepted)
+    for key, value in _children(node):
+        where, other = _join(path, key), others.get(key)
+        if isinstance(value, DictConfig | ListConfig):
+            yield from unknown_keys(value, other, supplied, where, free)
+        elif isinstance(other, DictConfig) and value is not None and not free:
+            raise ValueError(
+                f"{where!r} takes keys ({_list(other)}), not the value {value!r}; if that is a choice, give"
+                f" {where}={value} on the command line or 'override /{where}: {value}' in a file's defaults"
+            )
+
+
+def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[str]) -> set[str] | None:
+    """The keys that a node with a target may hold; None where the target takes any."""
+    try:
+        parameters = inspect.signature(pkgutil.resolve_name(str(node["_target_"]))).parameters.values()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ValueError(f"cannot use {_join(path, '_target_')} {node['_target_']!r}: {error}") from error
+    except ValueError:  # a builtin that does not tell its signature
+        return None
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    kept = isinstance(expected, DictConfig) and expected.get("_target_") == node["_target_"]
+    completed = kept and node.get("_partial_", False)
+    return INSTRUCTIONS | {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and parameter.name not in supplied
+        and (parameter.default is not parameter.empty or not completed or parameter.name in expected)
+    }
+
+
+def _check_values(node: DictConfig, reference: DictConfig) -> None:
+    """Raise ValueError for a value that is not of the type that its target names.
+
+    The keys at the top have no target: where `reference` holds a number or a truth value, that type counts.
+    """
+    types = {key: type(value) for key, value in _children(reference) if isinstance(value, int | float)}
+    for key, value in _children(node):
+        _check_value(str(key), value, types.get(key, Any))
+        if isinstance(value, DictConfig) and "_target_" in value:
+            target = pkgutil.resolve_name(str(value["_target_"]))
+            try:
+                parameters = inspect.signature(target, eval_str=True).parameters
+            except (NameError, ValueError):  # a name that only a type checker sees, or a builtin
+                continue
+            for argument, given in _children(value):
+                if argument in parameters:
+                    _check_value(_join(key, argument), given, parameters[str(argument)].annotation)
+
+
+def _check_value(key: str, value: Any, hint: Any) -> None:
+    """Raise ValueError unless `value` is what `hint` says; a hint beyond plain values allows everything."""
+    types = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    accepted = type(value) in types or (type(value) is int and float in types)
+    if not accepted and set(types) <= TYPES.keys():
+        given = "null" if value is None else repr(value)
+        raise ValueError(f"{key} must be {' or '.join(TYPES[known] for known in types)}, got {given}")
+
+
+def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:
+    """Keys and values, without those that are missing or interpolated."""
+    for key in range(len(node)) if isinstance(node, ListConfig) else list(node):
+        if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key):
+            yield key, node[key]
+
+
+def _paths(node: DictConfig, path: str = "") -> Iterator[str]:
+    for key, value in _children(node):
+        yield (where := _join(path, key))
+        if isinstance(value, DictConfig) and where != "hydra":
+            yield from _paths(value, where)
+
+
+def describe_key(
+    key: str, accepted: set[str], reference: DictConfig, choices: Mapping[str, Any], where: str = ""
+) -> str:
+    """The message for an unknown key: the same name elsewhere, or else the nearest one in its node."""
+    parent, _, name = key.rpartition(".")
+    namesakes = (path for path in _paths(reference) if path.rpartition(".")[2] == name and path != key)
+    nearest = next(namesakes, "")
+    if not nearest and (match := nearest_of(name, accepted - INSTRUCTIONS)):
+        nearest = _join(parent, match)
+    owner = f"{parent}={choices[parent]}" if choices.get(parent) else parent or "the top level"
+    takes = f"takes: {_list(accepted)}" if accepted else "takes one value, not keys"
+    return f"unknown key {key!r}{where}; {did_you_mean(nearest)}{owner} {takes}"
+
+
+def nearest_of(name: str, names: Collection[str]) -> str:
+    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.01)), "")
+
+
+def did_you_mean(nearest: str) -> str:
+    return f"did you mean {nearest!r}? " if nearest else ""
+
+
+def _list(names: Collection[Any]) -> str:
+    return ", ".join(sorted(str(name) for name in names if name not in INSTRUCTIONS))
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)

@@ -1,0 +1,107 @@
+"""Hydra's composition of a config, with errors that name the nearest choice or key."""
+
+import re
+from typing import Any
+
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import ConfigCompositionException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from hornn.command_line.hydra_patches import Loader
+from hornn.command_line.strict_keys import check_classes, describe_key, did_you_mean, nearest_of, unknown_keys
+
+LAUNCHERS = ("joblib", "submitit_local", "submitit_slurm")  # that plugins bring
+
+
+class StrictLoader(Loader):
+    """Hydra's composition of a config, with errors that name the nearest choice or key.
+
+    `node.key=value` also sets an argument of the node's target that its file leaves at the default.
+    """
+
+    def load_configuration(
+        self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
+    ) -> DictConfig:
+        try:
+            return super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
+        except MissingConfigException as error:
+            if error.missing_cfg_file is None:
+                raise
+            raise ValueError(self._describe_missing(error.missing_cfg_file, overrides)) from error
+        except ConfigCompositionException as error:
+            key = self.unknown_key(error)
+            if key is None or self.has_group(key):
+                raise
+        except ValueError as error:
+            for override in OverridesParser.create().parse_overrides(overrides):
+                group = override.key_or_group
+                if not group:
+                    raise OverrideParseException(str(override.input_line), "it has no key") from error
+                if self.has_group(group) and isinstance(override.value(), int | float | None):
+                    choice = override.get_value_element_as_str()
+                    raise ValueError(self._describe_choice(group, choice)) from error
+            raise
+        return self._load_argument(key, config_name, overrides, run_mode, *args, **kwargs)
+
+    def _load_argument(
+        self,
+        key: str,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        *args: Any,
+        **kwargs: Any,
+    ) -> DictConfig:
+        """The config with a key that no file names: an argument of a target, or else ValueError."""
+        setting = next(line for line in overrides if line.lstrip("~").partition("=")[0] == key)
+        removal = setting.startswith("~")
+        others = [line for line in overrides if line != setting]
+        if run_mode is RunMode.MULTIRUN and not key.startswith("hydra."):
+            # The jobs may choose otherwise; Hydra composes each of them before the first one runs.
+            cfg = self.load_configuration(config_name, others, run_mode, *args, **kwargs)
+            cfg.hydra.overrides.task.append(setting)
+            return cfg
+        forced = f"++{key}=null" if removal else f"++{setting}"
+        changed = [forced if line == setting else line for line in overrides]
+        cfg = self.load_configuration(config_name, changed, run_mode, *args, **kwargs)
+        chosen = [line for line in others if "." not in line.partition("=")[0] or line.startswith("hydra.")]
+        reference = self.load_configuration(config_name, chosen, run_mode, *args, **kwargs)
+        check_classes(cfg, reference)
+        for unknown, accepted in unknown_keys(cfg, reference, {}):
+            raise ValueError(self._describe_setting(unknown, accepted, reference))
+        return self.load_configuration(config_name, others, run_mode, *args, **kwargs) if removal else cfg
+
+    def _describe_setting(self, key: str, accepted: set[str], reference: DictConfig) -> str:
+        parent, _, name = key.rpartition(".")
+        if not parent:
+            accepted = (accepted | set(self.list_groups(""))) - {"hydra"}
+        if key in accepted:
+            return f"{key!r} is a group without keys: write {key}=CHOICE; {self._list_choices(key)}"
+        if parent and self.has_group(parent) and name in self._choices(parent):
+            return f"unknown key {key!r}; {did_you_mean(f'{parent}={name}')}{self._list_choices(parent)}"
+        return describe_key(key, accepted, reference, reference.hydra.runtime.choices)
+
+    def _describe_missing(self, missing: str, overrides: list[str]) -> str:
+        keys = (re.split("[@=]", line.lstrip("+"))[0] for line in overrides)
+        given = max((key for key in keys if missing.startswith(f"{key}/")), key=len, default="")
+        group = given or (missing.partition("/")[0] if "/" in missing else "")
+        where = "" if given or not group else " (from the defaults list of a config file)"
+        return self._describe_choice(group, missing.removeprefix(f"{group}/"), where)
+
+    def _describe_choice(self, group: str, choice: str, where: str = "") -> str:
+        if group == "hydra/launcher" and choice in LAUNCHERS:
+            return f"{group}={choice} is not installed: pip install -e '.[slurm]'"
+        hint = did_you_mean(nearest_of(choice, self._choices(group)))
+        return f"unknown {group or 'config'} {choice!r}{where}; {hint}{self._list_choices(group)}"
+
+    def _list_choices(self, group: str) -> str:
+        return f"{group or 'config'} is one of: {', '.join(self._choices(group))}"
+
+    def _choices(self, group: str) -> list[str]:
+        """The files of a group; those in a subfolder are written folder/name."""
+        folders = self.list_groups(group) if group else []
+        inner = [f"{folder}/{name}" for folder in folders for name in self._choices(f"{group}/{folder}")]
+        files = self.get_group_options(group, ObjectType.CONFIG)
+        return sorted([*inner, *(name for name in files if not name.startswith("_"))])

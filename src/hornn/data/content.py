@@ -1,0 +1,103 @@
+"""What a text that nobody published holds, as a checksum: part of the name of a run on it. No torch here."""
+
+import hashlib
+import json
+import os
+import platform
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hornn.data.download import checksum
+from hornn.result import write_atomically
+
+PYTHON = "python"  # the documentation of the running Python, in place of keys of files
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+MEMORY = "checksums.json"  # in the folder of tokens
+MANY = 2**20  # bytes from which on a file's checksum is remembered
+SKIPPED = {
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "lib2to3",
+    "turtledemo",
+    "__pycache__",
+}
+
+
+def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
+    """The checksum of a text: that of the files which `data` names under the keys `text`, or of Python's sources.
+
+    Raises FileNotFoundError for a file that is not there.
+    """
+    folder = Path(data["cache_dir"]).expanduser()
+    if text == PYTHON:
+        return library_checksum(folder)
+    digest = hashlib.sha256()
+    for key in text:
+        path = Path(str(data[key])).expanduser()
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"there is no text file data.{key}={data[key]}: give the path of an existing one"
+            )
+        digest.update(file_checksum(path, folder).encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def file_checksum(path: Path, folder: Path) -> str:
+    """The SHA-256 of a file. A big one is not read again while its size and its time of change stay the same."""
+    status = path.stat()
+    if status.st_size < MANY:
+        return checksum(path, "sha256")
+    state = f"{status.st_size} bytes, {status.st_mtime_ns}"
+    return remembered(folder, str(path.absolute()), state, lambda: checksum(path, "sha256"))
+
+
+def library_checksum(folder: Path) -> str:
+    """The SHA-256 of the standard library's sources and of the version of the running Python, likewise."""
+    version, files = platform.python_version(), library_files()
+    states = [f"{name} {(status := path.stat()).st_size} {status.st_mtime_ns}" for name, path in files]
+    state = hashlib.sha256("\n".join([version, *states]).encode()).hexdigest()
+
+    def read() -> str:
+        digest = hashlib.sha256(version.encode())
+        for name, path in files:
+            digest.update(name.encode() + b"\0" + path.read_bytes())
+        return f"sha256:{digest.hexdigest()}"
+
+    return remembered(folder, str(LIBRARY), state, read)
+
+
+def library_files() -> list[tuple[str, Path]]:
+    """The standard library's source files by relative name, in an order that no file system decides."""
+    found = []
+    for folder, folders, names in os.walk(LIBRARY):
+        folders[:] = [name for name in folders if name not in SKIPPED]
+        found += [Path(folder, name) for name in names if name.endswith(".py")]
+    return sorted((path.relative_to(LIBRARY).as_posix(), path) for path in found if path.is_file())
+
+
+def remembered(folder: Path, key: str, state: str, read: Callable[[], str]) -> str:
+    """What `read` gave when `key` was in this state before, by the folder's memory; else what it gives now."""
+    path = folder / MEMORY
+    if (known := read_memory(path).get(key)) and known[0] == state:
+        return str(known[1])
+    found = read()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps({**read_memory(path), key: [state, found]}, indent=1) + "\n")
+    except OSError:
+        pass  # it is read again next time; a run that needs the folder says what is wrong with it
+    return found
+
+
+def read_memory(path: Path) -> dict[str, list[str]]:
+    """Key -> its state and its checksum; nothing where the file is absent or damaged."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {key: [state, found] for key, (state, found) in known.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,170 @@
+"""Softmax and cross entropy in one pass over the logits: in C++ for the CPU, in torch everywhere."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hornn.kernels.library import operators, require_floats
+
+ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
+# Features, rows by width, from which on transposing the weights first is faster (measured).
+TRANSPOSE_FROM = 200_000
+
+
+class LinearCrossEntropy(torch.autograd.Function):
+    """Cross entropy of softmax(W h [+ b]), summed over rows and scaled; its gradients are found in the forward pass.
+
+    With p = softmax(W h + b) and the one-hot target e, the gradient with respect to the logits is
+    p - e, times the scale; it overwrites the logits, and two products turn it into the gradients of h and W.
+    The products take `bf16_copy`, the weight in bf16, where it is given; exponentials are in fp32 (or in h's dtype if
+    that is wider), the sum in float64.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        scale: float,
+        bf16_copy: Tensor | None = None,
+        use_native: bool = False,
+    ) -> Tensor:
+        """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
+        total, *grads = differentiate(h, weight, bias, targets, scale, bf16_copy, use_native)
+        ctx.save_for_backward(*grads)
+        return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None
+
+
+def scaled(grads: Sequence[Tensor | None], factor: Tensor) -> Sequence[Tensor | None]:
+    """The gradients times the gradient of the loss, which is 1 but for those who scale the loss once more."""
+    if not factor.is_cuda and float(factor) == 1.0:
+        return grads
+    return [None if grad is None else grad * factor.to(grad.dtype) for grad in grads]
+
+
+def differentiate(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    scale: float,
+    bf16_copy: Tensor | None,
+    use_native: bool,
+    outside: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """What `LinearCrossEntropy` says: the sum, unscaled, and the gradients of h, of the weight and of the bias.
+
+    Where `outside` (N, V) is true a word cannot be this row's.
+    """
+    operand = weight if bf16_copy is None else bf16_copy
+    h_operand = h.to(operand.dtype)
+    # A product with the transpose of a large factor takes longer; transposing it here pays where there is enough of it.
+    transposes = use_native and bf16_copy is not None and h.numel() >= TRANSPOSE_FROM
+    logits = h_operand @ (transpose(operand) if transposes else operand.mT)
+    if outside is not None:
+        logits.masked_fill_(outside, -math.inf)
+    cross_entropy_ = native_cross_entropy_ if use_native else torch_cross_entropy_
+    total, grad_bias = cross_entropy_(logits, bias, targets, scale)
+    grad_h = (logits @ operand).to(h.dtype)
+    product = transpose(h_operand.mT.contiguous() @ logits) if transposes else logits.mT @ h_operand
+    return total, grad_h, product.to(weight.grad_dtype), grad_bias
+
+
+def torch_cross_entropy_(
+    logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float
+) -> tuple[Tensor, Tensor | None]:
+    """Overwrite logits (N, V) with the gradient of `scale` times their summed cross entropy.
+
+    Returns that sum, unscaled, and the gradient of the bias. Rows whose target is negative add nothing. On a CPU
+    it goes block by block: a block stays in the cache.
+    """
+    rows = ROWS if logits.device.type == "cpu" else max(1, len(logits))
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    kept = targets >= 0
+    total = logits.new_zeros((), dtype=torch.float64)
+    grad_bias = None if bias is None else torch.zeros_like(bias)
+    for block, words, mask in zip(logits.split(rows), targets.split(rows), kept.split(rows), strict=True):
+        scores = block if bias is None else block + bias
+        words = words.clamp(min=0).unsqueeze(-1)
+        grad = scores.softmax(-1, dtype=wide)
+        # -log p_w, by way of the likeliest word: the probability of w itself may be too small for its logarithm
+        margin = scores.amax(-1, keepdim=True).to(wide) - scores.gather(-1, words).to(wide)
+        nll = margin - grad.amax(-1, keepdim=True).log()
+        total += (nll.squeeze(-1) * mask).sum(dtype=torch.float64)
+        grad.scatter_add_(-1, words, grad.new_full(words.shape, -1.0))
+        torch.mul(grad, (mask * scale).to(wide).unsqueeze(-1), out=grad if bias is not None else block)
+        if grad_bias is not None:
+            grad_bias += grad.sum(0)
+            block.copy_(grad)
+    return total, grad_bias
+
+
+def native_cross_entropy_(
+    logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float = 1.0
+) -> tuple[Tensor, Tensor | None]:
+    """The sum over rows of -log softmax(logits [+ bias])_target in nats, and the scaled gradient of the bias.
+
+    logits (N, V), bf16 or fp32, are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32.
+    targets (N), int64; a row whose target is negative adds nothing and becomes 0. Returns a float64 scalar and the bias
+    gradient (V), fp32, which is None without a bias. ValueError for tensors that do not fit.
+    """
+    _require_logits(logits, bias, targets)
+    nll, grad_bias = operators().cross_entropy(logits, bias, targets, True, scale, torch.get_num_threads())
+    return nll.sum(), None if bias is None else grad_bias
+
+
+def native_nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    """-log softmax(logits [+ bias])_target of each row (N), float64, 0 where a target is negative.
+
+    Arguments and errors are those of `native_cross_entropy_`; the logits stay, and there is no gradient.
+    """
+    _require_logits(logits, bias, targets)
+    result: Tensor = operators().cross_entropy(logits, bias, targets, False, 1.0, torch.get_num_threads())[0]
+    return result
+
+
+def transpose(x: Tensor) -> Tensor:
+    """The contiguous transpose of x (M, N), contiguous bf16 on the CPU, else ValueError."""
+    if x.dtype != torch.bfloat16 or x.device.type != "cpu" or x.ndim != 2 or not x.is_contiguous():
+        raise ValueError(
+            f"only a contiguous bf16 matrix on the CPU is transposed here, got {x.dtype} {tuple(x.shape)} with strides "
+            f"{x.stride()} on {x.device}"
+        )
+    result: Tensor = operators().transpose(x, torch.get_num_threads())
+    return result
+
+
+def _require_logits(logits: Tensor, bias: Tensor | None, targets: Tensor) -> None:
+    require_floats(bias=bias)
+    N, V = logits.shape if logits.ndim == 2 else (0, 0)
+    if logits.dtype not in (torch.float32, torch.bfloat16) or logits.device.type != "cpu":
+        raise ValueError(f"logits must be fp32 or bf16 on the CPU, got {logits.dtype} on {logits.device}")
+    if (
+        not logits.is_contiguous()
+        or not V
+        or (bias is not None and (bias.shape != (V,) or not bias.is_contiguous()))
+    ):
+        raise ValueError(
+            "logits must be contiguous (N, V) with V >= 1 and the bias contiguous (V), got logits "
+            f"{tuple(logits.shape)}" + ("" if bias is None else f" and bias {tuple(bias.shape)}")
+        )
+    if targets.dtype != torch.int64 or targets.device.type != "cpu" or targets.shape != (N,):
+        raise ValueError(
+            f"targets must be {N} int64 ids on the CPU, got {targets.dtype} {tuple(targets.shape)} on {targets.device}"
+        )
+    if not targets.is_contiguous():
+        raise ValueError(f"targets must be contiguous, got strides {targets.stride()}")
+    if N and int(targets.max()) >= V:
+        raise ValueError(
+            f"a target must be below V = {V}, or negative where it is ignored, got {int(targets.max())}"
+        )

@@ -1,0 +1,158 @@
+"""The library of `native.cpp`: compiled for this machine on first use, loaded from a cache ever after.
+
+Its kernels compute on the CPU, in fp32, what the readable code computes for the same parameters. The library lies
+in the folder that the environment variable HORNN_CACHE names, or else in `~/.cache/hornn/kernels`. Its folder's
+name is a hash of all that decides its contents.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SOURCE = Path(__file__).with_name("native.cpp")
+FLAGS = ("-O3", "-march=native", "-fopenmp")
+REMEDY = "install a C++ compiler (g++ or clang), or set network.backend=eager"
+
+
+class NativeError(ValueError):
+    """The native kernels cannot be built or loaded. Its first line says why and what to do about it."""
+
+
+_lock = threading.Lock()
+_outcome: Any = None  # the operators once they are loaded, or the NativeError that will not be tried again
+
+
+def load() -> None:
+    """Load the kernels, building them where they are not in the cache. NativeError if that fails."""
+    operators()
+
+
+def why_not() -> str | None:
+    """None if the kernels can be used (they are loaded then), else the reason in one line."""
+    try:
+        load()
+    except NativeError as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def operators() -> Any:
+    """The operators of the library, loaded or built where they are not yet. NativeError if that fails."""
+    global _outcome
+    with _lock:
+        if _outcome is None:
+            try:
+                _outcome = build()
+            except NativeError as error:
+                _outcome = error
+    if isinstance(_outcome, NativeError):
+        raise NativeError(str(_outcome))
+    return _outcome
+
+
+def build(flags: Sequence[str] = FLAGS) -> Any:
+    """The operators compiled with `flags`: from the cache, or built into it, by one process at a time."""
+    parts = (SOURCE.read_text("utf-8"), " ".join(flags), torch.__version__, _processor())
+    namespace = "hornn_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("HORNN_CACHE") or Path.home() / ".cache" / "hornn" / "kernels")
+    library = cache.absolute() / namespace / "native.so"
+    try:
+        if not library.exists():
+            _require_compiler()
+            library.parent.mkdir(parents=True, exist_ok=True)
+            with (library.parent / "build.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not library.exists():
+                    _compile(library, namespace, flags)
+        torch.ops.load_library(str(library))
+    except OSError as error:
+        raise NativeError(
+            f"the native kernels cannot be written to or loaded from {library.parent} ({error}): delete it, "
+            "set HORNN_CACHE to a folder that can be written, or set network.backend=eager"
+        ) from error
+    return getattr(torch.ops, namespace)
+
+
+def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
+    """Make `library`, which appears whole or not at all. Only for the one who holds the lock."""
+    from torch.utils import cpp_extension  # imports setuptools: slow, and needed only here
+
+    folder = library.parent / "build"
+    shutil.rmtree(
+        folder, ignore_errors=True
+    )  # a build that was killed, with the lock file torch would wait for
+    folder.mkdir()
+    print("building the native kernels (once, about 10 s) …", file=sys.stderr, flush=True)
+    try:
+        with _scripts_on_path():
+            cpp_extension.load(
+                namespace,
+                [str(SOURCE)],
+                extra_cflags=[*flags, "-Wno-psabi", f"-DHORNN_NAMESPACE={namespace}"],
+                extra_ldflags=[flag for flag in flags if flag == "-fopenmp"],
+                build_directory=str(folder),
+                with_cuda=False,
+                is_python_module=False,
+            )
+    except (RuntimeError, subprocess.CalledProcessError, ImportError) as error:
+        said = error.output.decode() if isinstance(error, subprocess.CalledProcessError) else str(error)
+        lines = [line for line in said.splitlines() if line.strip()] or [str(error)]
+        last = [line for line in lines if not line.startswith(("ninja:", "[", "FAILED:"))][-5:] or lines[-1:]
+        reason = next((line for line in last if "error" in line), last[-1])
+        detail = "\n".join(last)
+        print(detail, file=sys.stderr, flush=True)
+        raise NativeError(f"the native kernels cannot be built ({reason}): {REMEDY}\n{detail}") from error
+    os.replace(next(folder.glob("*.so")), library)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_compiler() -> None:
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which((shlex.split(compiler) or [""])[0]) is None:
+        raise NativeError(
+            f"the native kernels cannot be built (no compiler: {compiler!r} is not found): {REMEDY}"
+        )
+
+
+@contextmanager
+def _scripts_on_path() -> Iterator[None]:
+    """`ninja` was installed beside this Python, which need not be on the PATH."""
+    path = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), path])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = path
+
+
+def _processor() -> str:
+    """What `-march=native` depends on, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    return f"{platform.machine()} {features}"
+
+
+def require_floats(**tensors: Tensor | None) -> None:
+    """Raise ValueError, which names the tensor, unless all that are given are fp32 on the CPU."""
+    for name, tensor in tensors.items():
+        if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
+            raise ValueError(
+                f"the native kernels take fp32 on the CPU, got {tensor.dtype} on {tensor.device} for {name}: "
+                "set network.backend=eager for anything else"
+            )

@@ -1,0 +1,207 @@
+"""The native time loops over a chunk, as functions that torch can differentiate: two passes in C++ each."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hornn.cells.base import ACTIVATIONS
+from hornn.checks import require_choice
+from hornn.kernels.library import operators, require_floats
+
+POOLINGS = ("sum", "max", "gated")
+
+
+class NativeScan(torch.autograd.Function):
+    """The scan of the Elman network and of the higher-order cells over a chunk.
+
+        sum     h_t = f(u_t + sum_{n=1..K} W_h[n-1] h_{t-n})
+        max     h_t = f(u_t + max_{n=1..K} W_h[n-1] h_{t-n})         (element-wise; the first of equals)
+        gated   h_t = f(u_t + sum_{n=1..K} r_n * W_h[n-1] h_{t-n}),   r_n = sigmoid(u_tn + W_g2[n-1] h_{t-n})
+
+    `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None)` -> y (T, B, H) and the last states (K, B, H),
+    newest first.
+    u (T, B, H) is what `project_input` gives; for gated pooling (T, B, (1 + K) H), the state's part, then the
+    gates' for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. FOFE is
+    sum pooling with alpha^n W_h[n-1]; order 1 is the Elman network. `max_norm`, for sum pooling of one state, bounds
+    the gradient that flows back into each state (`hornn.scan.scan`).
+
+    The backward pass runs back through time for the gradients of the states alone; each weight's gradient is then
+    one product over all steps and columns. Where no gradient is wanted nothing is kept.
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there
+    are no kernels.
+    """
+
+    @classmethod
+    def apply(
+        cls,
+        u: Tensor,
+        history: Tensor,
+        W_h: Tensor,
+        W_g2: Tensor | None,
+        pooling: str,
+        activation: str,
+        max_norm: float | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        require_choice("pooling", pooling, POOLINGS)
+        require_choice("activation", activation, ACTIVATIONS)
+        require_floats(u=u, history=history, W_h=W_h, W_g2=W_g2)
+        K, B, H = history.shape if history.ndim == 3 else (0, 0, 0)
+        G = (1 + K) * H if pooling == "gated" else H
+        expected = {"u": (len(u), B, G), "history": (K, B, H), "W_h": (K, H, H)}
+        if pooling == "gated":
+            expected["W_g2"] = (K, H, H)
+        given = {"u": u, "history": history, "W_h": W_h, "W_g2": W_g2}
+        found = {name: tuple(tensor.shape) for name, tensor in given.items() if tensor is not None}
+        if found != expected or 0 in (*expected["u"], K):
+            raise ValueError(
+                "a native scan takes u (T, B, G), history (K, B, H), W_h (K, H, H), all sizes >= 1, and for gated "
+                f"pooling, with G = (1 + K) H instead of H, W_g2 (K, H, H); got {pooling} pooling with {found}"
+            )
+        if max_norm is not None and (pooling != "sum" or K > 1):
+            raise ValueError(
+                f"a native scan bounds the gradient of one state, with sum pooling, got {pooling} of {K}"
+            )
+        result: tuple[Tensor, Tensor] = super().apply(
+            u, history, W_h, W_g2, pooling, activation, max_norm, torch.is_grad_enabled()
+        )
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        u: Tensor,
+        history: Tensor,
+        W_h: Tensor,
+        W_g2: Tensor | None,
+        pooling: str,
+        activation: str,
+        max_norm: float | None,
+        training: bool,
+    ) -> tuple[Tensor, Tensor]:
+        history, W_h = history.contiguous(), W_h.contiguous()
+        W_g2 = None if W_g2 is None else W_g2.contiguous()
+        keep = training and any(ctx.needs_input_grad)
+        y, *kept = operators().scan(
+            u.contiguous(), history, W_h, W_g2, pooling, activation, keep, torch.get_num_threads()
+        )
+        if keep:
+            ctx.save_for_backward(y, history, W_h, W_g2, *kept)
+            ctx.constants = pooling, activation, max_norm
+        order = len(history)
+        return y, torch.cat([y[-order:].flip(0), history])[:order]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
+        _, needs_history, *needs_weights = ctx.needs_input_grad[:4]
+        u, history, W_h, W_g2 = operators().scan_backward(
+            grad_y.contiguous(),
+            grad_last.contiguous(),
+            *ctx.saved_tensors,
+            *ctx.constants,
+            needs_history,
+            any(needs_weights),
+            torch.get_num_threads(),
+        )
+        needed = zip(ctx.needs_input_grad, (u, history, W_h, W_g2), strict=False)
+        return *(grad if needs else None for needs, grad in needed), None, None, None, None
+
+
+class NativeLstm(torch.autograd.Function):
+    """The scan of the LSTM (`hornn.cells.lstm.Lstm`) over a chunk.
+
+    `apply(u, h, c, W_h, max_norm=None)` -> y (T, B, H) and the last h and c (B, H). u (T, B, 4 H) is what
+    `project_input` gives and W_h (4 H, H), both with the blocks i, f, g, o; h and c (B, H) are the state before the
+    chunk. `max_norm` bounds the gradients that flow back into each h and each c (`hornn.scan.scan`). The backward pass
+    runs back through time for the gradients of the states alone; that of W_h is then one product over all steps and
+    columns.
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
+    kernels.
+    """
+
+    @classmethod
+    def apply(
+        cls, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, max_norm: float | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        require_floats(u=u, h=h, c=c, W_h=W_h)
+        B, H = h.shape if h.ndim == 2 else (0, 0)
+        expected = {"u": (len(u), B, 4 * H), "h": (B, H), "c": (B, H), "W_h": (4 * H, H)}
+        found = {"u": tuple(u.shape), "h": tuple(h.shape), "c": tuple(c.shape), "W_h": tuple(W_h.shape)}
+        if found != expected or 0 in expected["u"]:
+            raise ValueError(
+                "a native LSTM takes u (T, B, 4 H), h and c (B, H) and W_h (4 H, H), all sizes >= 1; got "
+                f"{found}"
+            )
+        result: tuple[Tensor, Tensor, Tensor] = super().apply(u, h, c, W_h, max_norm, torch.is_grad_enabled())
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, max_norm: float | None, training: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        h, c, W_h = h.contiguous(), c.contiguous(), W_h.contiguous()
+        keep = training and any(ctx.needs_input_grad)
+        y, cells, gates = operators().lstm(u.contiguous(), h, c, W_h, keep, torch.get_num_threads())
+        if keep:
+            ctx.save_for_backward(y, h, c, W_h, cells, gates)
+            ctx.max_norm = max_norm
+        return y, y[-1].clone(), cells[-1].clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, grad_h: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
+        y, h, c, W_h, cells, gates = ctx.saved_tensors
+        grads = [grad.contiguous() for grad in (grad_y, grad_h, grad_c)]
+        u, h_0, c_0 = operators().lstm_backward(
+            *grads, c, W_h, cells, gates, ctx.max_norm, torch.get_num_threads()
+        )
+        weight = None
+        if ctx.needs_input_grad[3]:
+            weight = u.flatten(0, 1).mT @ torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
+        needed = zip(ctx.needs_input_grad, (u, h_0, c_0, weight), strict=False)
+        return *(grad if needs else None for needs, grad in needed), None, None
+
+
+class NativeLeak(torch.autograd.Function):
+    """The scan of the context of the SCRN (`hornn.cells.scrn.Scrn`) over a chunk: s_t = kept s_{t-1} + (1 - kept) b_t.
+
+    `apply(b, s, kept, max_norm=None)` -> s (T, B, C) and the last of them (B, C). b (T, B, C); s (B, C) is the state
+    before the chunk; kept (C). `max_norm` bounds the gradient that flows back into each state (`hornn.scan.scan`).
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
+    kernels.
+    """
+
+    @classmethod
+    def apply(
+        cls, b: Tensor, s: Tensor, kept: Tensor, max_norm: float | None = None
+    ) -> tuple[Tensor, Tensor]:
+        require_floats(b=b, s=s, kept=kept)
+        expected = {"b": (len(b), *s.shape), "s": (*s.shape[:1], *kept.shape), "kept": kept.shape}
+        found = {"b": tuple(b.shape), "s": tuple(s.shape), "kept": tuple(kept.shape)}
+        if b.ndim != 3 or not len(b) or found != expected:
+            raise ValueError(f"a native leak takes b (T, B, C), s (B, C) and kept (C), T >= 1; got {found}")
+        result: tuple[Tensor, Tensor] = super().apply(b, s, kept, max_norm)
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any, b: Tensor, s: Tensor, kept: Tensor, max_norm: float | None
+    ) -> tuple[Tensor, Tensor]:
+        b, s, kept = b.contiguous(), s.contiguous(), kept.contiguous()
+        y = operators().leak(b, s, kept)
+        ctx.save_for_backward(b, s, kept, y)
+        ctx.max_norm = max_norm
+        return y, y[-1].clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
+        b, s, kept, y = ctx.saved_tensors
+        whole, grad_s = operators().leak_backward(
+            grad_y.contiguous(), grad_last.contiguous(), kept, ctx.max_norm
+        )
+        grad_kept = None
+        if ctx.needs_input_grad[2]:
+            grad_kept = (whole * (torch.cat([s.unsqueeze(0), y[:-1]]) - b)).sum((0, 1))
+        return whole * (1 - kept), grad_s, grad_kept, None

@@ -1,0 +1,188 @@
+"""Which cells have a native time loop: the one place where a cell's class and the kernels of `scans` meet.
+
+A cell is found by its exact class, so that a subclass with another step never runs its parent's kernel.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hornn.cells.base import Cell
+from hornn.cells.deep import DeepRnn, DeepRnnState, StackedRnn, StackedRnnState
+from hornn.cells.elman import Rnn, RnnState
+from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
+from hornn.cells.lstm import Lstm, LstmState
+from hornn.cells.mlp import PointwiseUnits
+from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
+from hornn.kernels import library
+from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan
+
+
+def run_rnn(cell: Rnn, u: Tensor, state: RnnState, max_norm: float | None) -> tuple[Tensor, RnnState]:
+    y, h = run_elman(u, state.h, cell.W_h, cell.activation, max_norm)
+    return y, RnnState(h)
+
+
+def run_srn(cell: Srn, u: Tensor, state: SrnState, max_norm: float | None) -> tuple[Tensor, SrnState]:
+    y, h = run_elman(u, state.h, cell.R, cell.activation, max_norm)
+    return y, SrnState(h)
+
+
+def run_deep(
+    cell: DeepRnn, u: Tensor, state: DeepRnnState, max_norm: float | None
+) -> tuple[Tensor, DeepRnnState]:
+    """Of a transition of one layer, which is that of an `Rnn`."""
+    layer: Any = cell.plus[0]
+    y, h = run_elman(u, state.h, layer.W, layer.units.activation, max_norm)
+    return y, DeepRnnState(h)
+
+
+def run_stacked(
+    cell: StackedRnn, u: Tensor, state: StackedRnnState, max_norm: float | None
+) -> tuple[Tensor, StackedRnnState]:
+    """Level by level, each over all time: a level hears the one below at the same step alone."""
+    fed = u.split(cell.hidden_size, dim=-1)
+    levels: list[Tensor] = []
+    last: list[Tensor] = []
+    for level, (W_h, h) in enumerate(zip(cell.W_h, state.h, strict=True)):
+        heard = [fed[level]] if level < len(fed) else []
+        if level > 0:
+            heard.append(F.linear(levels[-1], cell.U[level - 1]))
+        if cell.b is not None:
+            heard.append(cell.b[level])
+        y, h = run_elman(sum(heard[1:], heard[0]), h, W_h, cell.activation, max_norm)
+        levels.append(y)
+        last.append(h)
+    y = torch.cat(levels, dim=-1) if cell.output_shortcuts else levels[-1]
+    return y, StackedRnnState(torch.stack(last))
+
+
+def run_elman(
+    u: Tensor, h: Tensor, W_h: Tensor, activation: str, max_norm: float | None
+) -> tuple[Tensor, Tensor]:
+    """h_t = f(u_t + W_h h_{t-1}): all of them and the last one (B, H)."""
+    y, last = NativeScan.apply(u, h.unsqueeze(0), W_h.unsqueeze(0), None, "sum", activation, max_norm)
+    return y, last.squeeze(0)
+
+
+def run_hornn(cell: Hornn, u: Tensor, state: HornnState, max_norm: float | None) -> tuple[Tensor, HornnState]:
+    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "sum", cell.activation, max_norm)
+    return y, HornnState(last)
+
+
+def run_fofe(
+    cell: FofeHornn, u: Tensor, state: HornnState, max_norm: float | None
+) -> tuple[Tensor, HornnState]:
+    W_h = cell.powers() * cell.W_h
+    y, last = NativeScan.apply(u, state.history, W_h, None, "sum", cell.activation, max_norm)
+    return y, HornnState(last)
+
+
+def run_max(
+    cell: MaxHornn, u: Tensor, state: HornnState, max_norm: float | None
+) -> tuple[Tensor, HornnState]:
+    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "max", cell.activation, max_norm)
+    return y, HornnState(last)
+
+
+def run_gated(
+    cell: GatedHornn, u: Tensor, state: HornnState, max_norm: float | None
+) -> tuple[Tensor, HornnState]:
+    y, last = NativeScan.apply(u, state.history, cell.W_h, cell.W_g2, "gated", cell.activation, max_norm)
+    return y, HornnState(last)
+
+
+def run_lstm(cell: Lstm, u: Tensor, state: LstmState, max_norm: float | None) -> tuple[Tensor, LstmState]:
+    y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, max_norm)
+    return y, LstmState(h, c)
+
+
+def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, max_norm: float | None) -> tuple[Tensor, ScrnState]:
+    """First the context, which hears nothing of the hidden units, then these."""
+    a, b = u.split([cell.hidden_size, cell.context_size], dim=-1)
+    learned = cell.learned_factors()
+    kept = b.new_full((cell.context_size,), cell.alpha) if learned is None else learned
+    s, last_s = NativeLeak.apply(b, state.s, kept, max_norm)
+    if not cell.hidden_size:
+        return s, ScrnState(state.h, last_s)
+    h, last_h = run_elman(a + F.linear(s, cell.P), state.h, cell.R, cell.activation, max_norm)
+    return torch.cat([h, s], dim=-1), ScrnState(last_h, last_s)
+
+
+def nothing(cell: Cell, max_norm: float | None) -> None:
+    """Runs as it is, whatever its arguments."""
+
+
+def refuse_a_bound(cell: Cell, max_norm: float | None) -> str | None:
+    return None if max_norm is None else "network.state_grad_norm has no native kernel with this pooling"
+
+
+def refuse_a_bound_on_several(cell: Hornn, max_norm: float | None) -> str | None:
+    if max_norm is None or cell.order == 1:
+        return None
+    return "network.state_grad_norm bounds the gradient of a state that holds several steps"
+
+
+def refuse_a_bound_on_levels(cell: StackedRnn, max_norm: float | None) -> str | None:
+    if max_norm is None or cell.depth == 1:
+        return None
+    return "network.state_grad_norm bounds the gradient of all levels as one vector"
+
+
+def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
+    return None if cell.context_input == "current" else "there is no native kernel for context_input=previous"
+
+
+def refuse_a_deep_transition(cell: DeepRnn, max_norm: float | None) -> str | None:
+    """The native loop has one layer of plain units, and no bias of its own."""
+    layer: Any = cell.plus[0]
+    if len(cell.plus) == 1 and isinstance(layer.units, PointwiseUnits) and layer.b is None:
+        return None
+    return "its transition is more than one layer of sigmoid, tanh or relu units without bias"
+
+
+class NativeCell(NamedTuple):
+    """How the kernels run a cell of one class.
+
+    `run(cell, u, state, max_norm)` gives y and the last state, for u (T, B, G) of `project_input`; `max_norm` is
+    that of `hornn.scan.scan`. `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments.
+    """
+
+    run: Callable[[Any, Tensor, Any, float | None], tuple[Tensor, Any]]
+    obstacle: Callable[[Any, float | None], str | None] = nothing
+
+
+NATIVE: dict[type[Cell], NativeCell] = {
+    Rnn: NativeCell(run_rnn),
+    Hornn: NativeCell(run_hornn, refuse_a_bound_on_several),
+    MaxHornn: NativeCell(run_max, refuse_a_bound),
+    FofeHornn: NativeCell(run_fofe, refuse_a_bound_on_several),
+    GatedHornn: NativeCell(run_gated, refuse_a_bound),
+    Lstm: NativeCell(run_lstm),
+    Srn: NativeCell(run_srn),
+    Scrn: NativeCell(run_scrn, refuse_a_past_context),
+    DeepRnn: NativeCell(run_deep, refuse_a_deep_transition),
+    StackedRnn: NativeCell(run_stacked, refuse_a_bound_on_levels),
+}
+
+
+def find_native_obstacle(cell: Cell, device: torch.device, max_norm: float | None) -> str | None:
+    """Why the native kernels cannot run this cell on this device; None if they can. It builds them if need be."""
+    if device.type != "cpu":
+        return "the native kernels are for CPUs"
+    if type(cell) not in NATIVE:
+        return f"there are native kernels for {', '.join(kind.__name__ for kind in NATIVE)}"
+    if (obstacle := NATIVE[type(cell)].obstacle(cell, max_norm)) is not None:
+        return obstacle
+    dtype = cell.initial_state(1)[0].dtype  # a cell without weights of its own has one, too
+    if dtype != torch.float32:
+        return f"the native kernels compute in fp32, its weights are {dtype}"
+    return library.why_not()
+
+
+def run_native(cell: Cell, u: Tensor, state: Any, max_norm: float | None = None) -> tuple[Tensor, Any]:
+    """The time loop of a cell to which there is no obstacle."""
+    return NATIVE[type(cell)].run(cell, u, state, max_norm)

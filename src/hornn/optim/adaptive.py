@@ -1,0 +1,65 @@
+"""Optimizers that none of the papers used: Adam, and gradient descent whose weights are averaged."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from hornn.checks import require_range
+from hornn.optim.descent import ClippedOptimizer, tell_versions
+
+
+class AdamW(ClippedOptimizer, torch.optim.AdamW):
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019), clipped. None of the papers used it."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        betas: Iterable[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        clip: float | None = None,
+        clip_mode: str = "norm",
+    ) -> None:
+        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        first, second = betas
+        super().__init__(params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay, fused=True)
+        self.set_clip(clip, clip_mode)
+
+    def update(self) -> None:
+        torch.optim.AdamW.step(self)
+        tell_versions(p for group in self.param_groups for p in group["params"])
+
+
+class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
+    """Plain gradient descent; what is evaluated and kept is the mean of its weights after updates start, start + 1, ..
+
+    Source: Polyak & Juditsky 1992; for language models Merity et al. 2018, who choose `start` by validation.
+    None of the papers used it. `swap_averages` exchanges the weights with their averages.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        start: int = 1,
+        weight_decay: float = 0.0,
+        clip: float | None = None,
+        clip_mode: str = "norm",
+    ) -> None:
+        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_range("optimizer.start", start, ">= 1 update", start >= 1)
+        # torch copies the weights in its first t0 + 2 updates and averages from there on
+        super().__init__(params, lr=lr, lambd=0.0, t0=start - 2, weight_decay=weight_decay)
+        self.set_clip(clip, clip_mode)
+
+    def update(self) -> None:
+        torch.optim.ASGD.step(self)
+
+    @torch.no_grad()
+    def swap_averages(self) -> None:
+        for parameter, state in self.state.items():
+            current = parameter.clone()
+            parameter.copy_(state["ax"])
+            state["ax"].copy_(current)

@@ -1,0 +1,228 @@
+"""The papers' gradient descent with momentum, and the clip that every optimizer here has."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hornn.checks import require_choice, require_range
+from hornn.kernels import update as kernels
+from hornn.kernels.bf16_copy import Bf16Copy
+from hornn.optim.divergence import require_finite
+
+CLIP_MODES = ("element", "norm")
+
+
+class ClippedOptimizer(torch.optim.Optimizer):
+    """An optimizer that measures the gradient, refuses one that is not finite, and clips it before its update.
+
+    `clip` > 0 (None: none) bounds each element of the gradient where `clip_mode` is `element`, and the
+    Euclidean norm of the whole gradient where it is `norm`. After `step`, `grad_norm` holds the norm before
+    the clip. Raises ValueError for a constant outside its range, DivergenceError for a gradient that is
+    not finite.
+    """
+
+    clip: float | None
+    clip_mode: str
+    grad_norm: float = math.nan
+
+    def set_clip(self, clip: float | None, clip_mode: str) -> None:
+        require_range("optimizer.clip", clip, "> 0 or null", clip is None or clip > 0)
+        require_choice("optimizer.clip_mode", clip_mode, CLIP_MODES)
+        self.clip = clip
+        self.clip_mode = clip_mode
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Run `closure` (loss and backward pass) where one is given, then update; returns its result."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.no_grad():
+            self.clip_gradients()
+            self.update()
+        return loss
+
+    def update(self) -> None:
+        """The update itself, on clipped gradients."""
+        super().step()
+
+    def clip_gradients(self) -> None:
+        """Measure the gradient's norm, stop where it is not finite, clip."""
+        grads = self.gradients()
+        norm = torch.stack(torch._foreach_norm(grads)).norm()
+        self.grad_norm = require_finite(float(norm))
+        if self.clip is None or self.grad_norm <= self.clip:  # then no element exceeds the clip
+            return
+        if self.clip_mode == "element":
+            torch._foreach_clamp_min_(grads, -self.clip)
+            torch._foreach_clamp_max_(grads, self.clip)
+        else:
+            torch._foreach_mul_(grads, (self.clip / norm).clamp(max=1.0))
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients of all parameters; of a sparse one the rows that it has, each once."""
+        found = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and p.grad.is_sparse:
+                    p.grad = p.grad.coalesce()
+                    found.append(p.grad.values())
+                elif p.grad is not None:
+                    found.append(p.grad)
+        return found
+
+
+class MomentumSGD(ClippedOptimizer):
+    """Gradient descent with momentum, decay beside the momentum, max-norm and clipping.
+
+        g <- clip(dL/dw)
+        M <- mu M - lr g
+        w <- w + M - lr gamma w
+        w_i <- w_i min(1, c / |w_i|)        for each unit's vector w_i of incoming weights
+
+    lr > 0 the rate, mu = `momentum` in [0, 1), gamma = `weight_decay` >= 0, c = `max_norm` > 0 (None: no
+    bound). A parameter group may set its own values of these.
+
+    Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the
+    thesis bounds |w|^2 by c, here |w|; the incoming weights of one unit from one tap or from the input are a
+    vector of their own. The constants of decay and max-norm are not published, nor is the clip's kind.
+
+    `native` may be set for weights in fp32 on a CPU: the kernels of `hornn.kernels.update` then do it all in one
+    pass over the weights, which writes `bf16_copy`, the copy of one of them, too.
+    """
+
+    native = False
+    bf16_copy: Bf16Copy | None = None
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        max_norm: float | None = None,
+        clip: float | None = None,
+        clip_mode: str = "element",
+    ) -> None:
+        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_range("optimizer.momentum", momentum, "in [0, 1)", 0 <= momentum < 1)
+        require_range("optimizer.weight_decay", weight_decay, ">= 0", weight_decay >= 0)
+        require_range("optimizer.max_norm", max_norm, "> 0 or null", max_norm is None or max_norm > 0)
+        super().__init__(
+            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "max_norm": max_norm}
+        )
+        self.set_clip(clip, clip_mode)
+
+    def clip_gradients(self) -> None:
+        """Measure and clip; the native update clips in its own pass."""
+        if self.native:
+            self.grad_norm = require_finite(kernels.grad_norm(self.gradients()))
+        else:
+            super().clip_gradients()
+
+    def update(self) -> None:
+        clip, scale = math.inf, 1.0  # that the native update has still to apply
+        if self.native and self.clip is not None and self.grad_norm > self.clip:
+            if self.clip_mode == "element":
+                clip = self.clip
+            else:
+                scale = self.clip / self.grad_norm
+        for group in self.param_groups:
+            known = [p for p in group["params"] if p.grad is not None]
+            for p in known:
+                if p.grad.is_sparse:
+                    self.update_rows(p, group, clip, scale)
+            if not (params := [p for p in known if not p.grad.is_sparse]):
+                continue
+            grads = [p.grad for p in params]
+            if self.native:
+                none = params[0].new_empty(0)
+                momenta = [self.momentum_of(p) if group["momentum"] else none for p in params]
+                constants = (group["lr"], group["momentum"], group["weight_decay"], clip, scale)
+                copies = [self.bf16_copy_of(p) for p in params]
+                kernels.momentum_update_(params, momenta, grads, *constants, group["max_norm"], copies)
+                if self.bf16_copy is not None and any(p is self.bf16_copy.weight for p in params):
+                    self.bf16_copy.keep()
+                continue
+            momenta = [self.momentum_of(p) for p in params] if group["momentum"] else []
+            if group["weight_decay"]:
+                torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
+            descend(params, momenta, grads, group["lr"], group["momentum"])
+            if group["max_norm"] is not None:
+                for p in params:
+                    project_rows(p, group["max_norm"])
+
+    def update_rows(self, weight: Tensor, group: dict[str, Any], clip: float, scale: float) -> None:
+        """The update of a matrix whose gradient is 0 but in some rows.
+
+        The others are not touched where momentum and decay are 0. Its rows are words: max-norm does not concern them.
+        """
+        lr, mu, decay = group["lr"], group["momentum"], group["weight_decay"]
+        assert weight.grad is not None
+        assert group["max_norm"] is None
+        step = weight.grad.values().mul(scale).clamp_(-clip, clip).mul_(-lr)
+        rows = weight.grad.indices()[0]
+        if mu:
+            momentum = self.momentum_of(weight)
+            if self.native:
+                none = weight.new_empty(0)
+                kernels.momentum_update_([weight], [momentum], [none], lr, mu, decay, math.inf, 1.0, None)
+            else:
+                momentum.mul_(mu)
+                weight.mul_(1 - lr * decay).add_(momentum)
+            momentum.index_add_(0, rows, step)
+        elif decay:
+            weight.mul_(1 - lr * decay)
+        weight.index_add_(0, rows, step)
+
+    def bf16_copy_of(self, parameter: Tensor) -> Tensor:
+        """The copy of this parameter in bf16 that an update is to write, empty where there is none."""
+        copy = self.bf16_copy
+        if copy is None or copy.tensor is None or copy.weight is not parameter:
+            return parameter.new_empty(0)
+        return copy.tensor
+
+    def momentum_of(self, parameter: Tensor) -> Tensor:
+        """M of this parameter, 0 before its first update."""
+        state = self.state[parameter]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        momentum: Tensor = state["momentum"]
+        return momentum
+
+
+def descend(params: list[Tensor], momenta: list[Tensor], grads: list[Tensor], lr: float, mu: float) -> None:
+    """M <- mu M - lr g, w <- w + M in one pass over each tensor.
+
+    torch's fused step is M <- mu M + (1 - dampening) g, w <- w - lr' M; without momentum it has no M.
+    """
+    rate, dampening = (-1.0, 1 + lr) if mu else (lr, 0.0)
+    torch._fused_sgd_(
+        params,
+        grads,
+        momenta,
+        weight_decay=0.0,
+        momentum=mu,
+        lr=rate,
+        dampening=dampening,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    )
+    tell_versions(params)
+
+
+def tell_versions(params: Iterable[Tensor]) -> None:
+    """Count a fused step, which torch does not: a copy in bf16 has to know that its weights changed."""
+    torch.autograd.graph.increment_version(list(params))
+
+
+def project_rows(weight: Tensor, max_norm: float) -> None:
+    """Scale each row (last dimension) whose Euclidean norm exceeds `max_norm` back to it. Biases stay."""
+    if weight.ndim < 2:
+        return
+    norms = torch.linalg.vector_norm(weight, dim=-1, keepdim=True)
+    weight.mul_((max_norm / norms).clamp(max=1.0))

@@ -1,0 +1,131 @@
+"""The config that files and overrides give to a run, put together without Hydra, which would take a report too long.
+
+A small part of what Hydra does with the same files: the chosen files, config.yaml, the experiment, the sweep file and
+the overrides of a row, each on top of those before. A test holds it against Hydra for every row of every sweep file.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CONF = Path(__file__).parents[2] / "conf"
+# What a file says of its node to us: the model is counted, not trained; the keys of text files, or `python`.
+COUNTED, TEXT = "_counted_", "_text_"
+CHOICE = re.compile(r"\w[\w-]*(/\w[\w-]*)*")  # the word that chooses a file of a group
+
+Values = dict[str, Any]
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML as Hydra reads it: 1e-5 is a number without a point, too."""
+
+
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d[\d_]*(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def load(path: Path) -> Values:
+    """A file of keys and values. Raises ValueError for anything else."""
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold keys and values, got {type(content).__name__}")
+    return content
+
+
+def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> tuple[dict[str, str], Values]:
+    """Choices and config, for the overrides `run` of a row in a file that gives `base` to all its runs.
+
+    Raises ValueError for a choice that `conf` does not have.
+    """
+    choices, values = split(base, "sweeps", conf)
+    for word in run:
+        key, text = word.split("=", 1)
+        if (conf / key).is_dir():
+            choices[key] = text
+        else:
+            values[key.lstrip("+")] = yaml.load(text, Loader)
+    layers = [read(conf, "config")]
+    if "experiment" in choices:
+        layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
+    layers.append((choices, values))
+    chosen = {group: choice for theirs, _ in layers for group, choice in theirs.items() if choice is not None}
+    flat: Values = {}
+    for group, choice in chosen.items():
+        if not group.startswith("hydra/"):
+            flat |= {f"{group}.{key}": value for key, value in read(conf, f"{group}/{choice}")[1].items()}
+    for _, theirs in layers:
+        flat |= theirs
+    return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
+
+
+def read_choice(group: str, choice: str, folders: Iterable[Path] = (CONF,)) -> Values:
+    """The values that the file of a choice gives, from the first of the folders that has it.
+
+    Raises ValueError for a choice that none has.
+    """
+    for conf in folders:
+        if CHOICE.fullmatch(choice) and (conf / group / f"{choice}.yaml").is_file():
+            return nest(read(conf, f"{group}/{choice}")[1])
+    raise unknown(group, choice, folders)
+
+
+@cache
+def read(conf: Path, name: str) -> tuple[dict[str, str], Values]:
+    """Choices and dotted values of a config file, those of the files that it includes below its own."""
+    path = conf / f"{name}.yaml"
+    if not path.is_file():
+        group, _, choice = name.partition("/")
+        raise unknown(group, choice, (conf,))
+    return split(load(path), name.rpartition("/")[0], conf)
+
+
+def unknown(group: str, choice: str, folders: Iterable[Path]) -> ValueError:
+    known = {
+        str(file.relative_to(conf / group).with_suffix(""))
+        for conf in folders
+        for file in (conf / group).rglob("*.yaml")
+    }
+    return ValueError(f"unknown {group} {choice!r}; it is one of: {', '.join(sorted(known))}")
+
+
+def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str, str], Values]:
+    choices: dict[str, str] = {}
+    values: Values = {}
+    for item in content.get("defaults", ()):
+        if isinstance(item, dict):
+            choices |= {key.removeprefix("override ").lstrip("/"): choice for key, choice in item.items()}
+        elif item != "_self_":
+            theirs, set_there = read(conf, item[1:] if item.startswith("/") else f"{folder}/{item}")
+            choices, values = choices | theirs, values | set_there
+    own = flatten({key: value for key, value in content.items() if key != "defaults"})
+    return choices, values | {
+        key: value for key, value in own.items() if "${" not in str(value)
+    }  # the environment's
+
+
+def flatten(node: Mapping[str, Any], path: str = "") -> Values:
+    """Each value of a nested mapping by its dotted key."""
+    flat: Values = {}
+    for key, value in node.items():
+        flat |= flatten(value, f"{path}{key}.") if isinstance(value, Mapping) else {f"{path}{key}": value}
+    return flat
+
+
+def nest(flat: Mapping[str, Any]) -> Values:
+    """The nested mapping of dotted keys."""
+    nested: Values = {}
+    for dotted, value in flat.items():
+        *parents, key = dotted.split(".")
+        node = nested
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[key] = value
+    return nested

@@ -1,0 +1,43 @@
+"""A table as CSV."""
+
+import csv
+import io
+
+from hornn.reporting.runs import commits
+from hornn.reporting.tables import Table
+
+
+def table_csv(table: Table) -> str:
+    """Full precision, a line for each row and metric, for other programs."""
+    entries = [
+        {
+            "sweep": table.sweep.name,
+            "row": line.row.name,
+            "label": line.row.label,
+            "metric": key,
+            "published": score.published.value if score.published else None,
+            "verified": score.published.verified if score.published else None,
+            "source": score.published.source if score.published else None,
+            "dynamic_evaluation": line.row.dynamic,
+            "mean": score.mean,
+            "deviation": score.deviation,
+            "seeds": len(score.values),
+            "best_by_validation": score.best,
+            "difference": score.difference,
+            "num_parameters": line.parameters,
+            "seconds_per_epoch": line.seconds,
+            "device": "; ".join(line.devices),
+            "status": line.status,
+            "marks": "; ".join(line.marks),
+            "commits": " ".join(commits(line.measured)),
+            "results": " ".join(str(run.path) for run in line.measured),
+        }
+        for line in table.lines
+        for key, score in line.scores.items()
+    ]
+    out = io.StringIO()
+    if entries:
+        writer = csv.DictWriter(out, entries[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(entries)
+    return out.getvalue()

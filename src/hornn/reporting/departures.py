@@ -1,0 +1,51 @@
+"""How a result departs from what its row asks for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hornn.recipe import flatten, resolve
+from hornn.run.identity import INIT_FROM, canonical, hashed_part, name_of, neutral_values
+
+
+class Recipe(NamedTuple):
+    """What a row's run is meant to be: the choices and the values that decide its numbers."""
+
+    choices: Mapping[str, str] = {}
+    config: Mapping[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """Equal for rows that are the same run, whatever sweep they stand in."""
+        return name_of(self.choices, self.config)
+
+
+def read_recipe(run: tuple[str, ...], base: Mapping[str, Any], conf: Path) -> Recipe:
+    """The recipe of a row with the overrides `run`, in a file that gives `base` to all its runs.
+
+    Raises ValueError for a choice that `conf` does not have.
+    """
+    return Recipe(*hashed_part(*resolve(run, base, conf)))
+
+
+def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
+    """Where a result is not what was meant: `trainer.max_epochs=15, not 20`.
+
+    Keys that the result does not hold are passed over: they have no effect, or are younger than the result. Of the
+    weights that it starts from it counts whether there are any.
+    """
+    choices, config = result.get("choices") or {}, flatten(result.get("config") or {})
+    meant, neutral = flatten(recipe.config), neutral_values(choices)
+    if config.get(INIT_FROM) and meant.get(INIT_FROM):
+        meant[INIT_FROM] = config[INIT_FROM]
+    other = [
+        f"{key}={held[key]}, not {value}"
+        for held, wanted in ((choices, recipe.choices), (config, meant))
+        for key, value in wanted.items()
+        if key in held and canonical(held[key]) != canonical(value)
+    ]
+    return other + [
+        f"{key}={value}, not given"
+        for key, value in config.items()
+        if key not in meant and value is not None and value != neutral.get(key, ...) and key != "data.text"
+    ]

@@ -1,0 +1,150 @@
+"""A table as cells of text: which columns it has, and how numbers are written there."""
+
+from typing import NamedTuple
+
+from hornn.reporting.lines import Line
+from hornn.reporting.tables import Table
+
+UNVERIFIED_SIGN, DYNAMIC_SIGN = "†", "‡"
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+SIGN_MEANINGS = {
+    UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
+    DYNAMIC_SIGN: "the published number used dynamic evaluation; ours does not",
+}
+
+
+class Cell(NamedTuple):
+    """`value` is what a column is sorted by; `marks` are letters that the legend explains."""
+
+    text: str = ""
+    value: float | str | None = None
+    marks: str = ""
+    kind: str = "number"
+
+
+class Grid(NamedTuple):
+    """A table as cells. `legend`: mark -> what it says."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    legend: dict[str, str]
+
+
+def table_grid(table: Table) -> Grid:
+    """Columns: the row, for each metric the published number, ours and the difference (or both in units of the row that
+    the sweep is relative to), then what a run cost.
+
+    Columns without any entry are left out, but for our numbers and for what is published of at least one row; so is a
+    device that is everywhere the same. The notes name the devices, the rows their letters there.
+    """
+    metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
+    base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
+    header = ["model"]
+    for metric in metrics:
+        what = f" ({metric.label})" if len(metrics) > 1 else ""
+        header += [f"published{what}", f"ours{what}"]
+        header += ["best by validation" + what] if shows_best_seed(metric.key) else []
+        relative = [f"published / {base.row.label}{what}", f"ours / {base.row.label}{what}"] if base else []
+        header += relative or [f"difference{what}"]
+    sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
+    header += ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]
+
+    letters: dict[str, str] = {}
+    devices = device_letters(table)
+    rows = []
+    for line in table.lines:
+        for mark in line.marks:
+            letters.setdefault(mark, nth_letter(len(letters)))
+        cells = [Cell(line.row.label, line.row.label, "".join(letters[mark] for mark in line.marks), "label")]
+        for metric in metrics:
+            cells += score_cells(metric.key, line, base)
+        if sized:
+            cells.append(Cell(format_number("num_parameters", line.parameters), line.parameters))
+        if timed:
+            cells.append(Cell(format_number("seconds_per_epoch", line.seconds), line.seconds))
+        signs = ", ".join(sign for sign, device in devices.items() if device in line.devices)
+        cells += [Cell(signs, signs, kind="device"), Cell(line.status, line.status, kind="runs")]
+        rows.append(tuple(cells))
+    compared = {f"published ({metric.label})" for metric in metrics if metric.key in table.sweep.published}
+    compared |= {"published"} if table.sweep.published else set()
+    used = [
+        index
+        for index, name in enumerate(header)
+        if name in {"model", "runs", *compared}
+        or (table.runnable and name.startswith("ours"))
+        or (any(cells[index].text for cells in rows) and not (name == "device" and len(devices) == 1))
+    ]
+    rows = [tuple(cells[index] for index in used) for cells in rows]
+    header = [header[index] for index in used]
+    shown = "".join(cell.text for cells in rows for cell in cells)
+    legend = {sign: text for sign, text in SIGN_MEANINGS.items() if sign in shown}
+    return Grid(tuple(header), tuple(rows), {**legend, **{sign: mark for mark, sign in letters.items()}})
+
+
+def nth_letter(index: int) -> str:
+    """a to z, then aa, ab, .."""
+    return (nth_letter(index // 26 - 1) if index >= 26 else "") + ALPHABET[index % 26]
+
+
+def device_letters(table: Table) -> dict[str, str]:
+    """The devices of its runs: A, B, .. -> a device."""
+    return {nth_letter(index).upper(): device for index, device in enumerate(table.devices)}
+
+
+def shows_best_seed(key: str) -> bool:
+    """Whether choosing a seed by validation says something: not for sizes, times and validation itself."""
+    return key.startswith("test_")
+
+
+def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
+    score = line.scores.get(key)
+    published = score.published if score else None
+    theirs = Cell()
+    if published and published.value is not None:
+        signs = UNVERIFIED_SIGN * (not published.verified) + DYNAMIC_SIGN * line.row.dynamic
+        theirs = Cell(format_published(published.value) + signs, published.value)
+    ours = Cell()
+    if score and score.mean is not None:
+        text = format_number(key, score.mean)
+        if score.deviation is not None and not is_count(key):
+            text += f" ± {format_number(key, score.deviation)} (n = {len(score.values)})"
+        ours = Cell(text, score.mean)
+    difference = score.difference if score else None
+    cells = [theirs, ours]
+    if shows_best_seed(key):
+        best = score.best if score and len(score.values) > 1 else None
+        cells.append(Cell(format_number(key, best), best))
+    if base:
+        unit = base.scores.get(key)
+        in_theirs = unit.published.value if unit and unit.published else None
+        return [
+            *cells,
+            ratio_cell(theirs.value, in_theirs),
+            ratio_cell(ours.value, unit.mean if unit else None),
+        ]
+    sign = "+" if difference and difference > 0 else ""
+    return [*cells, Cell(sign + format_number(key, difference), difference)]
+
+
+def ratio_cell(value: float | str | None, unit: float | None) -> Cell:
+    if not isinstance(value, int | float) or not unit:
+        return Cell()
+    return Cell(f"{value / unit:.2f}", value / unit)
+
+
+def format_number(key: str, value: float | None) -> str:
+    """Whole for counts, to a thousandth for bits and nats, else to a tenth."""
+    if value is None:
+        return ""
+    if is_count(key):
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if key.endswith(("_bpc", "_nll")) else f"{value:.1f}"
+
+
+def is_count(key: str) -> bool:
+    return key == "num_parameters" or key.startswith("corpus.")
+
+
+def format_published(value: float) -> str:
+    """As printed, with commas in long whole numbers."""
+    return f"{value:,}" if isinstance(value, int) else str(value)

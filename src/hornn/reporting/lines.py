@@ -1,0 +1,137 @@
+"""A line of a table: a row with its runs, what is missing of it, and what a reader must know of its numbers."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from hornn.reporting.departures import departures
+from hornn.reporting.runs import Run, commits
+from hornn.reporting.scores import DYNAMIC_EVALUATION, Score, best_by_validation, has_other_unit, metric_value
+from hornn.reporting.sweeps import Row, Sweep
+from hornn.run.identity import INIT_FROM
+
+CONFLICT = "conflict"
+DEPARTS_FROM_RECIPE = "departs from the recipe"
+
+
+class Line(NamedTuple):
+    """A row with its runs. `status` says in words what is missing, empty where nothing is; `marks` what to know."""
+
+    row: Row
+    scores: Mapping[str, Score]
+    runs: tuple[Run, ...]
+    status: str
+    marks: tuple[str, ...]
+    parameters: float | None
+    seconds: float | None
+    devices: tuple[str, ...]
+
+    @property
+    def measured(self) -> tuple[Run, ...]:
+        """The runs that its numbers come from."""
+        return tuple(run for run in self.runs if run.state == "done") if self.status != CONFLICT else ()
+
+    @property
+    def best(self) -> Run | None:
+        return best_by_validation(self.measured)
+
+
+def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run]) -> Line:
+    """`starts`: the runs of the row that this one starts from."""
+    configs = {run.name: run.seed for run in runs if run.result}
+    conflict = len(configs) > 1
+    done = [] if conflict else [run for run in runs if run.state == "done"]
+    best = best_by_validation(done)
+    scores, marks = {}, []
+    for metric in sweep.metrics:
+        if row.published and metric.key not in row.published and metric.key in sweep.published:
+            continue
+        if any(has_other_unit(metric, sweep, run.result) for run in done):
+            continue
+        values = tuple(value for run in done if (value := metric_value(run.result, metric.key)) is not None)
+        if len(values) < len(done) and (values or not metric.key.startswith(DYNAMIC_EVALUATION)):
+            marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
+        top = metric_value(best.result, metric.key) if best else None
+        scores[metric.key] = Score(row.published.get(metric.key), values, top)
+    devices = sorted({str(run.result.get("device") or "unknown") for run in done})
+    seconds = [float(value) for run in done if (value := run.result.get("seconds_per_epoch"))]
+    return Line(
+        row,
+        scores,
+        tuple(runs),
+        CONFLICT if conflict else state_in_words(row, sweep.seeds, runs),
+        (*marks, *remarks(row, runs, done, devices, starts)),
+        float(done[0].result["num_parameters"]) if done else None,
+        fmean(seconds) if seconds and len(devices) == 1 else None,
+        tuple(devices),
+    )
+
+
+def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:
+    """What is missing of a row: one word, or a word for each seed where they differ; empty where nothing is."""
+    if row.run is None:
+        return row.state or ""
+    states = dict.fromkeys(seeds, "not run")
+    for run in runs:
+        if states.get(run.seed) != "done":
+            states[run.seed] = run.state
+    if len(set(states.values())) == 1:
+        word = next(iter(states.values()))
+        return "" if word == "done" else word
+    return ", ".join(f"seed {seed} {state}" for seed, state in sorted(states.items()) if state != "done")
+
+
+def remarks(
+    row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str], starts: Sequence[Run]
+) -> Iterable[str]:
+    """What a reader must know of the runs; `done`: those that the row's numbers come from."""
+    configs: dict[str, list[int]] = {}
+    for run in runs:
+        if run.name and run.state != "damaged":
+            configs.setdefault(run.name, []).append(run.seed)
+    if len(configs) > 1:
+        each = "; ".join(f"{digest}: seed {', '.join(map(str, seeds))}" for digest, seeds in configs.items())
+        yield f"runs of different configs are not averaged ({each})"
+    departed = dict.fromkeys(
+        item
+        for run in done
+        for item in (
+            *departures(row.recipe, run.result),
+            *other_start(row, run, starts),
+        )
+    )
+    if departed:
+        yield f"{DEPARTS_FROM_RECIPE}: {'; '.join(departed)}"
+    if len(commits(done)) > 1:
+        yield "its seeds come from several commits, which their files name"
+    if any(run.result.get("dirty") for run in done):
+        yield "from a working tree with changes that are not committed"
+    if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
+        rate = (
+            ", so is the rate of dynamic evaluation" if any("dynamic" in run.result for run in done) else ""
+        )
+        yield f"validation reads the test text: the best epoch and the best seed are chosen on it{rate}"
+    if len({(run.result.get("dynamic") or {}).get("seq_len") for run in done} - {None}) > 1:
+        yield "its seeds learned from the test text by chunks of different lengths"
+    if len(devices) > 1:
+        yield "its seeds ran on different devices: no time is given"
+    for run in runs:
+        if run.problem and run.state != "done":
+            yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"
+
+
+def other_start(row: Row, run: Run, starts: Sequence[Run]) -> Iterable[str]:
+    """The weights that a run started from, where no run of its seed in the row that it should start from left them."""
+    path = (run.result.get("config") or {}).get(INIT_FROM)
+    trained = {start.name for start in starts if start.seed == run.seed}
+    if row.start and path and trained.isdisjoint(Path(path).parts):
+        yield f"{INIT_FROM}={path}, no run of {row.start} with this seed"
+
+
+def by_one_recipe(lines: Sequence[Line]) -> bool:
+    """Whether the results keep to the recipes of their rows, or all depart from them alike."""
+    return (
+        len({tuple(mark for mark in line.marks if mark.startswith(DEPARTS_FROM_RECIPE)) for line in lines})
+        == 1
+    )

@@ -1,0 +1,82 @@
+"""The numbers of one row: what a result file says of a metric, and ours by seed beside the published one."""
+
+import math
+from collections.abc import Iterable, Mapping
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from hornn.metrics import bits
+from hornn.reporting.runs import Run
+from hornn.reporting.sweeps import Metric, Published, Sweep
+
+DYNAMIC_EVALUATION = "dynamic."  # begins the scores that a run has only where somebody asked for them
+
+
+class Score(NamedTuple):
+    """One metric of one row: what was published, ours by seed, ours of the seed that validation finds best."""
+
+    published: Published | None
+    values: tuple[float, ...]
+    best: float | None
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.values) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the sample: divided by n - 1."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        if self.mean is None or self.published is None or self.published.value is None:
+            return None
+        return self.mean - self.published.value
+
+    @property
+    def relative_difference(self) -> float | None:
+        """(ours - published) / published."""
+        if self.difference is None or self.published is None or not self.published.value:
+            return None
+        return self.difference / self.published.value
+
+
+def has_published(score: Score | None) -> bool:
+    return score is not None and score.published is not None and score.published.value is not None
+
+
+def published_value(score: Any) -> float:
+    """The published number of a score that has one."""
+    return float(score.published.value)
+
+
+def metric_value(result: Mapping[str, Any], key: str) -> float | None:
+    """A number of result.json; None where it has none. `corpus.tokens.train` and `metrics.-1.train_ppl` lead inside."""
+    if key.endswith("_bpc"):
+        perplexity = metric_value(result, key.removesuffix("_bpc") + "_ppl")
+        return bits(math.log(perplexity)) if perplexity and of_characters(result) else None
+    value: Any = result
+    for word in key.split("."):
+        if isinstance(value, list) and value and word == "-1":
+            value = value[-1]
+        else:
+            value = value.get(word) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def of_characters(result: Mapping[str, Any]) -> bool:
+    return bool(result.get("corpus", {}).get("unit") == "char")
+
+
+def has_other_unit(metric: Metric, sweep: Sweep, result: Mapping[str, Any]) -> bool:
+    """Whether a table of both has the bits of characters, or the perplexity of words, in the place of this."""
+    name, _, unit = metric.key.rpartition("_")
+    unfit, fit = ("ppl", "bpc") if of_characters(result) else ("bpc", "ppl")
+    return unit == unfit and any(other.key == f"{name}_{fit}" for other in sweep.metrics)
+
+
+def best_by_validation(runs: Iterable[Run]) -> Run | None:
+    """The run with the lowest validation perplexity: the test text has no say in it."""
+    judged = [run for run in runs if metric_value(run.result, "valid_ppl") is not None]
+    return min(judged, key=lambda run: run.result["valid_ppl"], default=None)

@@ -1,0 +1,1 @@
+"""A run: who it is, its folder, its training or counting, what it logs and keeps."""

@@ -1,0 +1,49 @@
+"""What a person sees of a run before it starts, after each epoch, and after it ended."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from hornn.data.text import TextDataModule
+
+console = Console()
+
+
+def announce(
+    run_dir: Path, model: str, size: str, data: TextDataModule, notes: Sequence[str], resume: bool
+) -> None:
+    """The model with its `size`, its data, what else is to be noted, and where it all goes."""
+    tokens = ", ".join(f"{split} {count:,}" for split, count in data.describe()["tokens"].items())
+    console.print(f"[bold]{model}[/] on [bold]{data.name}[/]: {size}", highlight=False)
+    console.print(f"  tokens: {tokens}; vocabulary {len(data.vocabulary):,}", highlight=False)
+    for note in notes:
+        console.print(f"  {note}", highlight=False, soft_wrap=True)
+    if not data.has_split("valid"):
+        console.print("  there is no third split: validation reads the test text", highlight=False)
+    console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
+
+
+def describe_epoch(record: Mapping[str, float], is_best: bool) -> str:
+    """An epoch in one line; the best so far has a star."""
+    return (
+        f"epoch {record['epoch']:>4}  lr {record['lr']:<7.4g} train {record['train_ppl']:8.2f}"
+        f"  valid {record['valid_ppl']:8.2f}{' *' if is_best else '  '}"
+        f"  {record['tokens_per_second']:>7,.0f} tokens/s  {record['seconds']:6.1f} s"
+    )
+
+
+def conclude(run_dir: Path, result: Mapping[str, Any], how: str) -> None:
+    """How the test split was scored, the perplexities beside those of the unigram, and where they are kept."""
+    unigram = result["unigram"]
+    console.print(how, highlight=False)
+    console.print(f"{'perplexity':>12}  {'valid':>9}  {'test':>9}", style="bold", highlight=False)
+    for row, valid, test in (
+        (result["choices"]["model"], result["valid_ppl"], result["test_ppl"]),
+        ("unigram", unigram["valid_ppl"], unigram["test_ppl"]),
+    ):
+        console.print(f"{row:>12}  {valid:9.2f}  {test:9.2f}", highlight=False)
+    console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
+    if (run_dir / "wandb").is_dir():
+        console.print(f"browse: wandb leet {run_dir / 'wandb'}", highlight=False, soft_wrap=True)

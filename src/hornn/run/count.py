@@ -1,0 +1,120 @@
+"""A run of a model of counts: what hornn.run.train does for a network, without training.
+
+Its result.json has the keys of any run. `seconds_per_epoch` and `tokens_per_second` are those of the fit, its one
+pass over the training text, the choice of constants on the validation text included; `scoring_tokens_per_second` is
+the speed at which the test text was scored, exactly left to right.
+"""
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hornn.baselines.counts import CountModel
+from hornn.build import build_corpus, build_counts, call, make_card
+from hornn.checkpoint import AtomicCheckpointIO
+from hornn.data.text import TextDataModule
+from hornn.data.vocabulary import EOS, Vocabulary
+from hornn.metrics import perplexity
+from hornn.run.folder import METRICS, open_run
+from hornn.run.identity import BEST, COLUMNS, Identity
+from hornn.run.keeper import write_metrics
+from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
+
+CPU = torch.device("cpu")
+
+
+def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None:
+    """Fit the model, score validation and test text once, write result.json, best.ckpt and metrics.csv.
+
+    What the config says of networks, their training and their machine has no part in it, and neither has the seed;
+    `init_from` is refused. Raises ValueError or OSError for a config that cannot run; what an earlier run left in
+    the folder goes only after the fit, when nothing can be refused any more.
+    """
+    if config["init_from"] is not None:
+        raise ValueError(
+            f"init_from={config['init_from']} gives weights to a network; model={identity.choices['model']} counts: "
+            "leave it out"
+        )
+    data = build_corpus({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
+    # refuses arguments before the text is read
+    build_counts(config["model"], Vocabulary([EOS], [1]), data.tokenizer)
+    data.prepare_data()
+    data.setup()
+    model = build_counts(config["model"], data.vocabulary, data.tokenizer)
+    with open_run(identity, data, call(config, "logger"), config["overwrite"]) as run:
+        alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
+        run.announce("counts, no training", [] if alone else ["counted on one CPU"])
+        figures = {**measure(model, data), **describe(data), **starts.summary()}
+        run.begin(model.num_parameters)
+        save(run.dir / BEST, make_card(identity.to_dict(), data), model)
+        write_metrics(run.dir / METRICS, figures["metrics"])
+        run.logger.log_metrics(
+            {f"{split}/ppl": figures[f"{split}_ppl"] for split in ("valid", "test")}, step=1
+        )
+        run.logger.finalize("success")
+        how = (
+            f"{model.num_parameters:,} parameters, fitted in {figures['seconds_per_epoch']:.1f} s; "
+            f"{figures['scoring_tokens_per_second']:,.0f} tokens/s scored, left to right"
+        )
+        run.finish(figures, how)
+
+
+def measure(model: CountModel, data: TextDataModule) -> dict[str, Any]:
+    """Fit the model; all of result.json that comes out of that."""
+    train, valid, test = (data.tokens(split) for split in ("train", "valid", "test"))
+    start = time.perf_counter()
+    model.fit(train, valid)
+    seconds = time.perf_counter() - start
+    valid_nll = float(model.score(valid).mean())
+    start = time.perf_counter()
+    test_nll = float(model.score(test).mean())
+    scoring = time.perf_counter() - start
+    record = {"epoch": 1, "step": 1, "valid_nll": valid_nll, "valid_ppl": perplexity(valid_nll)}
+    speed = {"seconds": seconds, "tokens_per_second": len(train) / seconds}
+    return {
+        "num_parameters": model.num_parameters,
+        "valid_ppl": perplexity(valid_nll),
+        "test_ppl": perplexity(test_nll),
+        "epochs": 1,
+        "best_epoch": 1,
+        "seconds_per_epoch": seconds,
+        "tokens_per_second": len(train) / seconds,
+        "scoring_tokens_per_second": len(test) / scoring,
+        "peak_memory_mb": peak_memory_mb(CPU),
+        "metrics": [record | speed],
+    }
+
+
+def describe(data: TextDataModule) -> dict[str, Any]:
+    """All of result.json that speaks of the data, the program and the machine."""
+    return {
+        "unigram": {f"{split}_ppl": data.unigram_ppl(split) for split in ("valid", "test")},
+        "evaluation": {
+            "batch_size": 1,
+            "seq_len": None,
+            "state": "exactly left to right",
+            "test_tokens": len(data.tokens("test")),
+        },
+        "device": device_name(CPU),
+        "dtype": {"weights": "fp64"},
+        "backend": "numpy",
+        "native_kernels": False,
+        "world_size": 1,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "corpus": {key: value for key, value in data.describe().items() if key != "path"},
+        "versions": versions(),
+    }
+
+
+def save(path: Path, card: dict[str, Any], model: CountModel) -> None:
+    """Write a checkpoint as a network has one; its `state_dict` holds what was fitted."""
+    fitted = {
+        name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        for name, value in model.state().items()
+    }
+    AtomicCheckpointIO(card).save_checkpoint({"state_dict": fitted}, path)

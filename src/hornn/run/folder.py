@@ -1,0 +1,127 @@
+"""The folder of a run: held by one process at a time, and never emptied of a finished run unasked."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import wandb
+import yaml
+from lightning.pytorch.loggers import Logger
+
+from hornn.checkpoint import CARD, read_checkpoint
+from hornn.data.text import TextDataModule
+from hornn.result import read_result, write_atomically, write_result
+from hornn.run.announce import announce, conclude
+from hornn.run.identity import BEST, CONFIG, LAST, Identity
+from hornn.run.lock import lock_folder
+
+METRICS = "metrics.csv"  # the record of each epoch
+
+
+class OpenRun:
+    """A run whose folder this process holds.
+
+    resume: the checkpoint that it continues from, None for a fresh start. logger: where it logs. main: whether this
+    is the first of its processes, which alone writes.
+    """
+
+    def __init__(
+        self, identity: Identity, data: TextDataModule, resume: Path | None, logger: Logger, main: bool
+    ) -> None:
+        self.identity, self.data, self.resume, self.logger, self.main = identity, data, resume, logger, main
+        self.dir = identity.folder
+        self.finished = False
+
+    def announce(self, size: str, notes: Sequence[str]) -> None:
+        """Say what is about to run."""
+        if self.main:
+            model = self.identity.choices["model"]
+            announce(self.dir, model, size, self.data, notes, bool(self.resume))
+
+    def begin(self, num_parameters: int) -> None:
+        """Remove what an earlier run left, unless it is continued, and put on record who this one is.
+
+        To be called when nothing can be refused any more. Files that are not a run's stay.
+        """
+        if not self.main:
+            return
+        if not self.resume:
+            for name in ("result.json", METRICS, BEST, LAST, CONFIG):
+                (self.dir / name).unlink(missing_ok=True)
+        known = self.identity.to_dict()
+        write_atomically(self.dir / CONFIG, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
+        words = {"model": self.identity.choices["model"], "data": self.data.name}
+        known["run_name"] = known.pop("name")  # a name in W&B is that of its own run
+        values = {**known.pop("config"), **words, **known, "num_parameters": num_parameters}
+        self.logger.log_hyperparams(values)
+
+    def finish(self, figures: Mapping[str, Any], how: str) -> None:
+        """Write the result of a run that came to its end, and say what came out."""
+        self.finished = True
+        if self.main:
+            result = {"status": "completed", **self.identity.to_dict(), **figures}
+            write_result(self.dir, result)
+            conclude(self.dir, result, how)
+
+    def fail(self, error: str, figures: Mapping[str, Any]) -> None:
+        """Write the result of a run that diverged, and raise ValueError with what happened."""
+        if self.main:
+            write_result(
+                self.dir, {"status": "diverged", **self.identity.to_dict(), "error": error, **figures}
+            )
+        raise ValueError(error)
+
+
+@contextmanager
+def open_run(
+    identity: Identity,
+    data: TextDataModule,
+    make_logger: Callable[..., Logger],
+    overwrite: bool = False,
+    main: bool = True,
+) -> Iterator[OpenRun]:
+    """Hold the run's folder from here on, and let it and the logger go at the end, whatever that is.
+
+    Raises Busy where another process has it, OSError where it cannot be written, ValueError where it holds a
+    finished run, or one of other choices, values or seed.
+    """
+    lock = lock_folder(identity.folder) if main else None
+    try:
+        resume = None if overwrite else find_unfinished(identity, data)
+        run = OpenRun(
+            identity,
+            data,
+            resume,
+            make_logger(run_dir=identity.folder, identity=identity, resume=bool(resume)),
+            main,
+        )
+        try:
+            yield run
+        finally:
+            if wandb.run is not None:
+                wandb.finish(exit_code=int(not run.finished))
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def find_unfinished(identity: Identity, data: TextDataModule) -> Path | None:
+    """The checkpoint to continue from, None for a fresh start. Errors: those of `open_run`."""
+    folder = identity.folder
+    if result := read_result(folder):
+        score = f" at test perplexity {result['test_ppl']:.2f}" if result.get("test_ppl") else ""
+        raise ValueError(f"{folder} holds a run that {result['status']}{score}: overwrite=true replaces it")
+    if not (folder / LAST).exists():
+        return None
+    card = read_checkpoint(folder / LAST)[CARD]
+    remedy = "give another run_dir, or overwrite=true to replace it"
+    if (card["name"], card["seed"]) != (identity.name, identity.seed):
+        raise ValueError(
+            f"{folder} holds the unfinished run {card['name']}, seed {card['seed']}; "
+            f"this is {identity.name}, seed {identity.seed}: {remedy}"
+        )
+    then, now = card["data"]["text_checksum"], data.describe()["text_checksum"]
+    if then != now:
+        raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {remedy}")
+    return folder / LAST

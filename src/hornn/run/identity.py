@@ -1,0 +1,168 @@
+"""Who a run is: the words that chose its parts, the values that decide its numbers, the name made of both. No torch."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from hornn.data.content import content_of
+from hornn.recipe import COUNTED, TEXT, flatten
+
+# Choices that decide numbers; what a run logs to, the machine and the recipe that its values came from do not.
+GROUPS = ("model", "data", "network", "head", "optimizer", "schedule")
+# Where a run is computed is on record beside its name: it may continue on another number of processes.
+MACHINE = (
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.strategy",
+    "trainer.num_nodes",
+    "network.backend",
+)
+# Keys that cannot change what a run computes; the seed names the run beside its name.
+WITHOUT_EFFECT = (
+    "seed",
+    "run_dir",
+    "overwrite",
+    "checkpoint_every",
+    "logger",
+    "sweep",
+    "data.root",
+    "data.cache_dir",
+    "data.url",
+    "trainer.enable_progress_bar",
+    "trainer.enable_model_summary",
+    "trainer.log_every_n_steps",
+)
+INIT_FROM = "init_from"  # the key of the weights that a run starts from
+COUNTS_READ = ("model", "data")  # all that decides a model of counts
+COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
+# In a run's folder: who it is, the best epoch's weights, what it continues from.
+CONFIG, BEST, LAST = "config.yaml", "best.ckpt", "last.ckpt"
+ADDED = Path(__file__).with_name("added_keys.yaml")
+
+Config = dict[str, Any]
+
+
+class Identity(NamedTuple):
+    """A run among all others; made once, by `identify`, and handed on.
+
+    choices: group -> the word that chose it. config: the values that decide the numbers, by group. where: what is on
+    record beside them, by dotted key: the machine, and the paths of text that `config` knows by its content. name: ten
+    hexadecimal digits made of choices and config. folder: where the run's files go: its `run_dir`,
+    or outputs/<model>/<corpus>/<name>/seed=<seed>. counted: whether the model is counted, not trained.
+    """
+
+    choices: dict[str, str]
+    config: Config
+    where: Config
+    name: str
+    seed: int
+    folder: Path
+    counted: bool
+
+    @property
+    def corpus(self) -> str:
+        """The corpus in a word; a variant other than the full one is named, too."""
+        variant = self.config["data"].get("variant", "full")
+        return self.choices["data"] if variant == "full" else f"{self.choices['data']}-{variant}"
+
+    def to_dict(self) -> Config:
+        """All that a result or a checkpoint says of who its run is."""
+        return {
+            "name": self.name,
+            "seed": self.seed,
+            "choices": self.choices,
+            "config": self.config,
+            "where": self.where,
+        }
+
+
+def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
+    """The identity of a run with these choices and this resolved config, the instructions of its files included.
+
+    Reads the text that the config names where that is not a published corpus. FileNotFoundError where it is not there.
+    """
+    chosen, kept = hashed_part(choices, config)
+    data, seed, counted = config["data"], config["seed"], is_counted(config)
+    known = flatten(config)
+    where = {key: known[key] for key in MACHINE if known.get(key) is not None and not counted}
+    if text := data.get(TEXT):
+        where |= {f"data.{key}": data[key] for key in paths_of(data)}
+        kept["data"] |= {"text": content_of(text, data)}
+    identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted)
+    default = Path("outputs", chosen["model"], identity.corpus, identity.name, f"seed={seed}")
+    return identity._replace(folder=Path(str(config["run_dir"])) if config["run_dir"] else default)
+
+
+def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, str], Config]:
+    """What of a run's choices and resolved config decides its numbers, and so its name; a text's content apart."""
+    counted = is_counted(config)
+    groups = COUNTS_READ if counted else GROUPS
+    dropped = {*WITHOUT_EFFECT, *MACHINE, *(f"data.{key}" for key in paths_of(config.get("data", {})))}
+    if counted:
+        dropped |= {f"data.{key}" for key in COLUMNS}
+    kept = {
+        key: value for key, value in without(config, dropped).items() if not counted or key in COUNTS_READ
+    }
+    if kept.get(INIT_FROM):  # weights of the same seed
+        kept[INIT_FROM] = str(kept[INIT_FROM]).replace(f"/seed={config['seed']}/", "/seed=*/")
+    return {group: str(choices[group]) for group in groups if choices.get(group)}, kept
+
+
+def is_counted(config: Mapping[str, Any]) -> bool:
+    """Whether this config is of a model of counts, which is counted, not trained."""
+    return bool(config.get("model", {}).get(COUNTED))
+
+
+def paths_of(data: Mapping[str, Any]) -> list[str]:
+    """The keys of a node of data that hold paths of text."""
+    text = data.get(TEXT)
+    return list(text) if isinstance(text, list) else []
+
+
+def name_of(choices: Mapping[str, str], config: Mapping[str, Any]) -> str:
+    """Ten hexadecimal digits that stand for these choices and values."""
+    named = {"choices": dict(choices), "values": named_values(choices, config)}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def named_values(choices: Mapping[str, str], config: Mapping[str, Any]) -> Config:
+    """Dotted key -> value, less the keys that were added later and stand at their neutral value."""
+    neutral = {key: canonical(value) for key, value in neutral_values(choices).items()}
+    values = {key: canonical(value) for key, value in flatten(config).items()}
+    return {key: value for key, value in values.items() if key not in neutral or neutral[key] != value}
+
+
+def neutral_values(choices: Mapping[str, str], path: Path = ADDED) -> Config:
+    """Key -> neutral value, of the keys that were added to what these choices take."""
+    return {
+        entry["key"]: entry["neutral"]
+        for entry in added_keys(path)
+        if "choice" not in entry
+        or choices.get(entry["choice"].split("=")[0]) == entry["choice"].split("=")[1]
+    }
+
+
+@cache
+def added_keys(path: Path) -> tuple[Config, ...]:
+    return tuple(yaml.safe_load(path.read_text(encoding="utf-8")) or ())
+
+
+def canonical(value: Any) -> Any:
+    """The same value for numbers that are equal: 1 and 1.0 are one value of a config."""
+    if isinstance(value, list):
+        return [canonical(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def without(node: Mapping[str, Any], dropped: Collection[str], path: str = "") -> Config:
+    """A nested config less these dotted keys, and less those that instruct Hydra or us, which begin with `_`."""
+    return {
+        key: without(value, dropped, f"{path}{key}.") if isinstance(value, Mapping) else value
+        for key, value in node.items()
+        if not key.startswith("_") and f"{path}{key}" not in dropped
+    }

@@ -1,0 +1,194 @@
+"""Keeps a training on disk: its checkpoints, the record of each epoch, and all that a resumed run needs."""
+
+import csv
+import io
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Checkpoint
+from rich.console import Console
+
+from hornn.checkpoint import read_checkpoint
+from hornn.metrics import perplexity
+from hornn.module import TruncatedBptt
+from hornn.optim.divergence import DivergenceError
+from hornn.optim.schedules import Decision
+from hornn.result import write_atomically
+from hornn.run.announce import describe_epoch
+from hornn.run.folder import METRICS
+from hornn.run.identity import BEST, LAST
+from hornn.run.provenance import Starts
+
+Record = dict[str, float]  # the measurements of one epoch
+PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
+
+
+class Clock:
+    """The seconds that a training takes, without validation and the writing of checkpoints."""
+
+    def __init__(self) -> None:
+        self.past = 0.0
+        self.since: float | None = None  # it stands
+
+    def start(self) -> None:
+        if self.since is None:
+            self.since = time.perf_counter()
+
+    def stop(self) -> None:
+        self.past, self.since = self.seconds, None
+
+    @property
+    def seconds(self) -> float:
+        return self.past + (time.perf_counter() - self.since if self.since is not None else 0.0)
+
+
+class RunKeeper(Checkpoint):
+    """Keeps a run on disk: `last.ckpt` to resume from, `best.ckpt` by validation, `metrics.csv`.
+
+    `last.ckpt` is written every `every_n_steps` updates (0: only when an epoch ends) and at each epoch's end,
+    after validation and after the schedule has had its say. `max_steps` (-1: no bound) ends training after
+    that many updates. Lightning is not given it: where Lightning counts steps, a run resumed from an epoch's
+    end begins with an epoch of no length.
+
+    records: of the epochs so far; best: the one with the lowest validation loss. starts: of this run.
+    Raises ValueError for every_n_steps < 0 or max_steps < -1 or 0; DivergenceError for a validation loss that is
+    not finite.
+    """
+
+    def __init__(
+        self, folder: Path, console: Console, starts: Starts, every_n_steps: int = 0, max_steps: int = -1
+    ) -> None:
+        if every_n_steps < 0:
+            raise ValueError(f"checkpoint_every must be >= 0 updates, got {every_n_steps}")
+        if max_steps < -1 or max_steps == 0:
+            raise ValueError(f"trainer.max_steps must be >= 1 update, or -1 for no bound, got {max_steps}")
+        self.folder = folder
+        self.console = console
+        self.starts = starts
+        self.every_n_steps = every_n_steps
+        self.max_steps = max_steps
+        self.records: list[Record] = []
+        self.best: Record | None = None
+        self.stopped = False  # training is over, though trainer.max_epochs may not be reached
+        self.clock = Clock()  # of the running epoch
+
+    def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        trainer.should_stop = self.stopped
+        self.saved_at = trainer.global_step
+
+    def on_train_batch_start(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        self.clock.start()
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        if trainer.global_step == self.max_steps:
+            trainer.should_stop = self.stopped = True
+            return
+        due = (
+            self.every_n_steps
+            and trainer.global_step // self.every_n_steps > self.saved_at // self.every_n_steps
+        )
+        self.saved_at = trainer.global_step
+        if due and not trainer.fit_loop.epoch_loop._num_ready_batches_reached():
+            trainer.save_checkpoint(self.folder / LAST)
+
+    def on_validation_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.clock.stop()
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        assert isinstance(module, TruncatedBptt)
+        record, decision = self.close_epoch(trainer, module)
+        if is_best := record is self.best:
+            module.swap_averages()
+            trainer.save_checkpoint(self.folder / BEST, weights_only=True)
+            module.swap_averages()
+        elif decision.restore:
+            module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
+        trainer.should_stop = self.stopped = self.stopped or decision.stop
+        module.clear("valid")
+        trainer.save_checkpoint(self.folder / LAST)
+        if trainer.is_global_zero:
+            write_metrics(self.folder / METRICS, self.records)
+            self.console.print(describe_epoch(record, is_best), highlight=False, soft_wrap=True)
+
+    def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Record, Decision]:
+        """Record the epoch that training and validation have just finished; what the schedule asks for."""
+        self.clock.stop()
+        nll = {"train": module.mean_nll("train"), "valid": module.mean_nll("valid")}
+        if not math.isfinite(nll["valid"]):
+            raise DivergenceError(f"the validation loss is {nll['valid']}")
+        step = trainer.global_step
+        epoch = step / len(trainer.train_dataloader)  # type: ignore[arg-type]
+        record: Record = {
+            "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
+            "step": step,
+            "lr": module.learning_rate,
+            "train_nll": nll["train"],
+            "train_ppl": perplexity(nll["train"]),
+            "valid_nll": nll["valid"],
+            "valid_ppl": perplexity(nll["valid"]),
+            "grad_norm": sum(module.grad_norms) / max(len(module.grad_norms), 1),
+            "max_grad_norm": max(module.grad_norms, default=0.0),
+            **module.factors,
+            "seconds": self.clock.seconds,
+            "tokens_per_second": self.speed(module),
+        }
+        self.records.append(record)
+        if self.best is None or record["valid_nll"] < self.best["valid_nll"]:
+            self.best = record
+        module.clear("train")
+        module.grad_norms = []
+        self.clock = Clock()
+        return record, module.schedule.decide(len(self.records), step, nll["valid"])
+
+    def speed(self, module: TruncatedBptt) -> float:
+        """Tokens per second of training so far in the running epoch, over all ranks."""
+        seconds = self.clock.seconds
+        return module.tokens["train"] / seconds if seconds else 0.0
+
+    def on_save_checkpoint(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        assert isinstance(module, TruncatedBptt)
+        self.clock.stop()
+        device = trainer.strategy.root_device
+        checkpoint[PAYLOAD] = {
+            **module.carried(),
+            "records": self.records,
+            "best": self.best,
+            "stopped": self.stopped,
+            "seconds": self.clock.seconds,
+            "starts": self.starts.all(),
+            "schedule": module.schedule.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_gpu": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        }
+
+    def on_load_checkpoint(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        assert isinstance(module, TruncatedBptt)
+        saved = checkpoint[PAYLOAD]
+        module.carry_on(saved)
+        self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
+        self.clock.past = saved["seconds"]
+        self.starts.past = saved["starts"]
+        module.schedule.load_state_dict(saved["schedule"])
+        torch.set_rng_state(saved["random"])
+        device, random_gpu = trainer.strategy.root_device, saved.get("random_gpu")
+        # a run that comes from a CPU has none, and goes on from its seed
+        if device.type == "cuda" and random_gpu is not None:
+            torch.cuda.set_rng_state(random_gpu, device)
+
+
+def write_metrics(path: Path, records: Sequence[Record]) -> None:
+    """One row for each epoch, every number in full precision."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(records[-1]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    write_atomically(path, buffer.getvalue())

@@ -1,0 +1,49 @@
+"""Locks on a run's folder: one process works in it at a time. No torch here."""
+
+import fcntl
+from pathlib import Path
+from typing import IO
+
+LOCK = ".lock"  # flocked by the process that works on the run, until it ends by whatever end
+
+
+class Busy(ValueError):
+    """Another process is working on the run. The process that finds it so ends with this exit code."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h: try again later
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """Make the run's folder and hold its lock until the returned file is closed, by whatever end.
+
+    Raises Busy where another process holds it, OSError where the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_lock(folder / LOCK)
+    except OSError as error:
+        raise OSError(f"run_dir {folder} is not writable ({error.strerror}): give run_dir=FOLDER") from error
+    if lock is None:
+        raise Busy(f"another process is working on {folder}: wait for it, or give another run_dir")
+    return lock
+
+
+def take_lock(path: Path) -> IO[str] | None:
+    """The lock of a file, until the returned one is closed; None where another process has it."""
+    file = path.open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of a file."""
+    if not path.exists():
+        return False
+    file = take_lock(path)
+    if file is not None:
+        file.close()
+    return file is None

@@ -1,0 +1,83 @@
+"""Where a result comes from: program, libraries and machine."""
+
+import importlib.metadata
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
+
+
+def versions() -> dict[str, str]:
+    names = ("hornn", "torch", "lightning", "hydra-core", "omegaconf", "wandb", "torchmetrics", "numpy")
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+
+
+def commit() -> dict[str, Any]:
+    """The commit of the checkout that this program lies in and whether `PROGRAM` had changes; null outside one."""
+    root = Path(__file__).parents[2]
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    status = git("status", "--porcelain", "--untracked-files=no", "--", *PROGRAM)
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
+
+
+class Starts:
+    """The starts of a run that was cut off and continued, each with its program and its seconds up to now.
+
+    `program` is that of this start, `overrides` what its command line said; the checkpoints carry the list on, `past`
+    is what they brought.
+    """
+
+    def __init__(self, program: Mapping[str, Any], overrides: Sequence[str] = ()) -> None:
+        self.program = dict(program)
+        self.overrides = list(overrides)
+        self.began = time.time()
+        self.past: list[dict[str, Any]] = []
+
+    def all(self) -> list[dict[str, Any]]:
+        started = datetime.fromtimestamp(self.began, UTC).isoformat(timespec="seconds")
+        return [*self.past, {**self.program, "started": started, "seconds": time.time() - self.began}]
+
+    def summary(self) -> dict[str, Any]:
+        """Of result.json: the last start's overrides and commit, `dirty` where any start's was, and the time of all."""
+        starts = self.all()
+        return {
+            "overrides": self.overrides,
+            **self.program,
+            "dirty": any(start["dirty"] for start in starts) or self.program["dirty"],
+            "wall_seconds": sum(start["seconds"] for start in starts),
+            "starts": starts,
+        }

@@ -1,0 +1,239 @@
+"""Builds a network's run from its config, trains it, tests it once, writes what came out."""
+
+import logging
+import math
+import warnings
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import lightning
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from omegaconf import DictConfig
+
+from hornn.build import build_corpus, build_network, call, check_cell, make_card
+from hornn.checkpoint import AtomicCheckpointIO, read_checkpoint
+from hornn.checks import require_range
+from hornn.data.text import TextDataModule
+from hornn.module import TruncatedBptt
+from hornn.network import LanguageModel
+from hornn.optim.divergence import DivergenceError
+from hornn.run.announce import console
+from hornn.run.composed import as_dict
+from hornn.run.count import count
+from hornn.run.folder import open_run
+from hornn.run.identity import BEST, Identity, identify
+from hornn.run.keeper import RunKeeper
+from hornn.run.process import set_up_process
+from hornn.run.progress import LiveProgress
+from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, versions
+from hornn.run.start_from import start_from
+
+# Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
+WHOLE = {
+    "limit_train_batches": None,
+    "limit_val_batches": None,
+    "limit_test_batches": None,
+    "overfit_batches": 0,
+    "fast_dev_run": False,
+    "accumulate_grad_batches": 1,
+    "check_val_every_n_epoch": 1,
+    "val_check_interval": None,
+}
+
+
+class Training(NamedTuple):
+    """All that a run of a network needs; nothing that it can be refused for is still to come, but its folder."""
+
+    data: TextDataModule
+    module: TruncatedBptt
+    trainer: lightning.Trainer
+    keeper: RunKeeper
+
+
+def train(cfg: DictConfig) -> None:
+    """Train, test the best weights by validation once, write result.json; continue where a run was cut off.
+
+    A model of counts is counted instead (hornn.run.count).
+    Raises ValueError or OSError, before any training, for a config that cannot run; ValueError if training
+    diverges.
+    """
+    config, job = as_dict(cfg), HydraConfig.get()
+    seed = config["seed"]
+    require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
+    starts = Starts(commit(), job.overrides.task)
+    identity = identify(job.runtime.choices, config)
+    if identity.counted:
+        count(config, identity, starts)
+        return
+    if job.mode == RunMode.MULTIRUN and config["trainer"].get("devices") not in (1, "1"):
+        raise ValueError(
+            f"trainer.devices={config['trainer']['devices']} inside a multirun would train on a part of the data: "
+            "start each run of several devices by itself"
+        )
+    set_up_process()
+    quiet_libraries()
+    training = prepare(config, identity, starts)
+    data, module, trainer, _ = training
+    main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
+    with open_run(identity, data, call(config, "logger"), config["overwrite"], main) as run:
+        trainer.logger = run.logger
+        HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
+        run.begin(module.network.num_parameters)
+        run.announce(f"{module.network.num_parameters:,} parameters", notes_on(module.network))
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=run.resume)
+            module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
+            trainer.test(module, datamodule=data, verbose=False)
+        except DivergenceError as error:
+            run.fail(describe_divergence(error, training, config), summarise(training))
+        figures = summarise(training)  # on every rank: its sums are over all of them
+        best = figures["best_epoch"]
+        run.finish(figures, f"best epoch {best}; the test split was scored once, with its weights")
+
+
+# -- before training -----------------------------------------------------------------------------------------
+
+
+def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Training:
+    """Build all that a training needs, and refuse what only the fit would."""
+    check_trainer(config["trainer"])
+    check_cell(config["model"])
+    lightning.seed_everything(identity.seed, verbose=False)
+    data = build_corpus(config["data"])
+    data.prepare_data()
+    data.setup()
+    module = build_module(config, data)
+    max_steps = config["trainer"]["max_steps"]
+    keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
+    trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data))
+    module.configure_optimizers()
+    module.network.prepare(trainer.strategy.root_device)
+    data.trainer = trainer
+    data.setup()
+    return Training(data, module, trainer, keeper)
+
+
+def build_module(config: Mapping[str, Any], data: TextDataModule) -> TruncatedBptt:
+    """The network with its training, from the weights of `init_from` where that is given."""
+    network = build_network(config, data.vocabulary.counts)
+    start = config["init_from"]
+    pretrained = start_from(network, start, data.vocabulary) if start else set()
+    return TruncatedBptt(
+        network,
+        call(config, "optimizer"),
+        call(config, "schedule"),
+        config["loss_reduction"],
+        config["bptt_window"],
+        data.seq_len,
+        config["weight_noise"],
+        pretrained,
+        config["init_from_lr"],
+    )
+
+
+def build_trainer(config: Mapping[str, Any], keeper: RunKeeper, card: Mapping[str, Any]) -> lightning.Trainer:
+    shown = [LiveProgress(console, keeper)] if config["trainer"]["enable_progress_bar"] else []
+    trainer: lightning.Trainer = call(
+        config,
+        "trainer",
+        max_steps=-1,  # the keeper counts
+        callbacks=[keeper, *shown],
+        logger=False,
+        plugins=[AtomicCheckpointIO(card)],
+        default_root_dir=str(keeper.folder),
+    )
+    return trainer
+
+
+def quiet_libraries() -> None:
+    """Leave out what the libraries print about themselves; their warnings about the run stay."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for about in (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*"):
+        warnings.filterwarnings("ignore", about)
+
+
+def check_trainer(settings: Mapping[str, Any]) -> None:
+    """Refuse devices that are not there and options under which an epoch would go unmeasured."""
+    accelerator, epochs = settings.get("accelerator"), settings.get("max_epochs")
+    if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise ValueError(
+            f"trainer.accelerator={accelerator} needs a CUDA device, this machine has none: use trainer=cpu"
+        )
+    for key, allowed in WHOLE.items():
+        if settings.get(key) not in (None, allowed):
+            raise ValueError(
+                f"trainer.{key}={settings[key]} would leave data unread or updates uncounted: leave it out; "
+                "trainer.max_steps makes a run short"
+            )
+    if epochs is not None and epochs != -1 and epochs < 1:
+        raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {epochs}")
+
+
+def notes_on(network: LanguageModel) -> list[str]:
+    """What computes a network here, as a person wants to know it before a training."""
+    kernels = ", native kernels" if network.native else ""
+    how = f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"
+    return [how, *([network.missing] if network.missing else [])]
+
+
+# -- after training ------------------------------------------------------------------------------------------
+
+
+def describe_divergence(error: DivergenceError, training: Training, config: Mapping[str, Any]) -> str:
+    """What happened and what to try: options that this run has, at values that it did not have."""
+    module, optimizer = training.module, config["optimizer"]
+    norms = [*module.grad_norms, *(record["max_grad_norm"] for record in training.keeper.records)]
+    remedies = [f"an optimizer.lr below {optimizer['lr']:g}"]
+    if "clip" in optimizer and (optimizer["clip_mode"] != "norm" or (optimizer["clip"] or math.inf) > 1):
+        remedies.append("optimizer.clip_mode=norm with optimizer.clip=1")
+    if "max_norm" in optimizer and optimizer["max_norm"] is None:
+        remedies.append("optimizer.max_norm=1")
+    if config["model"].get("activation") not in (None, "sigmoid"):
+        remedies.append("model.activation=sigmoid")
+    return (
+        f"training diverged at step {module.global_step}: {error}; the largest gradient norm before was "
+        f"{max(norms, default=math.nan):.4g}. Try {', or '.join(remedies)}"
+    )
+
+
+def summarise(training: Training) -> dict[str, Any]:
+    """All of result.json that comes out of the run rather than out of its config."""
+    data, module, trainer, keeper = training
+    records, best = keeper.records, keeper.best
+    tested = module.tokens["test"] > 0
+    seconds = sum(record["seconds"] for record in records)
+    epochs = records[-1]["epoch"] if records else 0
+    device = trainer.strategy.root_device
+    described = data.describe()
+    return {
+        "num_parameters": module.network.num_parameters,
+        "valid_ppl": best["valid_ppl"] if best else None,
+        "test_ppl": module.mean_ppl("test") if tested else None,
+        "epochs": epochs,
+        "best_epoch": best["epoch"] if best else None,
+        "seconds_per_epoch": seconds / epochs if epochs else None,
+        "tokens_per_second": epochs * described["tokens"]["train"] / seconds if seconds else None,
+        "peak_memory_mb": peak_memory_mb(device),
+        "unigram": {f"{split}_ppl": data.unigram_ppl(split) for split in ("valid", "test")},
+        "metrics": records,
+        "evaluation": {
+            "batch_size": data.eval_batch_size,
+            "seq_len": data.seq_len,
+            "state": "carried",
+            "test_tokens": module.tokens["test"],
+        },
+        "device": device_name(device),
+        "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
+        "backend": module.network.scan_backend,
+        "native_kernels": module.network.native,
+        "world_size": trainer.world_size,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "corpus": {key: value for key, value in described.items() if key != "path"},
+        "versions": versions(),
+        **keeper.starts.summary(),
+    }

@@ -1,0 +1,116 @@
+"""From the overrides of a sweep to its jobs, one for each run that they compose to."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.config_loader import ConfigLoader
+from omegaconf import DictConfig, open_dict
+
+from hornn.result import read_result
+from hornn.run.composed import as_dict
+from hornn.run.identity import CONFIG, INIT_FROM, Identity, identify, named_values
+from hornn.sweep.job import Job
+
+ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
+
+
+def compose_jobs(
+    loader: ConfigLoader, master: DictConfig, batch: Sequence[Sequence[str]], options: Sequence[str] = ()
+) -> list[Job]:
+    """The jobs of these lists of overrides; equal runs are one job.
+
+    Outside a table the row of a job is what its overrides say that not all the others say too. `options`
+    stand before the overrides of every job. A job that starts from the weights of another one waits for it.
+    Raises ValueError where different runs would share a folder.
+    """
+    common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
+    jobs: dict[Path, Job] = {}
+    for overrides in batch:
+        own = [word for word in overrides if not word.startswith(ROW)]
+        identity, config = compose(loader, master, own)
+        named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
+        differing = [word for word in own if word not in common and not word.startswith("seed=")]
+        row = named[0] if named else " ".join(differing) or identity.choices["model"]
+        job = Job([row], [*options, *own], identity, config, overwrite=config["overwrite"])
+        if identity.folder in jobs:
+            other = jobs[identity.folder]
+            if other.seed != job.seed:
+                raise ValueError(
+                    f"seeds {other.seed} and {job.seed} of {row} would both write to {job.run_dir}: leave out run_dir"
+                )
+            both = f"{other.label} and {row} would both write to {job.run_dir}"
+            check_same(other.identity.to_dict(), identity.to_dict(), both)
+            other.rows += [row] if row not in other.rows else []
+        else:
+            jobs[identity.folder] = job
+    for job in jobs.values():
+        start = job.config.get(INIT_FROM)
+        job.after = jobs.get(Path(start).parent) if start else None
+    return list(jobs.values())
+
+
+def compose(
+    loader: ConfigLoader, master: DictConfig, overrides: Sequence[str]
+) -> tuple[Identity, dict[str, Any]]:
+    """Who the run of these overrides is, and its resolved config."""
+    cfg = loader.load_sweep_config(master, list(overrides))
+    choices = cfg.hydra.runtime.choices
+    with open_dict(cfg):
+        del cfg["hydra"]
+    config = as_dict(cfg)
+    return identify(choices, config), config
+
+
+def options_of(settings: Any) -> list[str]:
+    """What of a command line, beside its overrides, decides how a config is composed; `settings`: its `hydra` node."""
+    folders = [source.path for source in settings.runtime.config_sources if source.provider == "command-line"]
+    paths = [word for word in settings.overrides.hydra if word.startswith("hydra.searchpath")]
+    return [*(f"--config-dir={folder}" for folder in folders), *paths]
+
+
+def check_not_a_table(sweep: Any, settings: Any) -> None:
+    """Raise ValueError where one run is given a table (its `sweep` node) and nothing that tells the table's runs apart.
+
+    Hydra would train the default model by the table's settings. A row that sets nothing is such a run; `settings`: the
+    `hydra` node.
+    """
+    runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
+    given = {word.partition("=")[0] for word in settings.overrides.task}
+    if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
+        raise ValueError(
+            f"sweeps={settings.runtime.choices.get('sweeps')} is a table of {len(runs)} runs: add -m to run it, or "
+            f"what one of its rows runs, such as {' '.join(runs[0])}"
+        )
+
+
+def check_folder(job: Job) -> None:
+    """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal names."""
+    path = job.run_dir / CONFIG
+    if path.exists() and not job.overwrite:
+        held = yaml.safe_load(path.read_text(encoding="utf-8"))
+        known = held if isinstance(held, dict) else {}
+        check_same(known, job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}")
+
+
+def check_start(job: Job) -> None:
+    """Raise ValueError unless the run whose weights the job starts from, if there is one, is done."""
+    path = job.config.get(INIT_FROM)
+    if path and (read_result(Path(path).parent) or {}).get("status") != "completed":
+        raise ValueError(
+            f"{job.label} starts from the run in {Path(path).parent}, which is not done: launch it again then"
+        )
+
+
+def check_same(one: Mapping[str, Any], other: Mapping[str, Any], problem: str) -> None:
+    """Raise ValueError, with the keys that differ, unless both say of themselves that they are the same run."""
+    mine, theirs = (
+        {**choices, **named_values(choices, each.get("config") or {})}
+        for each in (one, other)
+        for choices in [each.get("choices") or {}]
+    )
+    if different := sorted(key for key in mine | theirs if mine.get(key, ...) != theirs.get(key, ...)):
+        raise ValueError(
+            f"{problem}, but their configs differ in {', '.join(different)}: give them folders by run_dir=FOLDER"
+        )

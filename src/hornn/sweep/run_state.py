@@ -1,0 +1,71 @@
+"""What a run's folder tells while the run is at work and afterwards, without torch."""
+
+import csv
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from hornn.result import read_result
+from hornn.run.lock import LOCK, is_locked, take_lock
+
+LOG = "train.log"
+LAST_BYTES = 65536  # of a log that are looked at
+CLAIM = ".claim"  # flocked by the launcher that has the run in hand
+
+
+class Progress(NamedTuple):
+    """The last epoch that a run has finished."""
+
+    epoch: float
+    valid_ppl: float
+
+
+def read_progress(run_dir: Path) -> Progress | None:
+    """The last row of metrics.csv; None before the first epoch's end, and where there is no such row to read."""
+    try:
+        with (run_dir / "metrics.csv").open(newline="", encoding="utf-8") as file:
+            row = list(csv.DictReader(file))[-1]
+        return Progress(float(row["epoch"]), float(row["valid_ppl"]))
+    except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def result_of(run_dir: Path, name: str, seed: int) -> dict[str, Any] | None:
+    """The result of this very run, None where there is none yet.
+
+    Raises ValueError where it is damaged or the folder holds another run.
+    """
+    result = read_result(run_dir)
+    if result is not None and (result.get("name"), result.get("seed")) != (name, seed):
+        raise ValueError(
+            f"{run_dir} holds the result of run {result.get('name')}, seed {result.get('seed')}; "
+            f"this is run {name}, seed {seed}: give another run_dir, or overwrite=true"
+        )
+    return result
+
+
+def claim(run_dir: Path) -> IO[str] | None:
+    """The right to work on a run until the returned file is closed, by whatever end; None: another has it."""
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        return take_lock(run_dir / CLAIM)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(run_dir / CLAIM)) from error
+
+
+def is_claimed(run_dir: Path) -> bool:
+    """Whether a launcher has this run in hand."""
+    return is_locked(run_dir / CLAIM)
+
+
+def is_running(run_dir: Path) -> bool:
+    """Whether a process trains in this folder, started by whomever."""
+    return is_locked(run_dir / LOCK)
+
+
+def last_lines(log: Path, count: int, start: int = 0) -> list[str]:
+    """The last lines of a log that are not blank, of what was written after byte `start`."""
+    with log.open("rb") as file:
+        end = file.seek(0, 2)
+        file.seek(max(start, end - LAST_BYTES))
+        lines = file.read(LAST_BYTES).decode("utf-8", errors="replace").splitlines()
+    return [line.rstrip() for line in lines if line.strip()][-count:]

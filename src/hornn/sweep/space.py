@@ -1,0 +1,46 @@
+"""The space of a search: which constants of a run are searched, and where."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def leaves(space: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each constant, as its key in the config of a run, with where to search it; without those that are null."""
+    for key, value in space.items():
+        where = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping) and not {"low", "high"} & value.keys():
+            yield from leaves(value, where)
+        elif value is not None:
+            yield where, value
+
+
+def distribution(optuna: Any, key: str, values: Any) -> Any:
+    """Where a constant is searched. Raises ValueError for what is neither a list of values nor a range."""
+    kinds = optuna.distributions
+    try:
+        if isinstance(values, list) and values and not any(isinstance(v, list | dict) for v in values):
+            return kinds.CategoricalDistribution(values)
+        if isinstance(values, Mapping) and {"low", "high"} <= values.keys() <= {"low", "high", "log"}:
+            low, high, log = values["low"], values["high"], values.get("log", False)
+            if {type(low), type(high)} <= {int, float} and type(log) is bool:
+                whole = type(low) is type(high) is int
+                kind = kinds.IntDistribution if whole else kinds.FloatDistribution
+                return kind(low, high, log=log)
+    except ValueError as error:
+        raise ValueError(f"space.{key}: {error}") from error
+    raise ValueError(
+        f"space.{key} must be a list of values, or {{low: NUMBER, high: NUMBER, log: true or false}}, got {values!r}"
+    )
+
+
+def constants(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The constants of a trial, to four digits: what a person would write, and a run that can be named again."""
+    return {
+        key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in params.items()
+    }
+
+
+def as_word(value: Any) -> str:
+    """A constant as the command line has it."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,52 @@
+"""A job of Hydra's other launchers (basic, joblib, submitit): it runs in a process of its own there too."""
+
+import os
+import sys
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.run.composed import as_dict
+from hornn.run.identity import identify
+from hornn.sweep.expand import ROW, check_folder, check_start, options_of
+from hornn.sweep.job import Job
+from hornn.sweep.progress import Watch
+from hornn.sweep.record import Record
+from hornn.sweep.run_state import result_of
+from hornn.sweep.workers import Workers
+
+
+def run_apart(cfg: DictConfig, program: Path) -> None:
+    """Run the job that Hydra has composed as a process of `program`; one that is done is skipped.
+
+    The process ends when this one does: a job that Slurm stops and queues again continues its run, `overwrite=true`
+    or not. Raises ValueError where the run fails, or diverged before, and where the run that it starts from is not
+    done.
+    """
+    settings = HydraConfig.get()
+    config, choices = as_dict(cfg), settings.runtime.choices
+    identity = identify(choices, config)
+    own = [word for word in settings.overrides.task if not word.startswith(ROW)]
+    row = str(cfg.sweep.get("row") or " ".join(word for word in own if not word.startswith("seed=")))
+    options = options_of(settings)
+    overwrite = config["overwrite"] and os.environ.get("SLURM_RESTART_COUNT", "0") == "0"
+    own.append(f"overwrite={str(overwrite).lower()}")
+    job = Job([row or choices["model"]], [*options, *own], identity, config, overwrite=overwrite)
+    check_folder(job)
+    if cfg.sweep.get("row"):
+        check_start(job)
+    # Lightning would else leave it to Slurm to start its further ranks.
+    os.environ["SLURM_JOB_NAME"] = "interactive"
+    retry = job.overwrite or result_of(job.run_dir, job.name, job.seed) is None
+    record = Record(str(cfg.sweep.get("name") or choices.get("sweeps") or "adhoc"))
+    watch = Watch(record.name, [job], 1, Console())
+    command = [sys.executable, str(program.absolute())]
+    workers = Workers([job], lambda job: [*command, *job.overrides], record, watch, retry=retry)
+    workers.look_up()
+    with watch:
+        workers.run()
+    workers.pass_on()
+    if job.status == "failed":
+        raise ValueError(f"{job.label} seed={job.seed}: {job.error}")

@@ -1,0 +1,247 @@
+"""A trained model as its users see it, whatever it is inside: a network, counts, or several models mixed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hornn.baselines.arpa import read_arpa
+from hornn.baselines.cache import cache_scores
+from hornn.baselines.counts import CountModel
+from hornn.baselines.mixture import em_weights, interpolate
+from hornn.build import holds_counts, rebuild_counts, rebuild_network
+from hornn.checkpoint import CARD, read_checkpoint
+from hornn.checks import require_choice
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import EOS, Vocabulary
+from hornn.heads import resolve_precision
+from hornn.network import LanguageModel
+from hornn.use.scoring import Reader, read_on, score_dynamically, score_lines, score_stream
+
+ARPA = ".arpa"
+
+
+class Scorer(ABC):
+    """Scores text and reads it on.
+
+    name: the file that it comes from. vocabulary, tokenizer: what turns text into ids. card: what its checkpoint
+    says of it and of the corpus that it was trained on; an ARPA file says nothing, and has none. read_as, precision:
+    how it reads and in which numbers, for a person.
+    """
+
+    name: str
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+    card: Mapping[str, Any] | None
+    read_as: str
+    precision: str
+
+    @abstractmethod
+    def score(self, ids: np.ndarray) -> np.ndarray:
+        """-ln P of every token of a text, in its order, each given all before it, in nats, (N,) float64."""
+
+    @abstractmethod
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The same, but each line, of `lengths` tokens, is read as if there were no other."""
+
+
+class NetworkScorer(Scorer):
+    """A network, which reads `batch_size` columns, `seq_len` tokens at a time; 1 column is exactly left to right.
+
+    dynamic_lr: the rate at which it learns from each `seq_len` tokens after it scored them, None for not at all.
+    `prepare` sets these, and the precision, before anything is scored.
+    """
+
+    def __init__(
+        self, name: str, network: LanguageModel, card: Mapping[str, Any], vocabulary: Vocabulary
+    ) -> None:
+        self.name, self.network, self.card, self.vocabulary = name, network, card, vocabulary
+        self.tokenizer = Tokenizer.from_state(card["tokenizer"])
+
+    def prepare(self, batch_size: int, seq_len: int, dynamic_lr: float | None, precision: str) -> None:
+        """How to score. ValueError for a precision that the output layer has not, or in which it cannot learn."""
+        head = self.network.head
+        require_choice("precision", precision, head.precisions)
+        head.scoring = resolve_precision(precision, self.network.embedding.weight.device)
+        if "bf16" not in head.precisions:
+            head.scoring = "fp32"
+        if dynamic_lr is not None and head.scoring != "fp32":
+            raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={precision}")
+        self.batch_size, self.seq_len = batch_size, seq_len
+        self.precision = head.scoring
+        self.learn_at(dynamic_lr)
+
+    def learn_at(self, dynamic_lr: float | None) -> None:
+        self.dynamic_lr = dynamic_lr
+        self.read_as = f"{self.batch_size} column{'s' * (self.batch_size > 1)}, state carried"
+        if dynamic_lr is not None:
+            self.read_as += f", weights updated every {self.seq_len} tokens at rate {dynamic_lr}"
+
+    def score(self, ids: np.ndarray) -> np.ndarray:
+        start_id = self.vocabulary.eos_id
+        if self.dynamic_lr is not None:
+            return score_dynamically(self.network, ids, start_id, self.seq_len, self.dynamic_lr)
+        return score_stream(self.network, ids, start_id, self.batch_size, self.seq_len)
+
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        return score_lines(self.network, ids, lengths, self.vocabulary.eos_id)
+
+    def reader(self) -> Reader:
+        return read_on(self.network, self.vocabulary.eos_id)
+
+
+class CountScorer(Scorer):
+    """A model of counts, which always reads exactly left to right."""
+
+    read_as = "left to right"
+    precision = "fp64"
+
+    def __init__(
+        self,
+        name: str,
+        model: CountModel,
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer,
+        card: Mapping[str, Any] | None,
+    ) -> None:
+        self.name, self.model, self.vocabulary = name, model, vocabulary
+        self.tokenizer, self.card = tokenizer, card
+
+    def score(self, ids: np.ndarray) -> np.ndarray:
+        return self.model.score(ids)
+
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        lines = np.split(ids, np.cumsum(lengths)[:-1])
+        return np.concatenate([self.model.score(line) for line in lines])
+
+    def reader(self) -> Reader:
+        history: list[int] = []
+
+        def read(ids: Sequence[int]) -> torch.Tensor:
+            history.extend(ids)
+            with np.errstate(divide="ignore"):
+                return torch.from_numpy(np.log(self.model.distribution(np.array(history, dtype=np.int64))))
+
+        return read
+
+
+class Mixture(Scorer):
+    """Several models, and unigram caches of the last `lengths` tokens, interpolated linearly.
+
+    What the vocabulary, the tokenizer and the corpus are is said by the first model that knows its corpus. The
+    others may have the same words in another order. `fit` sets `weights`, of the models and then of the caches.
+
+    Raises ValueError where the vocabularies differ.
+    """
+
+    def __init__(self, scorers: Sequence[Scorer], lengths: Sequence[int] = ()) -> None:
+        self.scorers, self.lengths = list(scorers), list(lengths)
+        first = next((scorer for scorer in scorers if scorer.card is not None), scorers[0])
+        self.vocabulary, self.tokenizer, self.card = first.vocabulary, first.tokenizer, first.card
+        self.name = first.name
+        self.ids = [translate(first, scorer) for scorer in scorers]
+        self.parts = [*(scorer.name for scorer in scorers), *(f"cache of {length}" for length in lengths)]
+        self.weights = np.full(len(self.parts), 1 / len(self.parts))
+        self.read_as = "; ".join(dict.fromkeys(scorer.read_as for scorer in scorers))
+        self.precision = ", ".join(dict.fromkeys(scorer.precision for scorer in scorers))
+
+    def fit(self, valid: np.ndarray) -> None:
+        """Choose the weights by EM on the ids of a text that no model was trained on."""
+        self.weights = em_weights(self._log_p(valid))
+
+    def score(self, ids: np.ndarray) -> np.ndarray:
+        return -interpolate(self._log_p(ids), self.weights)
+
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        assert not self.lengths, "a cache remembers more than a line"
+        parts = [
+            -scorer.score_lines(own[ids], lengths) for scorer, own in zip(self.scorers, self.ids, strict=True)
+        ]
+        return -interpolate(np.stack(parts, axis=1), self.weights)
+
+    def _log_p(self, ids: np.ndarray) -> np.ndarray:
+        """ln P of every token under each part, (N, K)."""
+        models = [-scorer.score(own[ids]) for scorer, own in zip(self.scorers, self.ids, strict=True)]
+        caches = [cache_scores(ids, length, len(self.vocabulary)) for length in self.lengths]
+        return np.stack([*models, *caches], axis=1)
+
+
+def translate(one: Scorer, other: Scorer) -> np.ndarray:
+    """The id in `other` of every word of `one`. ValueError, with the difference, unless both have the same words."""
+    words = one.vocabulary.index.keys(), other.vocabulary.index.keys()
+    if words[0] != words[1]:
+        said = [
+            f"{len(lacking):,} of {scorer.name} alone, such as {min(lacking)!r}"
+            for scorer, lacking in ((one, words[0] - words[1]), (other, words[1] - words[0]))
+            if lacking
+        ]
+        raise ValueError(
+            f"{one.name} and {other.name} have different vocabularies of {len(words[0]):,} and {len(words[1]):,} "
+            f"words ({'; '.join(said)}): mix models that were trained on one corpus"
+        )
+    return np.array([other.vocabulary.index[word] for word in one.vocabulary.words])
+
+
+def load(path: Path, device: str) -> NetworkScorer | CountScorer:
+    """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
+
+    device: of a network, cpu or cuda. Raises what `read_checkpoint` and `read_arpa` raise, and ValueError where the
+    weights are of another model than the checkpoint says, or the device is not there.
+    """
+    require_choice("device", device, ("cpu", "cuda"))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
+    if path.suffix == ARPA:
+        return load_arpa(path)
+    checkpoint = read_checkpoint(path)
+    try:
+        card, state = checkpoint[CARD], checkpoint["state_dict"]
+        if holds_counts(card):
+            return load_counts(path, card, state)
+        scorer = load_network(path, card, state)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
+    network = scorer.network
+    network.backend = network.precision = "auto"  # here, whatever trained it there
+    network.to(device).eval().prepare(torch.device(device))
+    return scorer
+
+
+def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer:
+    vocabulary = Vocabulary.from_state(card["vocabulary"])
+    network = rebuild_network(card, vocabulary.counts)
+    prefix = "network."
+    weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"checkpoint {path} holds the weights of another model: {reason}") from error
+    return NetworkScorer(str(path), network, card, vocabulary)
+
+
+def load_counts(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> CountScorer:
+    vocabulary, tokenizer = Vocabulary.from_state(card["vocabulary"]), Tokenizer.from_state(card["tokenizer"])
+    model = rebuild_counts(card, vocabulary, tokenizer)
+    try:
+        model.load_state(
+            {
+                name: value.numpy() if isinstance(value, torch.Tensor) else value
+                for name, value in state.items()
+            }
+        )
+    except ValueError as error:
+        raise ValueError(f"checkpoint {path} holds the counts of another model: {error}") from error
+    return CountScorer(str(path), model, vocabulary, tokenizer, card)
+
+
+def load_arpa(path: Path) -> CountScorer:
+    words, model = read_arpa(path)
+    if EOS not in words:
+        raise ValueError(f"{path} has no </s> among its words: give a model that ends its sentences")
+    return CountScorer(
+        str(path), model, Vocabulary(words, [0] * len(words)), Tokenizer("word", eos=True), None
+    )

@@ -1,0 +1,141 @@
+"""The command and its files: results written, read back, compared and shown in the README."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.rows import timed
+from hornn.bench import meter, program, sections, tables
+from hornn.bench.plan import QUICK
+from hornn.bench.tables import SECTIONS
+from hornn.bench.work import Sizes
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+
+
+def test_sections_are_checked_ordered_and_completed():
+    assert program.choose_sections(["roofline", "head"]) == ["step", "head", "roofline"]
+    with pytest.raises(ValueError, match="no section 'speed': --only takes step, thesis"):
+        program.choose_sections(["speed"])
+
+
+def test_results_can_be_read_back(results):
+    read = program.read(results)
+    assert read["rows"] == [timed()]
+    assert read["machine"]["threads"] == torch.get_num_threads()
+    assert "| `rnn` | eager |" in tables.render(read)
+    changes = tables.render_changes(read, read)
+    assert "1 rows of both." in changes
+    assert "Now on" not in changes
+    elsewhere = {**read, "machine": {**read["machine"], "threads": 99}}
+    assert "then on" in tables.render_changes(read, elsewhere)
+    assert tables.describe({**read, "filtered": False}).count("does not tell") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ('{"schema_ver', "is damaged"),
+        ("[1, 2]", "is damaged"),
+        ('{"machine": {}}', "is damaged"),
+        ('{"schema_version": 99}', "has schema version 99, this program reads 1"),
+        ('{"schema_version": 1, "rows": []}', "damaged: date, machine, sizes, rounds, filtered cannot"),
+        ("rows", "damaged: rows cannot"),
+        ("sizes", "damaged: sizes cannot"),
+    ],
+)
+def test_a_file_to_compare_with_is_checked_before_anything_is_measured(
+    results, content, message, monkeypatch
+):
+    def measure(*_):
+        raise AssertionError("measured")
+
+    monkeypatch.setitem(SECTIONS, "head", SECTIONS["head"]._replace(measure=measure))
+    if content is None:
+        results.unlink()
+    else:
+        good = json.loads(results.read_text())
+        bad = {"rows": {**good, "rows": [{"section": "speed"}]}, "sizes": {**good, "sizes": {"V": 1}}}
+        results.write_text(json.dumps(bad[content]) if content in bad else content)
+    with pytest.raises(ValueError, match=message):
+        program.run(results.with_name("out"), results, ["head"], QUICK)
+
+
+def test_other_sizes_are_not_compared(results):
+    with pytest.raises(ValueError, match="measured at V = 50"):
+        program.run(results.with_name("out"), results, ["head"], QUICK._replace(sizes=Sizes()))
+
+
+def test_the_readme_gets_the_tables_between_its_marks(tmp_path, results):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Title\n{BEGIN}\nold\n{END}\nend\n")
+    program.renew(readme, results)
+    once = readme.read_text()
+    assert once.startswith(f"# Title\n{BEGIN}\n")
+    assert once.endswith(f"\n{END}\nend\n")
+    assert "old" not in once
+    assert "| training step | `rnn` |" in once
+    program.renew(readme, results)
+    assert readme.read_text() == once
+
+
+@pytest.mark.parametrize("text", ["nothing", BEGIN, f"{END} {BEGIN}"])
+def test_a_readme_without_the_marks_is_left_alone(tmp_path, results, text):
+    readme = tmp_path / "README.md"
+    readme.write_text(text)
+    with pytest.raises(ValueError, match="no place for the bench"):
+        program.renew(readme, results)
+    assert readme.read_text() == text
+
+
+@pytest.mark.slow
+def test_every_section_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(meter, "apart", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(meter, "peak_memory_mb", iter(range(1, 1000)).__next__)
+    program.run(tmp_path / "bench", plan=QUICK)
+    printed = capsys.readouterr().out
+    read = program.read(tmp_path / "bench.json")
+    assert {row["section"] for row in read["rows"]} == set(SECTIONS)
+    markdown = (tmp_path / "bench.md").read_text()
+    for section in SECTIONS.values():
+        assert f"**{section.title}.**" in markdown
+        assert f"**{section.title}.**" in printed
+    for row in read["rows"]:
+        assert "missing" in row or math.isfinite(row.get("ratio", 1.0))
+    models = {row["ours"] for row in read["rows"] if row["section"] == "step" and "missing" not in row}
+    assert models == set(sections.STEPS)
+    program.run(tmp_path / "again", tmp_path / "bench.json", ["head"], QUICK)
+    assert "1 rows of both" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "speed"], "error: there is no section 'speed'"),
+        (["--rounds", "0"], "error: rounds must be"),
+        (["--rounds", "many"], "error: argument --rounds"),
+        (["--device", "tpu"], "error: --device must be one of cpu, cuda, got 'tpu'"),
+        (["--speed"], "error: unrecognized arguments: --speed"),
+        (["--against", "absent.json"], "error: absent.json cannot be read"),
+        (["--readme", "absent.md", "--tables", "absent.json"], "error: absent.json cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line(command, words, message):
+    outcome = command("bench", *words)
+    assert outcome.code == 2
+    assert outcome.err.startswith(message)
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_command(command, tmp_path):
+    outcome = command(
+        "bench", "--quick", "--only", "head", "--rounds", "1", "--out", str(tmp_path / "a" / "b")
+    )
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("**Two-level softmax.**")
+    assert Path(tmp_path / "a" / "b.md").exists()

@@ -1,0 +1,104 @@
+"""Errors in words: the one line on stderr and the exit code, and what keeps its traceback."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+# Command line -> what the one line says, in full or, where it is Hydra's wording, in part.
+BAD = {
+    # what cannot be read
+    "model.order": "cannot read 'model.order': missing EQUAL at '<EOF>'; write key=value",
+    "=3": "cannot read '=3': it has no key; write key=value",
+    'checkpoint="x': "cannot read 'checkpoint=\"x': ",
+    "checkpoint=1,2": "Ambiguous value for argument 'checkpoint=1,2'",
+    "+seed=4": "An item is already at 'seed'. Either remove + prefix: 'seed=4'",
+    "--epochs 5": "cannot place '--epochs' on the command line: settings are written key=value",
+    "seed=1 -m seed=2": "cannot place 'seed=2' on the command line: ",
+    "--cfg everything": "argument --cfg/-c: invalid choice: 'everything' (choose from 'job', 'hydra', 'all')",
+    "-cp absent": "Primary config directory not found.",
+    # bad values, found in the job
+    "model.order=0": "order must be 1 or more, got 0",
+    "trainer.max_epochs=-1": "trainer: max_epochs must be 0 or more, got -1",
+    "trainer.max_epochs=two": "trainer: '<' not supported between instances of 'str' and 'int'",
+    "action=read": "missing value 'checkpoint': give checkpoint=...",
+    "action=read checkpoint=${absent}": "checkpoint: Interpolation key 'absent' not found",
+    "action=read checkpoint=${fail:it}": (
+        "checkpoint: ValueError raised while resolving interpolation: cannot resolve it"
+    ),
+    "action=open": "absent/file: No such file or directory; check the path",
+    "action=deny": "/closed: Permission denied; check its permissions or choose another folder",
+    "action=write run_dir=/full": (
+        "No space left on device; free some space on that disk or write elsewhere with run_dir=FOLDER"
+        " (the results of this run go below /full)"
+    ),
+    "action=lightning": "no such accelerator",
+    "-m model.order=2,0": "order must be 1 or more, got 0 (in the job model.order=0)",
+}
+
+
+def run_process(app: Path, *words: str, **environment: str) -> tuple[int, str, str]:
+    """The command in a process of its own."""
+    source = str(Path(__file__).parents[2] / "src")
+    env = {**os.environ, "PYTHONPATH": source, **environment}
+    done = subprocess.run(
+        [sys.executable, "toy.py", *words], cwd=app, env=env, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_bad_input_is_one_line(refuse: Callable[[str], str], command: str) -> None:
+    assert BAD[command] in refuse(command)
+
+
+@pytest.mark.parametrize("command", ["action=interrupt", "action=interrupt_lightning"])
+def test_interruption_is_one_line(run: Run, command: str) -> None:
+    assert run(command)[::2] == (130, "error: interrupted\n")
+
+
+def test_fault_of_the_program_keeps_its_traceback(run: Run) -> None:
+    with pytest.raises(KeyError, match="absent"):
+        run("action=fault")
+
+
+@pytest.mark.slow
+def test_shell_sees_one_line_and_the_exit_code(app: Path) -> None:
+    assert run_process(app, "model.order=0") == (
+        2,
+        "limit_val_batches=None\n",
+        "error: order must be 1 or more, got 0\n",
+    )
+    code, out, err = run_process(app, "-m", "model.order=1,0,2")
+    assert (code, err) == (2, "error: order must be 1 or more, got 0 (in the job model.order=0)\n")
+    assert (
+        out.count("seed=1 HYDRA_FULL_ERROR=None") == 2
+    )  # the good jobs ran, and children would see no variable
+    code, out, err = run_process(app, "--cfg", "job", "trainer.limit_val_batches=5")
+    assert (code, err) == (0, "")
+    assert "limit_val_batches: 5" in out
+    code, _, err = run_process(app, "action=fault")
+    assert code == 1
+    assert err.startswith("Traceback (most recent call last):")
+    assert err.endswith("KeyError: 'absent'\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["model.order=0", "model=rn", "model.ordr=3", "action=interrupt"])
+def test_full_error_shows_the_traceback(app: Path, command: str) -> None:
+    code, _, err = run_process(app, command, HYDRA_FULL_ERROR="1")
+    assert code != 0
+    assert "Traceback (most recent call last):" in err
+    assert "error: " not in err.splitlines()[-1][:7]
+
+
+@pytest.mark.slow
+def test_import_is_light() -> None:
+    heavy = "{'torch', 'lightning', 'wandb'}"
+    check = f"import hornn.command_line.messages, sys; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", check], timeout=60).returncode == 0

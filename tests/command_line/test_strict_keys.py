@@ -1,0 +1,143 @@
+"""What a config may hold: on the small application's command line, and of nodes made here."""
+
+from collections.abc import Callable
+
+import pytest
+from omegaconf import OmegaConf
+
+from hornn.command_line.strict_keys import BY_FILE, check_keys
+
+TOP = "the top level takes: action, checkpoint, experiment, logger, model, run_dir, seed, tags, trainer"
+FOFE = "model=hornn_fofe takes: alpha, hidden_size, order"
+ANYWHERE = "(from a config file or the command line)"
+BY_CHOICE = "is set by the choice of model: write conf/model/NAME.yaml and give model=NAME"
+
+# Command line -> what the one line says.
+BAD = {
+    # unknown keys
+    "sed=1": f"unknown key 'sed'; did you mean 'seed'? {TOP}",
+    "modle=rnn": f"unknown key 'modle'; did you mean 'model'? {TOP}",
+    "modle.order=3": f"unknown key 'modle'; did you mean 'model'? {TOP}",
+    "experimnt=hornn/ptb": f"unknown key 'experimnt'; did you mean 'experiment'? {TOP}",
+    "max_epochs=3": f"unknown key 'max_epochs'; did you mean 'trainer.max_epochs'? {TOP}",
+    "~modl": f"unknown key 'modl'; did you mean 'model'? {TOP}",
+    "seed.x=3": "unknown key 'seed.x'; seed takes one value, not keys",
+    "model.ordr=3": f"unknown key 'model.ordr'; did you mean 'model.order'? {FOFE}",
+    "model.input_size=3": f"unknown key 'model.input_size'; did you mean 'model.hidden_size'? {FOFE}",
+    "+model.ordr=3": f"unknown key 'model.ordr' {ANYWHERE}; did you mean 'model.order'? {FOFE}",
+    "+model.input_size=3": f"'model.input_size' {ANYWHERE}; did you mean 'model.hidden_size'? {FOFE}",
+    "model.hidden_size.x=3": "unknown key 'model.hidden_size.x'; model.hidden_size takes one value, not keys",
+    "model.order=3 model=rnn": (
+        "unknown key 'model.order'; did you mean 'model.hidden_size'? model=rnn takes: bias, hidden_size"
+    ),
+    "experiment=hornn/ptb model.order=4": (
+        "unknown key 'model.order'; did you mean 'model.hidden_size'? model=rnn takes: bias, hidden_size"
+    ),
+    "-m model=hornn_fofe,rnn model.order=1": (
+        "unknown key 'model.order'; did you mean 'model.hidden_size'? model=rnn takes: bias, hidden_size"
+    ),
+    "hydra.run.dri=x": "unknown key 'hydra.run.dri'; did you mean 'hydra.run.dir'? hydra.run takes: dir",
+    # the same from files
+    "experiment=bad_key": (
+        f"unknown key 'sed' {ANYWHERE}; did you mean 'seed'? the top level takes: action, checkpoint, model,"
+        " run_dir, seed, tags, trainer"
+    ),
+    "experiment=bad_nested": f"unknown key 'model.ordr' {ANYWHERE}; did you mean 'model.order'? {FOFE}",
+    "experiment=bad_value": (
+        "'model' takes keys (hidden_size, order), not the value 'rnn'; if that is a choice, give model=rnn on"
+        " the command line or 'override /model: rnn' in a file's defaults"
+    ),
+    "model=misspelt": (
+        f"unknown key 'model.hiden_size' {ANYWHERE}; did you mean 'model.bias'? model=misspelt takes: bias"
+    ),
+    "model=untargeted": (
+        "cannot use model._target_ 'toy_parts.Elmann': module 'toy_parts' has no attribute 'Elmann'"
+    ),
+    "trainer._target_=absent.Trainer": "cannot use trainer._target_ 'absent.Trainer': No module named 'absent'",
+    # a class that no file chose
+    "model._target_=absent.Cell": f"model._target_ {BY_CHOICE}",
+    "model=rnn model._target_=toy_parts.Fofe": f"model._target_ {BY_CHOICE}",
+    "model._target_=toy_parts.Elman model.bias=true": f"model._target_ {BY_CHOICE}",
+    "-m seed=1,2 model._target_=toy_parts.Elman": f"model._target_ {BY_CHOICE} (in the job",
+    "experiment=bad_class": f"model._target_ {BY_CHOICE}",
+    "model._convert_=all": f"model._convert_ {BY_CHOICE}",
+    "~model._partial_": f"model._partial_ {BY_CHOICE}",
+}
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_bad_key_is_one_line(refuse: Callable[[str], str], command: str) -> None:
+    assert BAD[command] in refuse(command)
+
+
+DECIMAL = "decimal.Decimal"  # takes value and context
+REFERENCE = OmegaConf.create(
+    {
+        "seed": 1,
+        "model": {"_target_": DECIMAL, "value": 1, "_counted_": True},
+        "plain": {"a": {"b": 1}, "none": None, "list": [{"_target_": DECIMAL}]},
+        "empty": {},
+        "link": "${plain.a}",
+        "logger": {"_target_": DECIMAL},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"model": {"context": 2}},
+        {"logger": {"context": 2, "_partial_": True}},
+        {"model": {"value": {"_target_": DECIMAL, "value": "1"}}},
+        {"model": {"context": {"any": {"key": 1}}}},
+        {"logger": {"_target_": "builtins.dict", "anything": 1}},  # tells no signature
+        {"plain": {"a": None, "list": [{"any": 1}, {"_target_": DECIMAL}], "none": "${plain.a}"}},
+        {"empty": {"any": {"key": 1}}},
+    ],
+)
+def test_check_keys_accepts(changes: dict) -> None:
+    check_keys(OmegaConf.merge(REFERENCE, changes), REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model": {"contxt": 2}},
+            "'model.contxt' .* did you mean 'model.context'. model takes: context, value",
+        ),
+        ({"model": {"value": {"x": 1}}}, "'model.value.x' .*; model.value takes one value, not keys"),
+        (
+            {"model": {"context": {"_target_": DECIMAL, "valu": 1}}},
+            "'model.context.valu' .* 'model.context.value'",
+        ),
+        ({"plain": {"a": {"c": 1}}}, "'plain.a.c' .*; plain.a takes: b"),
+        ({"plain": {"value": 1}}, "'plain.value' .*; did you mean 'model.value'. plain takes: a, list, none"),
+        ({"plain": {"list": [{"_target_": DECIMAL, "valu": 1}]}}, "'plain.list.0.valu'"),
+        ({"plain": {"none": {"x": 1}}}, "'plain.none.x' .*; plain.none takes one value"),
+        ({"plain": 3}, "'plain' takes keys .a, list, none., not the value 3"),
+        ({"link": {"_target_": "absent"}}, "cannot use link._target_ 'absent': No module named 'absent'"),
+        ({"link": {"_target_": "math.pi"}}, "cannot use link._target_ 'math.pi': .*not a callable"),
+    ],
+)
+def test_check_keys_refuses(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_keys(OmegaConf.merge(REFERENCE, changes), REFERENCE)
+
+
+@pytest.mark.parametrize("group", BY_FILE)
+@pytest.mark.parametrize("key", ["_target_", "_partial_", "_convert_", "_recursive_", "_args_", "_counted_"])
+def test_a_class_is_the_choice_of_a_file(group: str, key: str) -> None:
+    """Neither set where the file leaves it out, nor changed, nor taken away."""
+    line = rf"^{group}.{key} is set by the choice of {group}: write conf/{group}/NAME.yaml and give {group}=NAME$"
+    bare, full = {group: {"size": 1}}, {group: {"size": 1, key: "one"}}
+    other = {group: {"size": 1, key: "other"}}
+    for given, chosen in ((full, bare), (other, full), (bare, full)):
+        with pytest.raises(ValueError, match=line):
+            check_keys(OmegaConf.create(given), OmegaConf.create(chosen))
+
+
+def test_check_keys_hides_what_the_program_supplies() -> None:
+    with pytest.raises(ValueError, match=r"unknown key 'model.value' .* model takes: context$"):
+        check_keys(REFERENCE, REFERENCE, {"model": {"value"}})

@@ -1,0 +1,62 @@
+"""The composition of a config: an unknown choice names the nearest one, an argument that no file names can be set."""
+
+from collections.abc import Callable
+
+import pytest
+
+MODELS = "model is one of: hornn_fofe, misspelt, rnn, untargeted"
+EXPERIMENTS = (
+    "experiment is one of: bad_choice, bad_class, bad_include, bad_key, bad_nested, bad_value, bad_yaml,"
+    " hornn/ptb"
+)
+
+# Command line -> what the one line says, in full or, where it is Hydra's wording, in part.
+BAD = {
+    # unknown choices
+    "model=hornn_fof": f"unknown model 'hornn_fof'; did you mean 'hornn_fofe'? {MODELS}",
+    "-m model=rnn,hornn_fof": f"unknown model 'hornn_fof'; did you mean 'hornn_fofe'? {MODELS}",
+    "model=3": f"unknown model '3'; {MODELS}",
+    "-m model=rnn,hornn_fofe logger=3": "unknown logger '3'; logger is one of: csv",
+    "model=null": f"unknown model 'null'; did you mean 'rnn'? {MODELS}",
+    "experiment=hornn/ptbb": f"unknown experiment 'hornn/ptbb'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
+    "experiment=hornn": f"unknown experiment 'hornn'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
+    "experiment.hornn=ptb": f"'experiment' is a group without keys: write experiment=CHOICE; {EXPERIMENTS}",
+    "model.rnn=3": f"unknown key 'model.rnn'; did you mean 'model=rnn'? {MODELS}",
+    "-cn confg": "unknown config 'confg'; did you mean 'config'? config is one of: config",
+    # the same from files
+    "experiment=bad_choice": (
+        f"unknown model 'rn' (from the defaults list of a config file); did you mean 'rnn'? {MODELS}"
+    ),
+    "experiment=bad_include": f"unknown experiment 'hornn/ptbb'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
+    "experiment=bad_yaml": "experiment/bad_yaml.yaml",
+}
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_bad_choice_is_one_line(refuse: Callable[[str], str], command: str) -> None:
+    assert BAD[command] in refuse(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("seed=2", "seed=2"),
+        ("experiment=hornn/ptb", "seed=7"),
+        ("experiment=hornn/ptb seed=3 model.bias=true", "seed=3"),
+        ("trainer.limit_val_batches=5", "limit_val_batches=5"),
+        ("trainer.limit_val_batches=4 trainer.limit_val_batches=5", "limit_val_batches=5"),
+        ("~trainer.limit_val_batches", "limit_val_batches=None"),
+        ("trainer.plugins.a=1 trainer.plugins.b=2", "limit_val_batches=None"),
+        ("logger=csv logger.anything=1", "seed=1"),
+        ("logger=csv logger._target_=builtins.dict", "seed=1"),
+        ("trainer._convert_=all", "seed=1"),
+        ("model._target_=toy_parts.Fofe", "seed=1"),  # what the file says
+        ("+tags.paper=hornn", "seed=1"),
+        ("-m model=rnn model.bias=true", "seed=1"),
+        ("-m seed=1,2", "seed=2"),
+    ],
+)
+def test_good_input_passes(run: Callable[..., tuple[int, str, str]], command: str, printed: str) -> None:
+    code, out, err = run(*command.split())
+    assert (code, err) == (0, "")
+    assert printed in out

@@ -1,0 +1,124 @@
+"""evaluate.py on a finished run: its figures, and what it adds to the result."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import result_of
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def evaluate(command: Command, run_dir: Path, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Figures of `evaluate.py` on the best checkpoint of the finished run."""
+
+    def run(*words: str) -> dict[str, Any]:
+        figures = tmp_path / "figures.json"
+        common = [
+            f"checkpoint={run_dir / 'best.ckpt'}",
+            f"data.cache_dir={tmp_path / 'cache'}",
+            f"result={figures}",
+        ]
+        done = command("evaluate", *common, *words)
+        assert (done.code, done.err) == (0, "")
+        found: dict[str, Any] = json.loads(figures.read_text())
+        assert f"{found['perplexity']:,.2f}" in done.out
+        return found
+
+    return run
+
+
+def test_evaluate_gives_the_results_of_the_run(evaluate: Command, run_dir: Path) -> None:
+    result = result_of(run_dir)
+    for split in ("test", "valid"):
+        as_trained = evaluate(f"split={split}", "batch_size=2", "seq_len=5")
+        assert as_trained["perplexity"] == pytest.approx(result[f"{split}_ppl"], rel=1e-13)
+        assert evaluate(f"split={split}")["perplexity"] == pytest.approx(result[f"{split}_ppl"], rel=0.02)
+    assert as_trained["tokens"] == 81
+    assert as_trained["read_as"] == "2 columns, state carried"
+
+
+def test_dynamic_evaluation_is_added_to_the_result(
+    evaluate: Command, command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    """At the rate that validation finds best, from the trained weights whatever was tried before."""
+    copy = tmp_path / "copy"
+    shutil.copytree(run_dir, copy)
+    alone = {lr: evaluate("split=valid", f"dynamic_lr={lr}", "seq_len=5")["perplexity"] for lr in (1e-9, 0.1)}
+    best = min(alone, key=lambda lr: alone[lr])
+    words = ["dynamic_lr=[1e-9,0.1,1e9]", "seq_len=5", "record=true", f"data.cache_dir={tmp_path}"]
+    done = command("evaluate", f"checkpoint={copy / 'best.ckpt'}", *words)
+    assert done.code == 0, done.err
+    before, after = (json.loads((folder / "result.json").read_text()) for folder in (run_dir, copy))
+    dynamic = after.pop("dynamic")
+    assert after == before
+    assert dynamic["lr"] == best
+    assert dynamic["valid_ppl"] == pytest.approx(alone[best], rel=1e-6)
+    assert dynamic["valid_ppl_by_lr"]["0.1"] == pytest.approx(alone[0.1], rel=1e-6)
+    test = evaluate("split=test", f"dynamic_lr={best}", "seq_len=5")["perplexity"]
+    assert dynamic["test_ppl"] == pytest.approx(test, rel=1e-6)
+    assert {"commit", "dirty", "seq_len"} <= dynamic.keys()
+
+    words[0] = "dynamic_lr=1"
+    done = command("evaluate", f"checkpoint={copy / 'best.ckpt'}", *words)
+    assert done.code == 0, done.err
+    assert json.loads((copy / "result.json").read_text())["dynamic"]["lr"] == 1.0
+
+    strange = tmp_path / "strange"
+    shutil.copytree(run_dir, strange)
+    shutil.copy(strange / "best.ckpt", copy / "other.ckpt")
+    refused = command("evaluate", f"checkpoint={copy / 'other.ckpt'}", *words)
+    assert refused.code != 0
+    assert "is not the result of the finished run of" in refused.err
+
+    (strange / "result.json").write_text(json.dumps({**before, "seed": before["seed"] + 1}))
+    (copy / "result.json").write_text((copy / "result.json").read_text().replace('"completed"', '"diverged"'))
+    for path, message in (
+        (copy / "best.ckpt", "is not the result of the finished run of"),
+        (strange / "best.ckpt", "is not the result of the finished run of"),
+        (tmp_path / "best.ckpt", f"record=true adds to {tmp_path / 'result.json'}, which cannot be read"),
+    ):
+        if not path.exists():
+            shutil.copy(run_dir / "best.ckpt", path)
+        done = command("evaluate", f"checkpoint={path}", *words)
+        assert done.code != 0
+        assert message in done.err
+
+
+def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: Path) -> None:
+    text = tmp_path / "own.txt"
+    text.write_text("a b zz\n\nc \N{SNOWMAN} zz\n", "utf-8")
+    figures = evaluate(f"text={text}")
+    assert (figures["tokens"], figures["out_of_vocabulary"]) == (4 + 1 + 4, 3)
+    assert figures["perplexity"] == pytest.approx(2 ** figures["bits_per_token"], rel=1e-12)
+
+
+def test_sentence_scores_add_up(evaluate: Command, tmp_path: Path) -> None:
+    text, scores = tmp_path / "nbest.txt", tmp_path / "scores.jsonl"
+    text.write_text("a b c\n\na b d e f\na b c\n", "utf-8")
+    figures = evaluate(f"text={text}", f"sentences={scores}")
+    rows = [json.loads(line) for line in scores.read_text().splitlines()]
+    assert [row["line"] for row in rows] == [1, 2, 3, 4]
+    assert [row["tokens"] for row in rows] == [4, 1, 6, 4]
+    assert rows[0]["log_prob"] == pytest.approx(rows[3]["log_prob"], rel=1e-6)
+    total = -sum(row["log_prob"] for row in rows)
+    assert figures["perplexity"] == pytest.approx(math.exp(total / 15), rel=1e-12)
+
+
+def test_evaluate_needs_nothing_beside_the_checkpoint(
+    evaluate: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "own.txt"
+    text.write_text("a b c\n")
+    before = evaluate(f"text={text}")
+    for path in [*run_dir.glob("*.*"), *tmp_path.glob("t*.txt"), tmp_path / "valid.txt"]:
+        if path.name != "best.ckpt":
+            path.unlink(missing_ok=True)
+    text.write_text("a b c\n")
+    assert evaluate(f"text={text}")["perplexity"] == before["perplexity"]

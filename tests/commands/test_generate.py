@@ -1,0 +1,44 @@
+"""generate.py on a finished run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def generate(command: Command, run_dir: Path) -> Callable[..., str]:
+    def run(*words: str) -> str:
+        done = command("generate", f"checkpoint={run_dir / 'best.ckpt'}", *words)
+        assert (done.code, done.err) == (0, "")
+        return str(done.out)
+
+    return run
+
+
+def test_generate_repeats_itself_for_a_seed(generate: Command) -> None:
+    assert generate("seed=5") == generate("seed=5") != generate("seed=6")
+    assert generate("temperature=0", "seed=1") == generate("temperature=0", "seed=2")
+
+
+def test_generate_writes_as_much_as_asked(generate: Command) -> None:
+    for length in (1, 7, 40):
+        out = generate(f"length={length}", "prompt=a b")
+        assert out.startswith("a b")
+        # an <eos> is a line's end, and print ends the last line
+        assert len(out.removesuffix("\n").replace("\n", " <eos> ").split()) == length + 2
+
+
+def test_generate_tells_of_a_prompt_outside_the_vocabulary(command: Command, run_dir: Path) -> None:
+    code, out, err = command("generate", f"checkpoint={run_dir / 'best.ckpt'}", "prompt=a zz", "length=3")
+    assert code == 0
+    assert out.startswith("a zz ")
+    assert err == "not in the vocabulary, read as <unk>: zz\n"
+
+
+def test_unk_is_written_on_demand_only(generate: Command) -> None:
+    assert "<unk>" not in generate("length=400", "temperature=5")
+    assert "<unk>" in generate("length=400", "temperature=5", "allow_unk=true")

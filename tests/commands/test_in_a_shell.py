@@ -1,0 +1,48 @@
+"""Commands in processes of their own, as a shell starts them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import refusal
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.slow
+def test_the_first_command_in_a_shell(process: Command, small: list[str], tmp_path: Path) -> None:
+    bar = "trainer.enable_progress_bar=true"
+    code, out, err = process("train", *small, bar, f"run_dir={tmp_path / 'run'}")
+    assert (code, err) == (0, "")
+    for part in (
+        "hornn_fofe on files: 252 parameters",
+        "epoch    2",
+        "unigram",
+        str(tmp_path / "run" / "result.json"),
+    ):
+        assert part in out
+
+
+@pytest.mark.slow
+def test_a_full_error_on_demand(process: Command, small: list[str], tmp_path: Path) -> None:
+    words = [*small, "model.order=0", f"run_dir={tmp_path / 'run'}"]
+    code, _, err = process("train", *words)
+    assert (code, err) == (2, "error: order must be an integer >= 1, got 0\n")
+    code, _, err = process("train", *words, HYDRA_FULL_ERROR="1")
+    assert code != 0
+    assert "Traceback (most recent call last):" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ["train", "evaluate", "generate"])
+def test_a_shell_sees_one_line(process: Command, small: list[str], tmp_path: Path, entry: str) -> None:
+    bad = tmp_path / "bad.ckpt"
+    bad.write_text("nothing")
+    if entry == "train":
+        outcome = process(entry, *small, "model.alpha=1", f"run_dir={tmp_path / 'run'}")
+    else:
+        outcome = process(entry, f"checkpoint={bad}")
+    assert "alpha" in refusal(outcome) or "bad.ckpt is corrupt" in outcome.err
+    assert outcome.out == ""

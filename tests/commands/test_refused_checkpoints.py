@@ -1,0 +1,100 @@
+"""Checkpoints that are damaged, of another format or model, or not there."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import refusal, rewrite
+
+Command = Callable[..., Any]
+
+
+def flip_a_weight(content: bytes) -> bytes:
+    """One bit of the largest member of the archive, which torch alone would load without a word."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        member = max(archive.infolist(), key=lambda info: info.file_size)
+        place = content.index(archive.read(member), member.header_offset)
+    return content[:place] + bytes([content[place] ^ 64]) + content[place + 1 :]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "text": lambda content: b"hello, this is no checkpoint\n",
+    "cut": lambda content: content[: len(content) // 2],
+    "last byte lost": lambda content: content[:-1],
+    "beginning lost": lambda content: content[1000:],
+    "zeros": lambda content: bytes(len(content)),
+    "one bit": flip_a_weight,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_corrupt_checkpoint(
+    command: Command, train: Command, run_dir: Path, tmp_path: Path, damage: str
+) -> None:
+    content = DAMAGE[damage]((run_dir / "last.ckpt").read_bytes())
+    broken = tmp_path / "broken.ckpt"
+    broken.write_bytes(content)
+    for entry in ("evaluate", "generate"):
+        line = refusal(command(entry, f"checkpoint={broken}"))
+        assert f"checkpoint {broken} is corrupt or no checkpoint (" in line
+    (run_dir / "last.ckpt").write_bytes(content)
+    (run_dir / "result.json").unlink()
+    assert "last.ckpt is corrupt or no checkpoint (" in refusal(train())
+    assert (run_dir / "last.ckpt").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["hornn"].update(format=99), "has format 99, this program reads format 2"),
+        (
+            lambda c: c["hornn"].update(format=1),
+            "has format 1, this program reads format 2: train it anew, or",
+        ),
+        (lambda c: c.pop("hornn"), "was not written by this program: it has no 'hornn' part"),
+    ],
+)
+def test_a_checkpoint_of_another_format(
+    command: Command, train: Command, run_dir: Path, change: Any, message: str
+) -> None:
+    for name in ("best.ckpt", "last.ckpt"):
+        rewrite(run_dir / name, change)
+    for entry in ("evaluate", "generate"):
+        assert message in refusal(command(entry, f"checkpoint={run_dir / 'best.ckpt'}"))
+    (run_dir / "result.json").unlink()
+    assert message in refusal(train())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["hornn"]["config"]["model"].update(hidden_size=7),
+        lambda c: c["hornn"]["config"]["model"].update(order=2),
+        lambda c: c["hornn"]["config"]["network"].update(num_layers=2),
+        lambda c: c["state_dict"].pop("network.embedding.weight"),
+    ],
+)
+def test_a_checkpoint_of_another_model(command: Command, run_dir: Path, change: Any) -> None:
+    rewrite(run_dir / "best.ckpt", change)
+    for entry in ("evaluate", "generate"):
+        line = refusal(command(entry, f"checkpoint={run_dir / 'best.ckpt'}"))
+        assert "holds the weights of another model: " in line
+
+
+def test_a_checkpoint_whose_choice_is_gone(command: Command, run_dir: Path) -> None:
+    rewrite(run_dir / "best.ckpt", lambda c: c["hornn"]["choices"].update(model="gone"))
+    line = refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}"))
+    assert "the checkpoint's unknown model 'gone'; it is one of: clockwork, " in line
+    assert line.endswith("add conf/model/gone.yaml\n")
+
+
+@pytest.mark.parametrize("entry", ["evaluate", "generate"])
+def test_no_checkpoint(command: Command, tmp_path: Path, entry: str) -> None:
+    assert "missing value 'checkpoint': give checkpoint=..." in refusal(command(entry))
+    for path in ("/none/best.ckpt", tmp_path, "null", "5"):
+        assert "there is no checkpoint " in refusal(command(entry, f"checkpoint={path}"))

@@ -1,0 +1,103 @@
+"""Texts and published corpora that cannot be read, or are not what they should be."""
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import refusal
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("split", "content", "message"),
+    [
+        ("train", b"", "is empty: give a file that holds text"),
+        ("valid", b"", "is empty: give a file that holds text"),
+        ("train", b"a b c\nd \xff e\n", "is not UTF-8: byte 0xff at offset 8: convert it to UTF-8"),
+        (
+            "test",
+            "caf\N{LATIN SMALL LETTER E WITH ACUTE}".encode("latin-1"),
+            "is not UTF-8: byte 0xe9 at offset 3",
+        ),
+        ("train", "a b".encode("utf-16"), "is not UTF-8: byte 0xff at offset 0"),
+        ("train", b"a b c\n", "shorter than one chunk of data.seq_len=5"),
+        ("valid", b"a", "tokens cannot fill"),
+    ],
+)
+def test_own_text(train: Command, tmp_path: Path, split: str, content: bytes, message: str) -> None:
+    (tmp_path / f"{split}.txt").write_bytes(content)
+    words = ["data.eval_batch_size=3"] if message == "tokens cannot fill" else []
+    line = refusal(train(*words))
+    assert message in line
+    assert "UTF-8" not in message or f"{split}.txt" in line
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_own_text_that_is_not_there(train: Command, tmp_path: Path, split: str) -> None:
+    (tmp_path / f"{split}.txt").unlink()
+    line = refusal(train())
+    assert (
+        f"there is no text file data.{split}={tmp_path / split}.txt: give the path of an existing one" in line
+    )
+
+
+def test_own_text_without_words(train: Command, tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("\n \n")
+    assert "the test split of files" in refusal(train("data.eos=false"))
+
+
+@pytest.fixture
+def published(command: Command, tmp_path: Path) -> Command:
+    """`train.py` on a published corpus under tmp_path/root; what would be downloaded is nowhere."""
+    nowhere = (tmp_path / "nowhere").as_uri()
+    common = [f"data.root={tmp_path / 'root'}", f"data.cache_dir={tmp_path / 'cache'}", f"data.url={nowhere}"]
+    rest = ["logger=csv", f"run_dir={tmp_path / 'run'}"]
+    return lambda *words: command("train", *words, *common, *rest)
+
+
+def test_ptb_that_cannot_be_had(published: Command, tmp_path: Path) -> None:
+    line = refusal(published("data=ptb"))
+    assert "cannot download file://" in line
+    assert f"put ptb.train.txt into {tmp_path / 'root' / 'ptb'}" in line
+
+
+@pytest.mark.parametrize("content", [b"", b" aer banknote berlitz \n", b"\xff\xfe"])
+def test_ptb_that_is_not_the_published_one(published: Command, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "root" / "ptb" / "ptb.train.txt"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    line = refusal(published("data=ptb"))
+    assert f"{file} ({len(content)} bytes) has the checksum md5:" in line
+    assert "expected md5:f26c4b92c5fdc7b3f8c7cdcb991d8420: delete it to download it again" in line
+    assert file.read_bytes() == content
+
+
+@pytest.mark.corpus
+def test_ptb_cut_short(published: Command, corpus_root: Callable[[str], str], tmp_path: Path) -> None:
+    source = Path(corpus_root("ptb/ptb.train.txt"), "ptb", "ptb.train.txt").read_bytes()
+    file = tmp_path / "root" / "ptb" / "ptb.train.txt"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(source[:-1])
+    assert f"({len(source) - 1:,} bytes) has the checksum" in refusal(published("data=ptb"))
+
+
+@pytest.mark.slow
+def test_text8_that_is_not_the_published_one(published: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "root" / "text8"
+    folder.mkdir(parents=True)
+    assert "cannot download" in refusal(published("data=text8"))
+    with zipfile.ZipFile(folder / "text8.zip", "w") as archive:
+        archive.writestr("text8", "anarchism originated")
+    assert "has the checksum sha256:" in refusal(published("data=text8"))
+    (folder / "text8").write_text(" anarchism originated")
+    assert "(21 bytes) has the checksum md5:" in refusal(published("data=text8"))
+    assert "data.variant=full" in refusal(published("data=text8", "data.variant=head"))
+    (folder / "text8.head").write_bytes(b"")
+    assert "(0 bytes) has the checksum md5:" in refusal(published("data=text8", "data.variant=head"))
+    assert "data.variant is 'tail'; allowed: full, head" in refusal(
+        published("data=text8", "data.variant=tail")
+    )

@@ -1,0 +1,66 @@
+"""Options of evaluate.py and generate.py that cannot be."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import refusal
+
+Command = Callable[..., Any]
+
+
+def test_another_corpus_than_the_checkpoint_s(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("x y z\n" * 50)
+    line = refusal(
+        command("evaluate", f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}")
+    )
+    assert "is not the one that this checkpoint was trained on" in line
+    assert "give the same corpus, or text=FILE" in line
+
+
+EVALUATE = {
+    "split=dev": "split must be one of train, valid, test, got 'dev'",
+    "batch_size=0": "batch_size must be an integer >= 1, got 0",
+    "batch_size=x": "batch_size must be a whole number, got 'x'",
+    "batch_size=82": "81 tokens cannot fill 82 columns: choose a smaller batch",
+    "seq_len=0": "seq_len must be an integer >= 1, got 0",
+    "device=tpu": "device must be one of cpu, cuda, got 'tpu'",
+    "text=/none.txt": "there is no text file /none.txt: give the path of an existing one",
+    "text=7": "there is no text file 7: give the path of an existing one",
+    "sentences=scores.jsonl": "sentences= writes a score for each line of a text: give text=FILE too",
+    "result=/none/figures.json": "the folder of /none/figures.json does not exist: make it",
+    "result=/tmp": "/tmp is a folder: give the path of a file to write",
+    "splt=test": "did you mean 'split'?",
+}
+
+
+@pytest.mark.slow
+def test_evaluate_refuses(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    common = [f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}"]
+    for setting, message in EVALUATE.items():
+        assert message in refusal(command("evaluate", *common, setting))
+    own = tmp_path / "own.txt"
+    for content, message in ((b"", "is empty"), (b"a \xff", "is not UTF-8: byte 0xff at offset 2")):
+        own.write_bytes(content)
+        assert message in refusal(command("evaluate", *common, f"text={own}"))
+
+
+GENERATE = {
+    "length=0": "length must be >= 1 token, got 0",
+    "length=x": "length must be a whole number, got 'x'",
+    "temperature=-1": "temperature must be >= 0 and finite, got -1",
+    "temperature=inf": "temperature must be >= 0 and finite, got inf",
+    "temperature=hot": "temperature must be a number, got 'hot'",
+    "seed=null": "seed must be a whole number, got null",
+    "seed=-1": "seed must be from 0 to 4294967295, got -1",
+    "allow_unk=no": "allow_unk must be true or false, got 'no'",
+    "lenght=3": "did you mean 'length'?",
+}
+
+
+@pytest.mark.slow
+def test_generate_refuses(command: Command, run_dir: Path) -> None:
+    for setting, message in GENERATE.items():
+        assert message in refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}", setting))

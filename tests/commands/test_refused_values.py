@@ -1,0 +1,114 @@
+"""Settings that cannot be: one line that says so before any training."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from commands.outcomes import refusal
+
+Command = Callable[..., Any]
+
+# Setting -> what the one line says of it.
+VALUES = {
+    # below 1
+    "data.batch_size=0": "data.batch_size is 0; it must be a whole number, 1 or more",
+    "data.batch_size=-4": "data.batch_size is -4; it must be a whole number, 1 or more",
+    "data.eval_batch_size=0": "data.eval_batch_size is 0; it must be a whole number, 1 or more",
+    "data.seq_len=0": "data.seq_len is 0; it must be a whole number, 1 or more",
+    "model.order=0": "order must be an integer >= 1, got 0",
+    "model.hidden_size=0": "size must be an integer >= 1, got 0",
+    "model.hidden_size=-1": "size must be an integer >= 1, got -1",
+    "network.num_layers=0": "num_layers must be an integer >= 1, got 0",
+    "trainer.max_epochs=0": "trainer.max_epochs must be >= 1, or -1 for no bound, got 0",
+    "trainer.max_steps=0": "trainer.max_steps must be >= 1 update, or -1 for no bound, got 0",
+    "checkpoint_every=-1": "checkpoint_every must be >= 0 updates, got -1",
+    "seed=-1": "seed must be from 0 to 4294967295, got -1",
+    # outside a range or a choice
+    "model.alpha=0": "alpha must be a number strictly between 0 and 1, got 0",
+    "model.alpha=1": "alpha must be a number strictly between 0 and 1, got 1",
+    "model.alpha=nan": "alpha must be a number strictly between 0 and 1, got nan",
+    "model.activation=softsign": "activation must be one of sigmoid, tanh, relu",
+    "loss_reduction=median": "loss_reduction must be one of mean, sum_time",
+    "optimizer.lr=0": "optimizer.lr must be > 0, got 0",
+    "optimizer.momentum=1": "optimizer.momentum must be in [0, 1), got 1",
+    "optimizer.clip_mode=both": "optimizer.clip_mode must be one of element, norm, got 'both'",
+    "schedule.factor=1.5": "schedule.factor must be in (0, 1), got 1.5",
+    "network.precision=half": "network.precision must be one of auto, fp32, bf16, got 'half'",
+    "network.backend=fastest": "network.backend must be one of auto, eager, native, parallel, got 'fastest'",
+    "data.unit=line": "data.unit is 'line'; allowed: word, char",
+    "data.max_size=2": "data.max_size is 2; it must be null or a whole number, 3 or more",
+    "data.min_count=1000": "no word occurs data.min_count=1000 times in the training text: lower it",
+    # longer than the text
+    "data.seq_len=71": "columns of 70 tokens, shorter than one chunk of data.seq_len=71: lower",
+    "data.batch_size=100": "columns of 3 tokens, shorter than one chunk of data.seq_len=5: lower data.batch_size=100",
+    "data.eval_batch_size=82": "data.eval_batch_size=82: 81 tokens cannot fill 82 columns: choose a smaller batch",
+    # of another type
+    "optimizer.lr=fast": "optimizer.lr must be a number, got 'fast'",
+    "optimizer.lr=null": "optimizer.lr must be a number, got null",
+    "optimizer.clip=x": "optimizer.clip must be a number or null, got 'x'",
+    "schedule.factor=x": "schedule.factor must be a number, got 'x'",
+    "model.order=1.5": "model.order must be a whole number, got 1.5",
+    "model.order=true": "model.order must be a whole number, got True",
+    "model.order=[1]": "model.order must be a whole number, got [1]",
+    "trainer.max_steps=ten": "trainer.max_steps must be a whole number, got 'ten'",
+    "trainer.max_epochs=1.5": "trainer.max_epochs must be a whole number or null, got 1.5",
+    "checkpoint_every=x": "checkpoint_every must be a whole number, got 'x'",
+    "seed=null": "seed must be a whole number, got null",
+    "seed=1.5": "seed must be a whole number, got 1.5",
+    "overwrite=no": "overwrite must be true or false, got 'no'",
+    "model.bias=no": "model.bias must be true or false, got 'no'",
+    "schedule.restore_best=no": "schedule.restore_best must be true or false, got 'no'",
+    "data.eos=no": "data.eos must be true or false, got 'no'",
+    "data.train=null": "data.train must be text, got null",
+    # figures that would not be those of the corpus
+    "trainer.limit_val_batches=0": "trainer.limit_val_batches=0 would leave data unread or updates uncounted",
+    "trainer.limit_test_batches=3": "trainer.limit_test_batches=3 would leave data unread",
+    "trainer.fast_dev_run=true": "trainer.fast_dev_run=True would leave data unread",
+    "trainer.accumulate_grad_batches=2": "trainer.accumulate_grad_batches=2 would leave data unread or updates",
+    "trainer.check_val_every_n_epoch=2": "trainer.check_val_every_n_epoch=2 would leave data unread",
+    # the machine
+    "trainer.devices=0": "trainer",
+    "data.cache_dir=/proc/none": "cannot write the token cache into /proc/none",
+    "data.train=/none/train.txt": "there is no text file data.train=/none/train.txt: give the path of an existing one",
+    # names
+    "model=hornn_foof": "did you mean 'hornn_fofe'?",
+    "model.ordre=3": "did you mean 'model.order'?",
+    "data.batchsize=3": "did you mean 'data.batch_size'?",
+    "trainer.max_epoch=3": "did you mean 'trainer.max_epochs'?",
+    "schedule.treshold=3": "did you mean 'schedule.threshold'?",
+    "model=lstm model.order=3": "model=lstm takes: ",
+}
+
+
+@pytest.mark.parametrize("setting", VALUES)
+def test_a_bad_value_is_one_line(train: Command, tmp_path: Path, setting: str) -> None:
+    assert VALUES[setting] in refusal(train(*setting.split()))
+    run_dir = tmp_path / "run"
+    assert [path.name for path in run_dir.rglob("*") if path.suffix in (".ckpt", ".json", ".csv")] == []
+
+
+def test_a_table_is_not_one_run(command: Command, tmp_path: Path) -> None:
+    line = refusal(command("train", "sweeps=hornn_table1", "seed=2", f"run_dir={tmp_path}"))
+    assert "sweeps=hornn_table1 is a table of 13 runs: add -m to run it" in line
+    assert line.endswith(" what one of its rows runs, such as model=rnn\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+@pytest.mark.parametrize("trainer", ["trainer=gpu", "trainer=ddp", "trainer.accelerator=cuda"])
+def test_no_gpu(train: Command, trainer: str) -> None:
+    assert "needs a CUDA device, this machine has none: use trainer=cpu" in refusal(train(trainer))
+
+
+@pytest.mark.parametrize("folder", ["train.txt/run", "train.txt"])
+def test_an_output_folder_that_cannot_be(train: Command, tmp_path: Path, folder: str) -> None:
+    line = refusal(train(f"run_dir={tmp_path / folder}"))
+    assert f"run_dir {tmp_path / folder} is not writable (" in line
+    assert "give run_dir=FOLDER" in line
+
+
+def test_an_output_folder_that_the_system_owns(train: Command) -> None:
+    assert "run_dir /proc/run is not writable (" in refusal(train("run_dir=/proc/run"))

@@ -1,0 +1,84 @@
+"""A command that is refused or fails loses nothing that was there."""
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import contents, refusal
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "overwrite=no",
+        "seed=2",
+        "model=rnn",
+        "overwrite=true optimizer.lr=-1",
+        "overwrite=true optimizer.clip_mode=both",
+        "overwrite=true model.order=0",
+        "overwrite=true schedule.factor=7",
+        "overwrite=true data.batch_size=1000",
+        "overwrite=true data.train=/none/train.txt",
+        "overwrite=true trainer.max_epochs=0",
+        "overwrite=true trainer.devices=0",
+        "overwrite=true trainer=ddp trainer.accelerator=cpu trainer.devices=3",  # 4 columns
+        "overwrite=true checkpoint_every=-1",
+        "overwrite=true network.precision=half",
+        "overwrite=true logger=wandbb",
+    ],
+)
+def test_a_finished_run_survives_a_refused_command(train: Command, run_dir: Path, setting: str) -> None:
+    before = contents(run_dir)
+    refusal(train(*setting.split()))
+    assert contents(run_dir) == before
+
+
+def test_an_unfinished_run_of_other_settings_is_kept(train: Command, run_dir: Path) -> None:
+    (run_dir / "result.json").unlink()
+    before = contents(run_dir)
+    for setting in ("model=rnn", "seed=2"):
+        line = refusal(train(setting))
+        assert "holds the unfinished run " in line
+        assert "give another run_dir, or overwrite=true to replace it" in line
+    assert contents(run_dir) == before
+
+
+@pytest.mark.parametrize("damaged", ["", "{", '{"schema_version": 99}'])
+def test_a_damaged_result_is_kept(train: Command, run_dir: Path, damaged: str) -> None:
+    (run_dir / "result.json").write_text(damaged)
+    before = contents(run_dir)
+    assert "result.json" in refusal(train())
+    assert contents(run_dir) == before
+
+
+def test_a_full_disk_leaves_no_half_checkpoint(train: Command, tmp_path: Path) -> None:
+    """The limit on a file's size stands for the disk's end: torch.save fails in the middle of its writing."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
+    try:
+        code, _, err = train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "best.ckpt" in err
+    assert "is the disk full?" in err
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left <= {".lock", "config.yaml", "csv"}
+    assert train().code == 0  # with space again, the same command runs
+
+
+def test_a_run_does_not_go_on_over_another_text(train: Command, run_dir: Path, tmp_path: Path) -> None:
+    (run_dir / "result.json").unlink()
+    before = contents(run_dir)
+    text = (tmp_path / "train.txt").read_text().splitlines()
+    (tmp_path / "train.txt").write_text("\n".join(reversed(text)) + "\n")  # the vocabulary is the same
+    line = refusal(train())
+    assert "holds the unfinished run " in line
+    assert "give another run_dir, or overwrite=true to replace it" in line
+    assert contents(run_dir) == before

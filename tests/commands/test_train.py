@@ -1,0 +1,206 @@
+"""train.py as a user meets it: what it prints, what it leaves."""
+
+import csv
+import fcntl
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from commands.outcomes import contents, result_of
+
+Command = Callable[..., Any]
+PROMISED = (
+    *(
+        "schema_version",
+        "status",
+        "choices",
+        "where",
+        "overrides",
+        "seed",
+        "num_parameters",
+        "valid_ppl",
+        "test_ppl",
+        "epochs",
+    ),
+    *("seconds_per_epoch", "tokens_per_second", "peak_memory_mb", "name"),
+    *(
+        "metrics",
+        "versions",
+        "commit",
+        "dirty",
+        "device",
+        "dtype",
+        "backend",
+        "wall_seconds",
+        "corpus",
+        "config",
+    ),
+)
+
+
+def test_a_run_leaves_what_was_promised(run_dir: Path) -> None:
+    result = result_of(run_dir)
+    assert [key for key in PROMISED if key not in result] == []
+    assert (result["status"], result["choices"]["model"], result["choices"]["data"]) == (
+        "completed",
+        "hornn_fofe",
+        "files",
+    )
+    assert (result["schema_version"], result["seed"], result["epochs"]) == (2, 1, 2)
+    assert result["num_parameters"] == 9 * 6 + 6 * 6 + 3 * 6 * 6 + 6 * 9  # a to g, <eos> and <unk>
+    assert result["corpus"]["tokens"] == {"train": 31 * 9, "valid": 9 * 9, "test": 9 * 9}
+    assert result["corpus"]["vocab_size"] == 9
+    assert result["evaluation"] == {"batch_size": 2, "seq_len": 5, "state": "carried", "test_tokens": 81}
+    assert len(result["name"]) == 10
+    assert 1 < result["test_ppl"] < 20
+    assert result["tokens_per_second"] > 0
+    assert result["peak_memory_mb"] > 10
+    assert result["wall_seconds"] > 2 * result["seconds_per_epoch"] > 0
+    assert set(result["versions"]) >= {"python", "torch", "lightning", "hydra-core", "hornn"}
+    for record in result["metrics"]:
+        assert record["train_ppl"] == pytest.approx(math.exp(record["train_nll"]), rel=1e-12)
+        assert record["valid_ppl"] == pytest.approx(math.exp(record["valid_nll"]), rel=1e-12)
+    assert result["valid_ppl"] == min(record["valid_ppl"] for record in result["metrics"])
+    assert [record["step"] for record in result["metrics"]] == [14, 28]
+    files = {path.name for path in run_dir.iterdir()} - {".lock", "csv"}
+    assert files == {"result.json", "metrics.csv", "best.ckpt", "last.ckpt", "config.yaml"}
+
+
+def test_metrics_csv_holds_the_records_of_the_result(run_dir: Path) -> None:
+    with (run_dir / "metrics.csv").open() as file:
+        rows = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+    assert rows == result_of(run_dir)["metrics"]
+
+
+def test_a_learned_factor_is_recorded_at_every_epoch(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    assert (
+        command("train", *small, "model.learn_alpha=true", "model.alpha=0.5", f"run_dir={tmp_path}").code == 0
+    )
+    first, last = (record["alpha"] for record in result_of(tmp_path)["metrics"])
+    assert 0 < first < 1
+    assert len({0.5, first, last}) == 3
+    weights = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+    beta = next(value for name, value in weights.items() if name.endswith("beta"))
+    assert last == pytest.approx(torch.sigmoid(beta).item())
+    with (tmp_path / "metrics.csv").open() as file:
+        assert [float(row["alpha"]) for row in csv.DictReader(file)] == [first, last]
+
+
+def test_the_checkpoint_needs_no_code_of_its_own(run_dir: Path) -> None:
+    for name in ("best.ckpt", "last.ckpt"):
+        assert torch.load(run_dir / name, weights_only=True)["hornn"]["vocabulary"]["words"][-1] == "<unk>"
+
+
+def test_a_finished_run_is_refused_and_replaced_on_demand(
+    command: Command, run_dir: Path, small: list[str]
+) -> None:
+    before = contents(run_dir)
+    again = command("train", *small, f"run_dir={run_dir}")
+    assert again.code == 2
+    assert again.err.count("\n") == 1
+    assert "overwrite=true replaces it" in again.err
+    assert contents(run_dir) == before
+    assert command("train", *small, f"run_dir={run_dir}", "overwrite=true", "seed=2").code == 0
+    assert result_of(run_dir)["seed"] == 2
+
+
+def test_the_same_seed_gives_the_same_run(
+    command: Command, run_dir: Path, small: list[str], tmp_path: Path
+) -> None:
+    for name, seed in (("same", 1), ("other", 2)):
+        assert command("train", *small, f"run_dir={tmp_path / name}", f"seed={seed}").code == 0
+    losses = [
+        result_of(folder)["metrics"][0]["train_nll"]
+        for folder in (run_dir, tmp_path / "same", tmp_path / "other")
+    ]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_a_run_in_progress_is_left_alone(command: Command, small: list[str], tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with (tmp_path / "run" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = command("train", *small, f"run_dir={tmp_path / 'run'}", "overwrite=true")
+    assert second.code == 75
+    assert "another process is working on" in second.err
+    assert second.err.count("\n") == 1
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+
+
+def test_a_run_that_diverges_says_so(command: Command, small: list[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = [*small, f"run_dir={run}", "model=rnn", "model.activation=relu", "optimizer.lr=1000"]
+    code, _, err = command("train", *words)
+    assert code == 2
+    assert err.count("\n") == 1
+    for part in ("diverged at step ", "nats per token", "largest gradient norm"):
+        assert part in err
+    clip, max_norm, activation = (
+        "optimizer.clip_mode=norm with optimizer.clip=1",
+        "optimizer.max_norm=1",
+        "model.activation=sigmoid",
+    )
+    assert err.endswith(f"Try an optimizer.lr below 1000, or {clip}, or {max_norm}, or {activation}\n")
+    result = result_of(run)
+    assert (result["status"], result["test_ppl"]) == ("diverged", None)
+    assert result["error"] in err
+    assert [key for key in PROMISED if key not in result] == []
+    assert "holds a run that diverged" in command("train", *words).err
+
+
+def test_a_run_that_diverges_is_not_told_to_try_what_it_has(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    """Nor an option that its model or optimizer lacks: AdamW with a clip of 0.25, an LSTM."""
+    words = [*small, f"run_dir={tmp_path / 'run'}", "model=lstm", "optimizer=adamw", "optimizer.lr=1000"]
+    assert command("train", *words, "trainer.max_epochs=10").err.endswith(
+        ". Try an optimizer.lr below 1000\n"
+    )
+
+
+def test_max_steps_ends_training_in_mid_epoch(command: Command, small: list[str], tmp_path: Path) -> None:
+    assert command("train", *small, "trainer.max_steps=20", f"run_dir={tmp_path / 'run'}").code == 0
+    result = result_of(tmp_path / "run")
+    assert [record["step"] for record in result["metrics"]] == [14, 20]
+    assert result["epochs"] == pytest.approx(20 / 14, abs=1e-4)
+    assert torch.load(tmp_path / "run" / "last.ckpt", weights_only=True)["global_step"] == 20
+
+
+def test_the_default_folder_is_named_by_the_run(
+    command: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("train", *small, "model=lstm", "seed=3").code == 0
+    (path,) = tmp_path.glob("outputs/**/result.json")
+    digest = result_of(path.parent)["name"]
+    assert path.parent == tmp_path / "outputs" / "lstm" / "files" / digest / "seed=3"
+
+
+def test_a_path_may_hold_an_equals_sign(command: Command, small: list[str], tmp_path: Path) -> None:
+    """As `outputs/<model>/<data>/<hash>/seed=1` does."""
+    run_dir = tmp_path / "seed=1"
+    assert command("train", *small, f"run_dir={run_dir}").code == 0
+    text = tmp_path / "n=1.txt"
+    text.write_text("a b\n")
+    done = command("evaluate", f"checkpoint={run_dir / 'best.ckpt'}", f"text={text}")
+    assert (done.code, done.err) == (0, "")
+    assert command("generate", f"checkpoint='{run_dir / 'best.ckpt'}'", "length=1").code == 0
+
+
+def test_what_cannot_change_the_result_does_not_change_the_folder(
+    command: Command, run_dir: Path, small: list[str], tmp_path: Path
+) -> None:
+    digest = result_of(run_dir)["name"]
+    for name, setting, same in (
+        ("a", "checkpoint_every=3", True),
+        ("b", "trainer.log_every_n_steps=2", True),
+        ("c", "optimizer.lr=0.5", False),
+    ):
+        assert command("train", *small, setting, f"run_dir={tmp_path / name}").code == 0
+        assert (result_of(tmp_path / name)["name"] == digest) is same

@@ -1,0 +1,48 @@
+"""train.py with Weights & Biases: without a network, and without a login."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import result_of
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.slow
+def test_offline_wandb_runs_below_the_run_and_each_job_has_its_own(
+    process: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = process("train", "-m", *small, "logger=wandb_offline", "seed=1,2")
+    assert (code, err) == (0, "")
+    logs = sorted(path.relative_to(tmp_path).parts[4] for path in tmp_path.glob("outputs/**/*.wandb"))
+    assert logs == ["seed=1", "seed=2"]
+    assert {result_of(path.parent)["seed"] for path in tmp_path.glob("outputs/**/result.json")} == {1, 2}
+    said = [path.read_text() for path in tmp_path.glob("outputs/**/train.log")]
+    assert len(said) == 2
+    assert all("wandb leet outputs/hornn_fofe/files/" in log for log in said)
+
+
+@pytest.mark.slow
+def test_wandb_without_a_login_is_one_line(process: Command, small: list[str], tmp_path: Path) -> None:
+    environment = {
+        "WANDB_API_KEY": None,
+        "HOME": str(tmp_path),
+        "HORNN_CACHE": os.environ.get(
+            "HORNN_CACHE", str(Path.home() / ".cache/hornn/kernels")
+        ),  # built there
+        "NETRC": str(tmp_path / "none"),
+        "WANDB_MODE": None,
+    }
+    run = f"run_dir={tmp_path / 'run'}"
+    code, out, err = process("train", *small, "logger=wandb", run, **environment)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert err.startswith("error: Weights & Biases cannot start a run (")
+    assert "wandb login" in err
+    assert "logger=wandb_offline" in err
+    assert "epoch" not in out

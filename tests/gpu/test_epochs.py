@@ -1,0 +1,61 @@
+"""A run on a GPU has the losses of the run on the CPU."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpu.conftest import Curve
+from reference.cases import MODEL_FOLDER
+
+pytestmark = pytest.mark.gpu
+
+TOLERANCE = 2e-5  # relative; some thirty updates pass on the rounding of the first
+OPTIMIZERS = sorted(path.stem for path in MODEL_FOLDER.with_name("optimizer").glob("*.yaml"))
+SETTINGS = {
+    "asgd": ("optimizer.start=5", "optimizer.lr=0.5")
+}  # so that averages are there, and steps not too long
+VARIANTS = {
+    "max-norm": ("optimizer.max_norm=0.5", "optimizer.clip=0.1", "optimizer.clip_mode=element"),
+    "no momentum": ("optimizer.momentum=0", "optimizer.clip=null"),
+    "overlapping windows": ("model=lstm", "bptt_window=15", "network.state_grad_norm=0.1"),
+    "two-level softmax": ("model=scrn", "head=two_level", "network.output_bias=true"),
+    "tied weights": ("model=gru", "network.tie_weights=true", "network.num_layers=2"),
+    "best weights restored": ("schedule.threshold=10", "schedule.restore_best=true"),
+    "parallel": ("model=nnlm", "network.backend=auto"),
+}
+
+
+def assert_same_curve(curve: Curve, *words: str) -> None:
+    expected, found = curve("cpu", *words, "trainer=cpu"), curve("gpu", *words, "trainer=gpu")
+    assert len(found) == len(expected) == 2
+    for epoch, numbers in zip(found, expected, strict=True):
+        assert epoch == pytest.approx(numbers, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer(name: str, curve: Curve) -> None:
+    assert_same_curve(curve, f"optimizer={name}", *SETTINGS.get(name, ()))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant(name: str, curve: Curve) -> None:
+    assert_same_curve(curve, *VARIANTS[name])
+
+
+def test_a_result_names_the_gpu_and_scores_the_test_text_there(curve: Curve, tmp_path: Path) -> None:
+    curve("cpu", "trainer=cpu")
+    curve("gpu", "trainer=gpu")
+    cpu, gpu = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("cpu", "gpu"))
+    assert gpu["name"] == cpu["name"]
+    assert gpu["test_ppl"] == pytest.approx(cpu["test_ppl"], rel=TOLERANCE)
+    assert not gpu["device"].startswith("cpu")
+    assert gpu["peak_memory_mb"] > 0
+    assert not gpu["native_kernels"]
+
+
+def test_noise_and_dropout_are_drawn_from_the_seed(curve: Curve) -> None:
+    words = ("trainer=gpu", "weight_noise=0.05", "network.dropout=0.3", "network.variational=true")
+    one, other = curve("one", *words), curve("other", *words)
+    for epoch, numbers in zip(other, one, strict=True):
+        assert epoch == pytest.approx(numbers, rel=TOLERANCE)

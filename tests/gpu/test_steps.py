@@ -1,0 +1,111 @@
+"""A chunk on a GPU is the chunk on the CPU: outputs, final state and gradients of every cell and every output layer."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from hornn.data.streams import IGNORE
+from hornn.heads import resolve_precision
+from hornn.scan import scan
+from kernels.tolerance import SCAN_ERROR, error
+from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
+
+pytestmark = pytest.mark.gpu
+
+GPU, CPU = torch.device("cuda"), torch.device("cpu")
+T, B, INPUT, H, V = 31, 3, 40, 48, 300
+# Largest difference relative to the largest number. That of a cell is the one that the native kernels are allowed for
+# as many steps and products as long; the output layer adds no steps, but sums over its words.
+HEAD_ERROR = {"fp32": 1e-5, "bf16": 3e-2}
+HEADS = sorted(path.stem for path in MODEL_FOLDER.with_name("head").glob("*.yaml"))
+
+
+def build(name: str) -> Any:
+    """The cell with random weights of a size that keeps its states from growing."""
+    embeds = "embedded_input" in OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
+    arguments = SMALL.get(name, {}) | ({"embedded_input": False} if embeds else {})
+    return fill(build_cell(name, INPUT, hidden_size=H, **arguments), seeded(0), scale=0.1).float()
+
+
+def run_cell(
+    cell: Any, x: Tensor, state: Any, device: torch.device, backend: str, bound: float | None = None
+) -> dict[str, Tensor]:
+    """Outputs, final state and all gradients, under random gradients of the outputs and of the state."""
+    cell = deepcopy(cell).to(device)
+    x, *tensors = (tensor.detach().clone().to(device).requires_grad_() for tensor in (x, *state))
+    state = type(state)(*tensors)
+    y, last = scan(cell, x, state, bound, backend)
+    generator = seeded(3)
+    found = {"y": y, **{f"last {key}": tensor for key, tensor in last._asdict().items()}}
+    directions = [draw(generator, *tensor.shape).float().to(device) for tensor in found.values()]
+    torch.autograd.backward(
+        [tensor for tensor in found.values() if tensor.requires_grad],
+        [one for one, tensor in zip(directions, found.values(), strict=True) if tensor.requires_grad],
+    )
+    leaves = {"x": x, **state._asdict(), **dict(cell.named_parameters())}
+    return found | {f"gradient of {k}": leaf.grad for k, leaf in leaves.items() if leaf.grad is not None}
+
+
+def compare(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
+    assert found.keys() == expected.keys()
+    for key, tensor in found.items():
+        assert tensor.device.type == GPU.type, key
+        assert error(tensor.detach().cpu(), expected[key].detach().double()) < tolerance, key
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_a_cell(name: str) -> None:
+    cell, generator = build(name), seeded(1)
+    x, state = draw(generator, T, B, INPUT).float(), draw_state(cell, B, generator)
+    state = type(state)(*(tensor.float() for tensor in state))
+    for backend in ("eager", "parallel") if cell.is_parallel() else ("eager",):
+        compare(run_cell(cell, x, state, GPU, backend), run_cell(cell, x, state, CPU, backend), SCAN_ERROR)
+
+
+def test_a_bound_on_the_gradient_of_each_state() -> None:
+    cell, generator = build("lstm"), seeded(1)
+    x, state = draw(generator, T, B, INPUT).float(), cell.initial_state(B)
+    one, other = (run_cell(cell, x, state, device, "eager", bound=0.5) for device in (GPU, CPU))
+    compare(one, other, SCAN_ERROR)
+
+
+def run_head(head: Any, features: Tensor, targets: Tensor, device: torch.device, precision: str) -> Any:
+    """Scores, loss and all gradients; `precision` is that of the loss."""
+    head = deepcopy(head).to(device)
+    head.precision = precision
+    features, targets = features.detach().clone().to(device).requires_grad_(), targets.to(device)
+    loss = head.loss(features, targets, 0.01)
+    loss.backward()
+    with torch.no_grad():
+        found = {"nll": head.nll(features, targets), "log_probs": head.log_probs(features), "loss": loss}
+    leaves = {"features": features, **dict(head.named_parameters())}
+    return found | {f"gradient of {key}": leaf.grad for key, leaf in leaves.items()}
+
+
+def zipf(length: int) -> Sequence[int]:
+    return [10_000 // rank for rank in range(1, length + 1)]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("name", HEADS)
+def test_an_output_layer(name: str, bias: bool, precision: str) -> None:
+    """In bf16, the default of a GPU that has it, against the CPU in fp32."""
+    if precision == "bf16" and resolve_precision("auto", GPU) != "bf16":
+        pytest.skip("this GPU multiplies no bf16")
+    make = instantiate(OmegaConf.load(MODEL_FOLDER.with_name("head") / f"{name}.yaml"))
+    head = fill(make(input_size=H, counts=zipf(V), bias=bias), seeded(0), scale=0.2).float()
+    if precision not in head.precisions:
+        pytest.skip(f"{name} has no {precision}")
+    generator = seeded(1)
+    features = draw(generator, T, B, H).float()
+    targets = torch.randint(V, (T, B), generator=generator)
+    targets[-1, 1:] = IGNORE
+    found, expected = (run_head(head, features, targets, *how) for how in ((GPU, precision), (CPU, "fp32")))
+    compare(found, expected, HEAD_ERROR[precision])

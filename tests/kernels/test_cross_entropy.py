@@ -1,0 +1,164 @@
+"""Softmax and cross entropy in one pass against autograd in float64: as a layer, and the native kernels alone."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+from hornn.kernels.cross_entropy import LinearCrossEntropy, native_cross_entropy_, native_nll, transpose
+from kernels.tolerance import needs_compiler
+
+
+def score(logits: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Negative log-likelihoods (N), their sum's gradients by the logits and by the bias: float64, by autograd."""
+    x = logits.double().requires_grad_()
+    b = torch.zeros(x.size(1), dtype=torch.float64) if bias is None else bias.double()
+    b.requires_grad_()
+    nll = -(x + b).log_softmax(-1).gather(1, targets.clamp(min=0).unsqueeze(1)).squeeze(1) * (targets >= 0)
+    return nll.detach(), *torch.autograd.grad(nll.sum(), [x, b])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("V", [1, 2, 15, 16, 17, 1001, 10_000])
+def test_cross_entropy(kernels: None, V: int, biased: bool, dtype: torch.dtype) -> None:
+    """fp32: 1e-6, some ten roundings. bf16 logits are read exactly; their gradient is rounded to 8 bits."""
+    torch.manual_seed(0)
+    logits = (3 * torch.randn(37, V)).to(dtype)
+    bias = torch.randn(V, requires_grad=True) if biased else None
+    targets = torch.randint(V, (37,))
+    targets[[0, 20, 36]] = -1
+    nll, grad, grad_bias = score(logits, bias.detach() if biased else None, targets)
+    with torch.no_grad():
+        torch.testing.assert_close(native_nll(logits, bias, targets), nll, rtol=1e-6, atol=1e-6)
+        loss, found_bias = native_cross_entropy_(logits, bias, targets)
+    assert loss.dtype == torch.float64
+    assert float(loss) == pytest.approx(float(nll.sum()), rel=1e-6, abs=1e-12)
+    half_a_bit = 2.0**-8 if dtype == torch.bfloat16 else 0.0
+    torch.testing.assert_close(logits.double(), grad, rtol=half_a_bit, atol=1e-6)
+    assert not logits[[0, 20, 36]].any()
+    if biased:
+        assert found_bias.dtype == torch.float32
+        torch.testing.assert_close(found_bias.double(), grad_bias, rtol=1e-6, atol=1e-6)
+    else:
+        assert found_bias is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_cross_entropy_of_extreme_logits(kernels: None, dtype: torch.dtype) -> None:
+    logits = torch.tensor(
+        [[1e4, -1e4, 0.0], [-1e4, -1e4, -1e4], [1e4, 1e4, -1e4], [-math.inf, 0.0, 1.0]], dtype=dtype
+    )
+    targets = torch.tensor([1, 0, 2, 1])
+    nll, grad, _ = score(logits, None, targets)
+    torch.testing.assert_close(native_nll(logits, None, targets), nll, rtol=1e-7, atol=0)
+    loss, _ = native_cross_entropy_(logits, None, targets)
+    assert float(loss) == pytest.approx(float(nll.sum()), rel=1e-7)
+    torch.testing.assert_close(logits.double(), grad, rtol=2.0**-8, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_cross_entropy_with_a_scaled_gradient(kernels: None, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    logits, bias, targets = (3 * torch.randn(9, 50)).to(dtype), torch.randn(50), torch.randint(50, (9,))
+    nll, grad, grad_bias = score(logits, bias, targets)
+    loss, found_bias = native_cross_entropy_(logits, bias, targets, 0.01)
+    assert float(loss) == pytest.approx(float(nll.sum()), rel=1e-6)
+    torch.testing.assert_close(logits.double(), 0.01 * grad, rtol=2.0**-8, atol=1e-8)
+    torch.testing.assert_close(found_bias.double(), 0.01 * grad_bias, rtol=1e-6, atol=1e-8)
+
+
+def test_cross_entropy_does_not_hide_a_nan(kernels: None) -> None:
+    logits = torch.zeros(2, 40)
+    logits[1, 30] = math.nan
+    found = native_nll(logits, None, torch.tensor([1, 2]))
+    assert found.isnan().tolist() == [False, True]
+
+
+def test_cross_entropy_does_not_depend_on_the_number_of_threads(kernels: None) -> None:
+    torch.manual_seed(0)
+    logits, bias, targets = torch.randn(70, 333), torch.randn(333), torch.randint(333, (70,))
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        own = logits.clone()
+        found.append([own, *native_cross_entropy_(own, bias, targets)])
+    assert all(map(torch.equal, *found))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("logits", "bias", "targets", "message"),
+    [
+        (torch.zeros(2, 3), None, torch.tensor([0, 3]), "a target must be below V = 3, .* got 3"),
+        (
+            torch.zeros(2, 3).double(),
+            None,
+            torch.tensor([0, 1]),
+            "logits must be fp32 or bf16 .* got torch.float64",
+        ),
+        (torch.zeros(3, 2).mT, None, torch.tensor([0, 1]), "contiguous"),
+        (torch.zeros(2, 3), torch.zeros(2), torch.tensor([0, 1]), r"bias \(2,\)"),
+        (torch.zeros(2, 3), torch.zeros(3).double(), torch.tensor([0, 1]), "float64 on cpu for bias"),
+        (
+            torch.zeros(2, 3),
+            None,
+            torch.tensor([0]),
+            r"targets must be 2 int64 ids .* got torch.int64 \(1,\)",
+        ),
+        (torch.zeros(2, 3), None, torch.tensor([0, 1], dtype=torch.int32), "got torch.int32"),
+    ],
+)
+def test_cross_entropy_refuses(logits: Tensor, bias: Tensor | None, targets: Tensor, message: str) -> None:
+    for function in (native_nll, native_cross_entropy_):
+        with pytest.raises(ValueError, match=message):
+            function(logits, bias, targets)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (8, 8), (33, 8), (100, 41), (400, 1001)])
+def test_transpose(kernels: None, shape: tuple[int, int]) -> None:
+    x = torch.randn(shape).bfloat16()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found = transpose(x)
+        assert found.is_contiguous()
+        assert torch.equal(found, x.mT)
+
+
+def test_transpose_refuses() -> None:
+    for x in (torch.zeros(2, 3), torch.zeros(2, 3).bfloat16().mT, torch.zeros(6).bfloat16()):
+        with pytest.raises(ValueError, match="only a contiguous bf16 matrix on the CPU"):
+            transpose(x)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear_cross_entropy_is_torch_s(bias: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    rows, H, V = 150, 6, 12  # more than two blocks of the forward pass
+    h = torch.randn(rows, H, generator=generator, dtype=torch.float64)
+    weight = torch.randn(V, H, generator=generator, dtype=torch.float64)
+    b = torch.randn(V, generator=generator, dtype=torch.float64) if bias else None
+    targets = torch.randint(-1, V, (rows,), generator=generator)
+    leaves = [tensor.requires_grad_() for tensor in (h, weight, b) if tensor is not None]
+    ours = LinearCrossEntropy.apply(h, weight, b, targets, 1.0)
+    theirs = F.cross_entropy(F.linear(h, weight, b), targets, ignore_index=-1, reduction="sum")
+    assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    grads = [torch.autograd.grad(1.7 * loss, leaves) for loss in (ours, theirs)]
+    assert_close(grads[0], grads[1], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear_cross_entropy_gradcheck(bias: bool) -> None:
+    generator = torch.Generator().manual_seed(4)
+    h = torch.randn(7, 3, generator=generator, dtype=torch.float64)
+    weight = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    b = [torch.randn(5, generator=generator, dtype=torch.float64)] if bias else []
+    targets = torch.tensor([0, 4, -1, 2, 2, 3, 1])
+
+    def loss(h: Tensor, weight: Tensor, b: Tensor | None = None) -> Tensor:
+        return LinearCrossEntropy.apply(h, weight, b, targets, 1.0)
+
+    assert torch.autograd.gradcheck(loss, [tensor.requires_grad_() for tensor in (h, weight, *b)])

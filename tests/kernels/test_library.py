@@ -1,0 +1,141 @@
+"""The ways in which building the native library can go wrong."""
+
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hornn.kernels import library
+from kernels.tolerance import needs_compiler
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """A process that has not tried to build yet, an empty cache, and a compiler that is a given shell script."""
+    monkeypatch.setattr(library, "_outcome", None)
+    monkeypatch.setenv("HORNN_CACHE", str(tmp_path / "cache"))
+
+    def compiler(script: str) -> Path:
+        path = tmp_path / "compiler"
+        path.write_text(f"#!/bin/sh\necho called >> {tmp_path}/calls\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("CXX", str(path))
+        return tmp_path / "calls"
+
+    return compiler
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'native.cpp: error: no licence today'; exit 1",
+        pytest.param(
+            'case "$*" in *native.cpp*) echo \'native.cpp: error: no licence today\'; exit 1;; esac; exec c++ "$@"',
+            marks=needs_compiler,
+        ),
+    ],
+    ids=["always", "only on our source"],
+)
+def test_a_compiler_that_fails(
+    fresh: Callable[[str], Path], script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = fresh(script)
+    reason = library.why_not()
+    assert reason is not None
+    assert (
+        "cannot be built (native.cpp: error: no licence today): install a C++ compiler (g++ or clang)"
+        in reason
+    )
+    assert "network.backend=eager" in reason
+    assert "\n" not in reason
+    before = calls.read_text()
+    with pytest.raises(library.NativeError, match=r"(?s)eager\n.*no licence today"):
+        library.load()
+    assert calls.read_text() == before, "a build that failed is not tried again"
+    assert capsys.readouterr().err.count("building the native kernels (once") == 1
+
+
+def test_no_compiler(
+    fresh: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CXX", str(tmp_path / "no-such-compiler"))
+    assert "no-such-compiler' is not found): install a C++ compiler" in str(library.why_not())
+    monkeypatch.delenv("CXX")
+    assert "no-such-compiler' is not found" in str(library.why_not()), "it is not looked for again"
+    assert not capsys.readouterr().err
+
+
+def test_threads_that_load_at_once_build_once(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds: list[int] = []
+    monkeypatch.setattr(library, "build", lambda: time.sleep(0.05) or builds.append(1) or "operators")
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: library.why_not(), range(4))) == [None] * 4
+    assert len(builds) == 1
+
+
+@needs_compiler
+def test_a_cache_that_cannot_be_written(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HORNN_CACHE", str(tmp_path / "file"))
+    assert "set HORNN_CACHE to a folder that can be written" in str(library.why_not())
+
+
+BUILD = """
+import torch
+from hornn.kernels import library
+from hornn.kernels.cross_entropy import native_nll
+library._outcome = library.build(["-O0", "-fopenmp"])
+print(float(native_nll(torch.zeros(1, 2), None, torch.tensor([0]))))
+"""
+
+
+def start_build(cache: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", BUILD],
+        env={**os.environ, "HORNN_CACHE": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_processes_that_build_at_once(tmp_path: Path) -> None:
+    """One builds, the other waits.
+
+    A build that was killed is begun anew, though torch would wait for its lock for ever; a damaged library is named.
+    """
+    outcomes = [
+        process.communicate(timeout=300) for process in [start_build(tmp_path), start_build(tmp_path)]
+    ]
+    assert [float(out) for out, _ in outcomes] == pytest.approx([math.log(2)] * 2)
+    assert sum(err.count("building the native kernels") for _, err in outcomes) == 1
+    (library,) = tmp_path.glob("*/native.so")
+    assert not (library.parent / "build").exists()
+
+    whole = library.read_bytes()
+    library.unlink()
+    (library.parent / "build").mkdir()
+    (library.parent / "build" / "lock").touch()
+    (library.parent / "build" / f"{library.parent.name}.so").write_bytes(whole[:1000])
+    out, err = start_build(tmp_path).communicate(timeout=300)
+    assert float(out) == pytest.approx(math.log(2))
+    assert "building the native kernels" in err
+
+    library.write_text("damaged")
+    _, err = start_build(tmp_path).communicate(timeout=300)
+    assert f"cannot be written to or loaded from {library.parent}" in err

@@ -1,0 +1,35 @@
+"""The noise on the weights: its size, whom it spares, and that it goes."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from hornn.cells.lstm import Lstm
+from hornn.kernels import library as native
+from hornn.optim.noise import WeightNoise
+
+
+@pytest.mark.parametrize("use_native", [False, True])
+def test_weight_noise_spares_biases_and_leaves_no_trace(use_native: bool) -> None:
+    if use_native and native.why_not():
+        pytest.skip("needs the native kernels")
+    torch.manual_seed(0)
+    cell, table = Lstm(input_size=50, hidden_size=40, bias=True), torch.nn.Embedding(30, 50)
+    named = {**dict(cell.named_parameters()), "embedding.weight": table.weight}
+    clean = {name: p.detach().clone() for name, p in named.items()}
+    noise = WeightNoise(named.items(), 0.075, table.weight)
+    noise.native = use_native
+    words = [torch.tensor([[4, 29]]), torch.tensor([[4, 0]])]
+    draws = []
+    for _ in range(2):
+        noise.add(words)
+        draws.append((cell.W_in - clean["W_in"]).detach())
+        assert_close(cell.b, clean["b"], rtol=0, atol=0)
+        changed = (table.weight != clean["embedding.weight"]).any(1).nonzero().flatten().tolist()
+        assert changed == [0, 4, 29] if use_native else set(changed) >= {0, 4, 29}
+        noise.remove()
+        for name, p in named.items():
+            assert_close(p, clean[name], rtol=0, atol=0)
+    assert not torch.equal(*draws)
+    assert float(draws[0].std()) == pytest.approx(0.075, rel=0.02)
+    assert float(draws[0].mean()) == pytest.approx(0, abs=0.003)

@@ -1,0 +1,95 @@
+"""What a row says of runs that are missing or doubtful."""
+
+from typing import Any
+
+import pytest
+
+from hornn.reporting.notes import table_notes
+from reporting.place import cells_of, line_of, table_of
+
+
+def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
+    place.record(
+        {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)},
+        {"row": "rnn", "seed": 2, "status": "running", "name": "aaaa"},
+        {"row": "sum-2", "seed": 1, "status": "failed", "error": "killed (signal 9)"},
+        {"row": "sum-2", "seed": 2, "status": "queued"},
+        {"row": "sum-3", "seed": 1, "status": "done"},
+        {"row": "max-2", "seed": 1, "status": "failed", "result": place.result(1, 0.0, status="diverged")},
+    )
+    table = table_of(place)
+    assert line_of(table, "rnn").status == "seed 2 running"
+    assert line_of(table, "sum-2").status == "seed 1 failed, seed 2 queued"
+    assert line_of(table, "sum-2").marks == ("seed 1 failed: killed (signal 9)",)
+    assert line_of(table, "sum-3").status == "seed 1 lost, seed 2 not run"
+    assert line_of(table, "max-2").status == "seed 1 diverged, seed 2 not run"
+    assert cells_of(table, "max-2")["ours"] == ""
+    assert "`hydra.launcher.retry_failed=true` behind it also what failed" in "\n".join(table_notes(table))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record(
+        {"row": "rnn", "seed": seed, "status": "done", "result": place.result(seed, 90.0, name="bbbb")}
+    )
+    table = table_of(place)
+    line = line_of(table, "rnn")
+    assert line.status == "conflict"
+    assert cells_of(table, "rnn")["ours"] == ""
+    assert line.marks == (f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})",)
+
+
+def test_a_committed_result_of_an_older_config_is_marked(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record({"row": "rnn", "seed": 1, "status": "queued", "name": "bbbb"})
+    line = line_of(table_of(place), "rnn")
+    assert line.scores["test_ppl"].values == (120.0,)
+    assert line.marks == ("runs of different configs are not averaged (aaaa: seed 1; bbbb: seed 1)",)
+
+
+def test_a_result_by_another_recipe_is_marked(place: Any) -> None:
+    config = {
+        "model": {"hidden_size": 400, "order": 2},
+        "data": {"unit": "word"},
+        "optimizer": {"lr": 0.1},
+        "trainer": {"max_epochs": 15},
+        "weight_noise": 0.1,
+    }
+    place.commit("sum-2", 1, 110.0, config=config)
+    place.commit("sum-3", 1, 110.0, config={**config, "trainer": {}, "weight_noise": 0})
+    unnamed = {**config, "trainer": {"gradient_clip_val": 1}, "weight_noise": 0}
+    place.commit("max-2", 1, 110.0, config={**unnamed, "model": {}, "network": {}})
+    table = table_of(place)
+    assert line_of(table, "sum-2").marks == (
+        "departs from the recipe: weight_noise=0.1, not 0.0; trainer.max_epochs=15, not 20",
+    )
+    assert line_of(table, "sum-3").marks == ("departs from the recipe: model.order=2, not 3",)
+    assert line_of(table, "max-2").marks == (
+        "departs from the recipe: trainer.gradient_clip_val=1, not given",
+    )
+
+
+def test_a_result_that_started_from_another_network_is_marked(place: Any, broken: Any) -> None:
+    broken("name: sum-3\n", "name: sum-3\n      start: sum-2\n")
+    place.commit("sum-2", 1, 110.0, name="bbbb")
+    path = "outputs/hornn/toy/{}/seed=1/best.ckpt"
+    place.commit("sum-3", 1, 108.0, config={"init_from": path.format("bbbb")})
+    assert line_of(table_of(place), "sum-3").marks == ()
+    place.commit("sum-3", 1, 108.0, config={"init_from": path.format("cccc")})
+    mark = f"departs from the recipe: init_from={path.format('cccc')}, no run of sum-2 with this seed"
+    assert line_of(table_of(place), "sum-3").marks == (mark,)
+
+
+def test_validation_on_the_test_text_is_marked(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, corpus={"unit": "word", "valid_is_test": True})
+    assert line_of(table_of(place), "rnn").marks[0].startswith("validation reads the test text")
+
+
+def test_dynamic_evaluation_is_missed_where_other_seeds_have_it_alone(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("metric: test_ppl", "metric: dynamic.test_ppl")
+    place.write_sweep("toy", text)
+    place.commit("rnn", 1, 100.0)
+    assert line_of(table_of(place), "rnn").marks == ()
+    place.commit("rnn", 2, 100.0, dynamic={"test_ppl": 90.0})
+    assert line_of(table_of(place), "rnn").marks == ("1 of its 2 results hold no dynamic.test_ppl",)

@@ -1,0 +1,101 @@
+"""The page: what a reader finds there."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from hornn.reporting.commands import write_report
+
+
+class Outline(HTMLParser):
+    """Tags that are open, addresses, and the text of each table row."""
+
+    VOID = ("meta", "br", "path", "use", "rect", "circle")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.rows: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        self.addresses += [value for key in ("href", "src", "xlink:href") if (value := found.get(key))]
+        self.ids += [value] if (value := found.get("id")) else []
+        if tag == "tr":
+            self.rows.append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "tr" in self.open:
+            self.rows[-1] += f" {data.strip()}" if data.strip() else ""
+
+
+@pytest.fixture
+def page(filled: Any) -> Outline:
+    write_report(filled.results, filled.sweeps, filled.results / "report")
+    outline = Outline()
+    outline.feed((filled.results / "report" / "index.html").read_text())
+    assert not outline.open
+    return outline
+
+
+def test_the_page_shows_every_row(page: Outline) -> None:
+    assert [row for row in page.rows if row.startswith((" Sum", " RNN", " Stack"))] == [
+        " RNN 123‡ not run",
+        " Sum, order 2 111 112.0 ± 0.7 (n = 2) 111.5 +1.0 8,640,000 12.5 seed 1 seed 2",
+        " Sum, order 3 108† 107.0 -1.0 8,640,000 12.5 seed 1 seed 2 not run",
+        " Stack <RNN> 110 not built",
+    ]
+
+
+def test_the_page_begins_with_all_tables(page: Outline) -> None:
+    assert page.rows[0].startswith(" table rows ours beside the published")
+    assert " Toy: order and pooling 3 of 4 -0.9% (-0.9% to +0.9%)†" in page.rows
+    assert "#toy" in page.addresses
+
+
+def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
+    assert " model=lstm 77.0 8,640,000 12.5 seed 1" in page.rows
+    assert "adhoc-12" in page.ids
+
+
+def test_its_links_lead_to_files_and_nothing_is_loaded(page: Outline, filled: Any) -> None:
+    folder = filled.results / "report"
+    files = {address for address in page.addresses if not address.startswith("#")}
+    assert "../tables/toy/sum-2-seed1.json" in files
+    assert all((folder / address).is_file() for address in files)
+    assert {address[1:] for address in page.addresses if address.startswith("#")} <= set(page.ids)
+    text = (folder / "index.html").read_text()
+    assert not re.search(r"https?://(?!www\.w3\.org|purl\.org|creativecommons\.org)", text)
+    assert "@import" not in text
+
+
+def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> None:
+    text = (filled.results / "report" / "index.html").read_text()
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
+    assert [caption.partition(".")[0] for caption in captions] == [
+        "perplexity, test against order",
+        "Validation after each epoch, of each row&#39;s best run by validation",
+        "The same over time, which compares only on one device",
+        "perplexity, test against the number of weights",
+        "perplexity, test against the time that the best run trained",
+        "Validation after each epoch, of each row&#39;s best run by validation",
+        "The same over time, which compares only on one device",
+    ]
+    assert len(page.ids) == len(set(page.ids))
+    assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(page.ids)
+    assert "#010203" not in text
+    assert text.count("currentColor") > 20

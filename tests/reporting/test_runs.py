@@ -1,0 +1,181 @@
+"""Which runs a row takes: those of records, those that are committed, and what is damaged; keeping for the commit."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hornn.reporting.runs import keep_results
+from hornn.reporting.sweeps import read_sweeps
+from reporting.place import cells_of, line_of, table_of
+
+
+def test_a_committed_result_wins_over_the_run_of_the_same_config(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 999.0)})
+    line = line_of(table_of(place), "rnn")
+    assert line.scores["test_ppl"].values == (120.0,)
+    assert len(line.runs) == 1
+
+
+def test_a_result_counts_whatever_another_record_says(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: another")
+    place.write_sweep("another", text)
+    place.record({"row": "rnn", "seed": 1, "status": "queued", "name": "aaaa"}, sweep="another")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    for name in ("toy", "another"):
+        line = line_of(table_of(place, name), "rnn")
+        assert [run.state for run in line.runs] == ["done"]
+        assert line.status == "seed 2 not run"
+
+
+def test_a_run_serves_every_table_that_has_it(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: other")
+    place.write_sweep("other", text.replace("name: sum-2", "name: the-same"))
+    place.commit("sum-2", 1, 111.0)
+    assert line_of(table_of(place, "other"), "the-same").scores["test_ppl"].values == (111.0,)
+
+
+def test_committed_only_sees_no_record(place: Any) -> None:
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    assert table_of(place, committed_only=True).measured == 0
+    assert table_of(place).measured == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema_version": 2, "stat', "not a whole result file: Unterminated string"),
+        ("", "not a whole result file: Expecting value"),
+        ('{"status": "completed"}', "not a whole result file: 'schema_version'"),
+        ("[1]", "not a whole result file: list indices"),
+        ('{"schema_version": 0}', "of schema version 0, this program reads 2"),
+        ('{"schema_version": 2, "status": "completed", "seed": 2}', "without name, num_parameters"),
+    ],
+)
+def test_a_result_that_cannot_be_used_is_shown_with_its_reason(place: Any, text: str, message: str) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2).write_text(text)
+    table = table_of(place)
+    assert line_of(table, "rnn").status == "seed 2 damaged"
+    (mark,) = line_of(table, "rnn").marks
+    assert "rnn-seed2.json" in mark
+    assert message in mark
+    assert cells_of(table, "rnn")["ours"] == "120.0"
+
+
+def test_a_result_with_another_seed_than_its_name_is_damaged(place: Any) -> None:
+    path = place.commit("rnn", 1, 120.0)
+    path.rename(path.with_name("rnn-seed2.json"))
+    assert "its name says seed 2, it holds seed 1" in line_of(table_of(place), "rnn").marks[0]
+
+
+def test_a_run_that_is_not_of_the_recorded_config_is_damaged(place: Any) -> None:
+    path = place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    path.write_text(path.read_text().replace('"name": "aaaa"', '"name": "cccc"'))
+    assert "it is run aaaa, the record's is cccc" in line_of(table_of(place), "rnn").marks[0]
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema_version": 2}', '{"schema_version": 9, "jobs": []}', "[]"])
+def test_a_damaged_record_is_a_warning(place: Any, text: str) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.record().write_text(text)
+    table = table_of(place)
+    assert "toy.json is damaged (" in table.warnings[0]
+    assert cells_of(table, "rnn")["ours"] == "120.0"
+
+
+def test_results_that_fit_no_row_are_a_warning(place: Any) -> None:
+    place.commit("absent", 1)
+    place.commit("stack", 1)
+    place.commit("rnn", 1).rename(place.results / "tables" / "toy" / "rnn.json")
+    place.record({"row": "gone", "seed": 1, "status": "done"})
+    warnings = table_of(place).warnings
+    assert [text.split("/")[-1] for text in warnings[:3]] == [
+        f"{name} belongs to no row: its name must be <row>-seed<number>.json"
+        for name in ("absent-seed1.json", "rnn.json", "stack-seed1.json")
+    ]
+    assert "names a row 'gone' that" in warnings[3]
+
+
+def test_a_record_without_a_sweep_file_is_no_warning(place: Any) -> None:
+    place.record(
+        {"row": "model=rnn", "seed": 1, "status": "done", "result": place.result(1, 9.0)}, sweep="adhoc-1"
+    )
+    assert table_of(place).warnings == ()
+    assert json.loads((place.results / "sweeps" / "adhoc-1.json").read_text())["sweep"] == "adhoc-1"
+
+
+def test_finished_runs_are_kept_for_the_commit(place: Any) -> None:
+    """Those that are not kept yet, each once; a newer recipe's in the place of the older one's."""
+    old = place.commit("rnn", 1, 130.0, name="old")
+    same = place.commit("sum-2", 1, 111.0)
+    place.record(
+        {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0, name="new")},
+        {"row": "sum-2", "seed": 1, "status": "done", "result": place.result(1, 222.0)},
+        {"row": "sum-3", "seed": 1, "status": "running"},
+        {"row": "max-2", "seed": 2, "status": "failed", "result": place.result(2, 9.0, status="diverged")},
+    )
+    warnings: dict[str, list[str]] = {}
+    written = keep_results(read_sweeps(place.sweeps), place.results, warnings)
+    tables = place.results / "tables" / "toy"
+    assert written == [old, tables / "max-2-seed2.json"]
+    assert json.loads(old.read_text())["test_ppl"] == 120
+    assert json.loads(same.read_text())["test_ppl"] == 111
+    assert keep_results(read_sweeps(place.sweeps), place.results, warnings) == []
+    assert not warnings
+
+
+def test_a_run_from_before_the_kept_one_is_left(place: Any) -> None:
+    """A record of long ago, of another recipe, does not replace what was committed since."""
+    kept = place.commit("rnn", 1, 120.0, name="new", finished="2026-02-01T00:00:00+00:00")
+    result = place.result(1, 130.0, name="old", finished="2026-01-01T00:00:00+00:00")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
+    assert json.loads(kept.read_text())["test_ppl"] == 120
+
+
+def test_a_kept_result_learns_of_dynamic_evaluation(place: Any) -> None:
+    kept = place.commit("rnn", 1, 120.0)
+    result = place.result(1, 120.0, dynamic={"test_ppl": 110.0})
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [kept]
+    assert json.loads(kept.read_text())["dynamic"]["test_ppl"] == 110
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
+
+
+def test_a_run_that_no_longer_diverges_takes_the_place_of_the_one_that_did(place: Any) -> None:
+    kept = place.commit("rnn", 1, 999.0, status="diverged")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [kept]
+    assert json.loads(kept.read_text())["test_ppl"] == 120
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"status": "diverged"}, "diverged"),
+        ({"config": {"optimizer": {"lr": 0.7}}}, "departs from the recipe"),
+    ],
+)
+def test_a_try_by_other_constants_does_not_replace_a_kept_result(
+    place: Any, changes: dict[str, Any], fault: str
+) -> None:
+    kept = place.commit("rnn", 1, 120.0)
+    result = place.result(1, 999.0, name="try", **changes)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    warnings: dict[str, list[str]] = {}
+    assert keep_results(read_sweeps(place.sweeps), place.results, warnings) == []
+    (warning,) = warnings["toy"]
+    assert warning.endswith(f"result.json {fault}: {kept} stays")
+    assert json.loads(kept.read_text())["test_ppl"] == 120
+
+
+def test_a_run_of_two_tables_is_kept_once(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("zoo", text.replace("name: toy", "name: zoo"))
+    first = place.commit("rnn", 1, 130.0, name="old")
+    job = {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0, name="new")}
+    place.record(job, sweep="zoo")
+    assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [first]

@@ -1,0 +1,121 @@
+"""Reading sweep files: what is wrong with one is said in one message."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hornn.reporting.sweeps import read_sweep, read_sweeps
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  title:", "  tittle:", "toy.yaml: sweep: unknown key 'tittle'; it takes: name, title"),
+        ('  title: "Toy: order and pooling"\n', "", "toy.yaml: sweep: title is missing"),
+        ("  name: toy", "  name: tuy", "sweep.name is 'tuy': it must be the file's name, 'toy'"),
+        ("name: sum-3", "name: sum-2", "rows 'sum-2' and 'sum-2' have the same name sum-2: keep one"),
+        (
+            "model.order=3",
+            "model.order=2",
+            "rows 'sum-2' and 'sum-3' have the same run model=hornn model.order=2",
+        ),
+        ("      group: sum", "      grop: sum", "toy.yaml: row 'sum-2': unknown key 'grop'"),
+        (', source: "recalled"', "", "toy.yaml: row 'sum-3': published: source is missing"),
+        (
+            'source: "recalled"',
+            'source: " "',
+            "row 'sum-3': the published 108 has no source: say where it was read",
+        ),
+        ("verified: false", "verified: perhaps", "row 'sum-3': published: verified cannot be 'perhaps'"),
+        ("value: 108", "value: true", "row 'sum-3': published: value cannot be True"),
+        ("state: not built", "state: later", "unknown state 'later'; it is one of: not built, quoted"),
+        (
+            "      state: not built\n",
+            "",
+            "row 'stack': give either run, or run: null and state: not built | quoted",
+        ),
+        ("run: [model=rnn]", "run: [model]", "row 'rnn': run must list overrides key=value, got ['model']"),
+        ("run: [model=rnn]", "run: model=rnn", "row 'rnn': run cannot be 'model=rnn'"),
+        ("model=rnn", "model=rnnn", "row 'rnn': unknown model 'rnnn'; it is one of: hornn, hornn_max, rnn"),
+        ("toy/text", "toy/txt", "unknown experiment 'toy/txt'; it is one of: toy/speech, toy/text"),
+        ("model.order=2]", "model.order=3]", "have the same run model=hornn model.order=3"),
+        ("name: rnn", "name: a/b", "row 'a/b': a name has letters, digits and . _ - alone"),
+        ("seeds: [1, 2]", "seeds: [1, 1]", "sweep.seeds must list different whole numbers, got [1, 1]"),
+        (
+            "  seeds:",
+            "  relative_to: elman\n  seeds:",
+            "toy.yaml: sweep.relative_to names 'elman', which is no row",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, than: [rnn, elman]}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so' names 'elman', which is no row",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, than: sum-2, metric: valid_ppl}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so' names the metric 'valid_ppl', which the table has not",
+        ),
+        ("  seeds:", "  claims: [{better: rnn, than: sum-2}]\n  seeds:", "sweep.claims: says is missing"),
+        ("seeds: [1, 2]", "seeds: []", "sweep.seeds must list different whole numbers, got []"),
+        ('  metric_label: "perplexity, test"\n', "", "sweep.metric 'test_ppl' needs a metric_label"),
+        ("  rows:\n", "  rows:\n    - text\n", "row 'text' must hold keys and values, got 'text'"),
+        ("  figure: {x: order,", "  figure: {z: 1, x: order,", "sweep.figure: unknown key 'z'"),
+        (
+            "  figure: {x: order,",
+            "  figure: {base: elman, x: order,",
+            "toy.yaml: sweep.figure.base names 'elman', which is no row",
+        ),
+        (
+            "name: sum-3\n",
+            "name: sum-3\n      start: elman\n",
+            "toy.yaml: row 'sum-3' starts from 'elman': give a row with a run that starts from no other",
+        ),
+        ("sweep:\n", "sweep: [\n", "toy.yaml is not YAML: "),
+    ],
+)
+def test_what_is_wrong_is_said(broken: Callable[[str, str], Path], old: str, new: str, message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read_sweep(broken(old, new))
+    assert message in str(caught.value)
+
+
+def test_several_metrics_take_numbers_by_key(place: Any) -> None:
+    path = place.write_sweep(
+        "two",
+        """
+sweep:
+  name: two
+  title: Two
+  paper: P
+  metric: [{key: valid_ppl, label: valid}, {key: test_ppl, label: test}]
+  lower_is_better: true
+  seeds: [1]
+  rows:
+    - name: a
+      label: A
+      run: [model=rnn]
+      published: {test_ppl: {value: 1, verified: true, source: s}}
+""",
+    )
+    assert read_sweep(path).rows[0].published["test_ppl"].value == 1
+    path.write_text(path.read_text().replace("{test_ppl:", "{test_bpc:"))
+    with pytest.raises(ValueError, match="published names 'test_bpc'; the metrics are: valid_ppl, test_ppl"):
+        read_sweep(path)
+
+
+def test_the_same_run_has_one_identity_in_every_file(place: Any) -> None:
+    toy = read_sweep(place.sweeps / "toy.yaml")
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: other")
+    other = read_sweep(place.write_sweep("other", text.replace("toy/text", "toy/speech")))
+    assert toy.rows[0].identity != other.rows[0].identity
+    rows = text.replace("toy/text", "toy/speech").replace("model=rnn", "experiment=toy/text, model=rnn")
+    other = read_sweep(place.write_sweep("other", rows))
+    assert toy.rows[0].identity == other.rows[0].identity
+
+
+def test_a_folder_without_sweeps_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no folder .*absent: give --sweeps FOLDER"):
+        read_sweeps(tmp_path / "absent")

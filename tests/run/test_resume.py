@@ -1,0 +1,176 @@
+"""A run that was cut off anywhere and continued is the run that was not."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf, open_dict
+
+from hornn.cells.lstm import Lstm
+from hornn.module import TruncatedBptt
+from hornn.network import LanguageModel
+from hornn.optim.descent import MomentumSGD
+from hornn.optim.schedules import Constant
+from hornn.run.keeper import RunKeeper, write_metrics
+from hornn.run.train import train
+
+ROOT = Path(__file__).parents[2]
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to the program: nothing gets to run after it."""
+
+
+def run(overrides: list[str]) -> None:
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        cfg = compose("config", overrides, return_hydra_config=True)
+    HydraConfig.instance().set_config(cfg)
+    with open_dict(cfg):
+        del cfg["hydra"]
+    train(OmegaConf.create(OmegaConf.to_container(cfg)))
+
+
+def outcome(run_dir: Path) -> tuple[list[dict[str, str]], dict[str, Any], Any]:
+    """What a run leaves that does not depend on the clock."""
+    timed = ("seconds", "tokens_per_second")
+    with (run_dir / "metrics.csv").open() as file:
+        records = [{k: v for k, v in row.items() if k not in timed} for row in csv.DictReader(file)]
+    weights = torch.load(run_dir / "last.ckpt", weights_only=True)["state_dict"]
+    return records, weights, json.loads((run_dir / "result.json").read_text())["test_ppl"]
+
+
+def assert_same(one: Path, other: Path) -> None:
+    (records, weights, test), (records_2, weights_2, test_2) = outcome(one), outcome(other)
+    assert records == records_2
+    assert test == test_2
+    assert weights.keys() == weights_2.keys()
+    assert all(torch.equal(weights[key], weights_2[key]) for key in weights)
+
+
+COMMON = [
+    "model.hidden_size=6",
+    "logger=csv",
+    "trainer.enable_progress_bar=false",
+    "trainer.max_epochs=4",
+    "schedule.threshold=10",
+    "schedule.restore_best=true",
+]
+
+
+@pytest.mark.parametrize("limit", ["trainer.max_steps=-1", "trainer.max_steps=52"])
+@pytest.mark.parametrize("place", ["batch 4", "batch 18", "batch 30", "validation 2", "epoch 1", "epoch 3"])
+def test_resume_after_a_cut_anywhere(
+    place: str, limit: str, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = [*text, *COMMON, limit, "checkpoint_every=4"]
+    run([*overrides, f"run_dir={tmp_path / 'whole'}"])
+
+    where, number = place.split()
+
+    def cut(owner: type, hook: str, after: bool, count: Any) -> None:
+        original = getattr(owner, hook)
+
+        def patched(self: Any, *args: Any) -> None:
+            if after:
+                original(self, *args)
+            if count(self, *args) == int(number):
+                raise Killed
+            if not after:
+                original(self, *args)
+
+        monkeypatch.setattr(owner, hook, patched)
+
+    if where == "batch":
+        cut(RunKeeper, "on_train_batch_end", True, lambda self, trainer, *_: trainer.global_step)
+    elif where == "validation":
+        cut(TruncatedBptt, "on_validation_epoch_end", False, lambda self: self.trainer.current_epoch)
+    else:
+        cut(RunKeeper, "on_train_epoch_end", True, lambda self, trainer, *_: trainer.current_epoch + 1)
+    with pytest.raises(Killed):
+        run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    monkeypatch.undo()
+    run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_resumed_run_diverges_where_it_would_have(
+    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The updates in a row whose loss was too high are counted across the cut."""
+    words = ["model=lstm", "optimizer=adamw", "optimizer.lr=1000", "optimizer.weight_decay=0"]
+    overrides = [*text, "model.hidden_size=6", "logger=csv", "trainer.enable_progress_bar=false"]
+    overrides += [*words, "trainer.max_epochs=20"]
+    whole, cut = (f"run_dir={tmp_path / name}" for name in ("whole", "cut"))
+    with pytest.raises(ValueError, match="for 100 updates in a row") as expected:
+        run([*overrides, whole])
+    original = RunKeeper.on_train_epoch_end
+
+    def patched(self: RunKeeper, trainer: Any, *args: Any) -> None:
+        original(self, trainer, *args)
+        if trainer.current_epoch == 3:
+            raise Killed
+
+    monkeypatch.setattr(RunKeeper, "on_train_epoch_end", patched)
+    with pytest.raises(Killed):
+        run([*overrides, cut])
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="for 100 updates in a row") as found:
+        run([*overrides, cut])
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_run_goes_on_where_the_trainer_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is taken up while the network is still on the CPU, also where it is trained elsewhere."""
+    network = LanguageModel([5, 3, 2], partial(Lstm, hidden_size=4))
+    module = TruncatedBptt(network, partial(MomentumSGD, lr=0.1), Constant(), bptt_window=2)
+    module.states["train"], module.window = network.initial_state(3), [torch.zeros(1, 3, dtype=torch.int64)]
+    there = SimpleNamespace(root_device=torch.device("meta"))
+    trainer = SimpleNamespace(global_rank=0, world_size=1, strategy=there)
+    monkeypatch.setattr(TruncatedBptt, "trainer", trainer)
+    module.carry_on(module.carried())
+    (state,) = module.states["train"]
+    assert {tensor.device.type for tensor in (*state, *module.window)} == {"meta"}
+
+
+@pytest.mark.slow
+def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path) -> None:
+    overrides = [*text, *COMMON, "trainer.max_epochs=60", "schedule.max_falls=null", "checkpoint_every=5"]
+    run([*overrides, f"run_dir={tmp_path / 'whole'}"])
+
+    cut = tmp_path / "cut"
+    command = [sys.executable, "src/train.py", *overrides, f"run_dir={cut}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, env=dict(os.environ))
+    last = cut / "last.ckpt"
+    while not last.exists() or torch.load(last, weights_only=True)["global_step"] <= 14:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    reached = torch.load(last, weights_only=True)["global_step"]
+    assert 14 < reached < 60 * 14
+    assert not (cut / "result.json").exists()
+
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    assert_same(tmp_path / "whole", cut)
+    result = json.loads((cut / "result.json").read_text())
+    first, second = result["starts"]
+    assert first["started"] <= second["started"]
+    assert result["commit"] == second["commit"] == first["commit"]
+    assert result["wall_seconds"] == first["seconds"] + second["seconds"]
+
+
+def test_epochs_from_before_a_column_was_recorded_leave_it_empty(tmp_path: Path) -> None:
+    write_metrics(tmp_path / "metrics.csv", [{"epoch": 1}, {"epoch": 2, "alpha": 0.6}])
+    assert (tmp_path / "metrics.csv").read_text() == "epoch,alpha\n1,\n2,0.6\n"

@@ -1,0 +1,45 @@
+"""Weights that a run starts from."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from hornn.cells.deep import DeepRnn, StackedRnn
+from hornn.checkpoint import CARD, FORMAT
+from hornn.data.vocabulary import Vocabulary
+from hornn.network import LanguageModel
+from hornn.run.start_from import start_from
+from small_models import H, V
+
+DEEP = partial(DeepRnn, shortcuts=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "fresh"),
+    [
+        (DEEP, partial(DEEP, output_depth=2), {"cells.0.predict.0.W"}),
+        (partial(StackedRnn, depth=1), StackedRnn, {"cells.0.U.0", "cells.0.W_h.1"}),
+    ],
+)
+def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
+    tmp_path: Path, first: Any, then: Any, fresh: set[str]
+) -> None:
+    """The DOT(S)-RNN starts from a DT(S)-RNN, the sRNN from a RNN (Pascanu et al. 2014, section 5.1)."""
+    torch.manual_seed(0)
+    trained, network = (
+        LanguageModel([1] * V, partial(cell, hidden_size=H, embedded_input=True), precision="fp32")
+        for cell in (first, then)
+    )
+    card = {"format": FORMAT, "vocabulary": {"words": ["a", "<eos>"]}}
+    weights = {f"network.{name}": value for name, value in trained.state_dict().items()}
+    torch.save({CARD: card, "state_dict": weights}, tmp_path / "best.ckpt")
+    words = Vocabulary(["a", "<eos>"], [1, 1])
+    copied = start_from(network, str(tmp_path / "best.ckpt"), words)
+    found = dict(network.named_parameters())
+    assert found.keys() - copied == {"head.W_out", *fresh}
+    for name in copied:
+        assert_close(found[name], trained.get_parameter(name), rtol=0, atol=0)

@@ -1,0 +1,42 @@
+"""A table's runs: those that start from others, and a table that is taken for one run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from hornn.result import write_result
+from hornn.run.identity import Identity
+from hornn.sweep.expand import check_not_a_table, check_start
+from hornn.sweep.job import Job
+
+
+@pytest.mark.parametrize("result", [None, {"status": "diverged"}, {"status": "completed"}])
+def test_a_start_that_is_not_done(tmp_path: Path, result: dict[str, Any] | None) -> None:
+    identity = Identity({}, {}, {}, "aaaaaaaaaa", 1, tmp_path / "deep", False)
+    job = Job(["deep"], [], identity, {"init_from": str(tmp_path / "best.ckpt")})
+    if result:
+        write_result(tmp_path, result)
+    if result == {"status": "completed"}:
+        check_start(job)
+        return
+    with pytest.raises(ValueError, match=f"deep starts from the run in {tmp_path}, which is not done"):
+        check_start(job)
+
+
+def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
+    def check(rows: list[Any], *words: str) -> None:
+        overrides = {"task": ["sweeps=mine", "seed=2", *words]}
+        settings = {"overrides": overrides, "runtime": {"choices": {"sweeps": "mine"}}}
+        check_not_a_table(OmegaConf.create({"rows": rows}), OmegaConf.create(settings))
+
+    rows = [{"name": "wide", "run": ["model=rnn", "model.hidden_size=9"]}, {"name": "quoted", "run": None}]
+    with pytest.raises(
+        ValueError, match=r"^sweeps=mine is a table of 1 runs: .* model=rnn model.hidden_size=9$"
+    ):
+        check(rows, "logger=csv")
+    check(rows, "model=rnn", "model.hidden_size=9")
+    check(rows, "model.hidden_size=8")
+    check([*rows, {"name": "base", "run": []}])
+    check([])

@@ -1,0 +1,92 @@
+"""Multiruns that cannot be: one line that says so before any job."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sweep.mini import TABLE, Ended, starts, write_table
+
+Launch = Callable[..., Ended]
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["hydra.launcher.jbos=2"], "unknown key 'hydra.launcher.jbos'; did you mean 'hydra.launcher.jobs'?"),
+        (["hydra.launcher.jobs=0"], "hydra.launcher.jobs must be a whole number, 1 or more, got 0"),
+        (
+            ["hydra.launcher.on_failure=panic"],
+            "hydra.launcher.on_failure must be continue or stop, got 'panic'",
+        ),
+        (["hydra.launcher.retry_failed=1"], "hydra.launcher.retry_failed must be true or false, got 1"),
+        (["hydra.launcher.gpus=all"], "hydra.launcher.gpus must be auto or a list such as [0,1], got 'all'"),
+        (["hydra/launcher=proces"], "unknown hydra/launcher 'proces'; did you mean 'process'?"),
+        (["sweeps=mini", "model=lstm"], "row 'elman' of sweep 'mini' sets model itself"),
+        (
+            ["sweeps=mini", "sweep.seeds=1"],
+            "sweep.seeds must be a list of whole numbers such as [1,2,3], got 1",
+        ),
+        (
+            ["sweeps=mini", "hydra.sweeper.only=elman"],
+            "hydra.sweeper.only must be a list of rows such as [elman], got 'elman'",
+        ),
+        (
+            ["sweeps=mini", "hydra.sweeper.only=[elmann]"],
+            "hydra.sweeper.only: no row 'elmann' to run; the table has: elman, second order",
+        ),
+        (
+            ["hydra.sweeper.only=[elman]"],
+            "hydra.sweeper.only=['elman'] picks rows of a table: give one by sweeps=NAME",
+        ),
+        (
+            ["sweeps=mini", "sweep.name=a/b"],
+            "sweep.name must be letters, digits, '.', '_' and '-', got 'a/b'",
+        ),
+        (
+            ["model=rnn", "seed=1,2", "run_dir=here"],
+            "seeds 1 and 2 of rnn would both write to here: leave out run_dir",
+        ),
+        (["seed=interval(1,2)"], "seed=interval(1,2) is no list of values: write seed=VALUE,VALUE"),
+    ],
+)
+def test_bad_input_is_one_line(launch: Launch, words: list[str], message: str) -> None:
+    code, _, err = launch(*words)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert message in err
+    assert not starts()
+
+
+def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    code, _, err = launch("sweeps=mini", "init_from=some.ckpt")
+    assert code == 2
+    assert err.startswith(
+        "error: row 'deep' of sweep 'mini' sets init_from itself: the command line cannot set it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{name: elman, run: [model=rnn]}", "row 'elman' of sweep 'mini': each row has a name of its own"),
+        ("{run: [model=rnn]}", "row 'None' of sweep 'mini': each row has a name of its own"),
+        ("{name: x}", "row 'x' of sweep 'mini' has no list 'run'"),
+        ("{name: x, run: model=rnn}", "row 'x' of sweep 'mini' has no list 'run'"),
+        ("{name: x, run: ['model=rnn,lstm']}", "row 'x' of sweep 'mini': model=rnn,lstm is several runs"),
+        (
+            "{name: x, run: [model=rnn], start: told of}",
+            "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
+        ),
+        ("{name: x, run: [model=rnn], start: x}", "row 'x' of sweep 'mini' starts from 'x': give a row"),
+        ("{name: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
+    ],
+)
+def test_a_bad_row_is_one_line(launch: Launch, row: str, message: str) -> None:
+    write_table(f"{TABLE}    - {row}\n")
+    code, _, err = launch("sweeps=mini")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert message in err
+    assert not starts()

@@ -1,0 +1,320 @@
+"""The search for constants: on runs that cost nothing, for which this very file is the program, and on a real one."""
+
+import csv
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from hornn.command_line.messages import launch
+from hornn.result import write_atomically, write_result
+from hornn.run.composed import as_dict
+from hornn.run.identity import identify
+from hornn.sweep.parent_watch import end_with_launcher
+from hornn.sweep.run_state import claim, is_claimed
+from hornn.sweep.study import build_sampler, counted, open_study
+
+ROOT = Path(__file__).parents[2]
+Command = Callable[..., Any]
+NARROW = [
+    "space.optimizer={lr:{low:0.1,high:2.0,log:true},weight_decay:null,max_norm:null,clip:null,clip_mode:null}",
+    "space.schedule=null",
+]
+FAKE = [f"hydra.launcher.program={__file__}", "model=rnn", "trainer.max_epochs=3", *NARROW]
+
+
+@hydra.main(version_base="1.3", config_path=str(ROOT / "conf"), config_name="config")
+def main(cfg: DictConfig) -> None:
+    """A run without training: the validation perplexity has its lowest at optimizer.lr = 0.5, the test's its highest.
+
+    FAKE_EPOCH: seconds an epoch takes. FAKE_DIVERGE: the rate above which it diverges. FAKE_FAIL: it fails.
+    """
+    end_with_launcher()
+    identity = identify(HydraConfig.get().runtime.choices, as_dict(cfg))
+    run_dir = identity.folder
+    metrics = run_dir / "metrics.csv"
+    rows = metrics.read_text().splitlines() if metrics.exists() else ["epoch,valid_ppl"]
+    with (run_dir / "starts").open("a") as starts:
+        print(len(rows), os.environ["HORNN_SWEEP"], os.environ["HORNN_ROW"], file=starts)
+    if os.environ.get("FAKE_FAIL"):
+        raise ValueError("the corpus is on fire")
+    distance = 100 * abs(math.log(cfg.optimizer.lr / 0.5))
+    result = {**identity.to_dict(), "epochs": 3}
+    if cfg.optimizer.lr > float(os.environ.get("FAKE_DIVERGE", "inf")):
+        error = "the loss is infinite"
+        write_result(
+            run_dir, {**result, "status": "diverged", "error": error, "valid_ppl": None, "test_ppl": None}
+        )
+        raise ValueError(error)
+    for epoch in range(len(rows), cfg.trainer.max_epochs + 1):
+        time.sleep(float(os.environ.get("FAKE_EPOCH", "0")))
+        rows.append(f"{epoch},{100 + distance + 30 / epoch}")
+        write_atomically(metrics, "\n".join(rows) + "\n")
+    scores = {"valid_ppl": 110 + distance, "test_ppl": 1000 - distance}
+    write_result(run_dir, {**result, "status": "completed", **scores})
+
+
+@pytest.fixture
+def search(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`search("key=value", ...)`: a search in the folder of the test over two constants."""
+    pytest.importorskip("optuna", reason="needs the tune extra")
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: command("tune", *FAKE, *words)
+
+
+def runs() -> dict[Path, dict[str, Any]]:
+    """The folders in which a run was started, with its result where it has one."""
+    folders = sorted(path.parent for path in Path("outputs").rglob("starts"))
+    results = {folder: folder / "result.json" for folder in folders}
+    return {folder: json.loads(path.read_text()) if path.exists() else {} for folder, path in results.items()}
+
+
+def starts() -> list[str]:
+    return [line for folder in runs() for line in (folder / "starts").read_text().splitlines()]
+
+
+def epochs(folder: Path) -> int:
+    with (folder / "metrics.csv").open() as file:
+        return len(list(csv.DictReader(file)))
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, "it did not come to that"
+        time.sleep(0.02)
+
+
+def journal() -> Path:
+    (path,) = Path("outputs/studies").glob("*/journal.log")
+    return path
+
+
+def test_the_best_by_validation_is_a_command_line(search: Command, command: Command) -> None:
+    done = search("trials=3", "seed=5")
+    assert (done.code, done.err) == (0, "")
+    scores = sorted(result["valid_ppl"] for result in runs().values())
+    assert len(scores) == 3
+    *_, said, line = done.out.splitlines()
+    assert said == f"best validation perplexity {scores[0]:.2f}, by which alone it was chosen:"
+    python, script, *words = shlex.split(line)
+    assert (python, script) == ("python", "src/train.py")
+    assert words[:4] == ["model=rnn", "trainer.max_epochs=3", "seed=5", words[3]]
+    (found,) = (float(word.partition("=")[2]) for word in words if word.startswith("optimizer.lr="))
+    assert 110 + 100 * abs(math.log(found / 0.5)) == scores[0]
+    assert command("train", *words, "--cfg", "job").code == 0
+    assert {line.split(maxsplit=1)[1] for line in starts()} == {
+        f"{journal().parent.name} trial {number}" for number in (1, 2, 3)
+    }
+
+
+def test_a_search_goes_on_to_the_number_of_trials_asked_for(search: Command) -> None:
+    first = search("trials=2")
+    before = runs()
+    assert search("trials=2").out.splitlines()[-2:] == first.out.splitlines()[-2:]
+    assert runs() == before
+    more = search("trials=4")
+    assert more.out.startswith(f"{journal().parent.name}: 2 of 4 trials\n")
+    assert "trial 3 of 4 " in more.out
+    assert len(runs()) == len(starts()) == 4
+    assert runs().items() >= before.items()
+
+
+def test_an_interrupted_search_draws_what_one_in_one_go_draws(search: Command) -> None:
+    for number in (1, 2, 3):
+        search(f"trials={number}", "study=pieces")
+    pieces = runs()
+    assert search("trials=3", "study=whole").code == 0
+    assert runs() == pieces  # what is done already is not run again
+    assert len(starts()) == 3
+
+
+def test_runs_that_diverge_are_failed_trials(search: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_DIVERGE", "0.4")
+    done = search("trials=6")
+    assert done.code == 0
+    diverged = [result for result in runs().values() if result["status"] == "diverged"]
+    assert 0 < len(diverged) < 6
+    assert done.out.count(": the loss is infinite\n") == len(diverged)
+    assert "6 of 6 trials" in search("trials=6").out
+    monkeypatch.setenv("FAKE_DIVERGE", "0")
+    assert search("trials=1", "seed=2").err.startswith("error: no trial was completed")
+
+
+def test_another_failure_ends_the_search_and_its_trial_is_repeated(
+    search: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FAIL", "1")
+    done = search("trials=2")
+    assert done.code == 2
+    assert done.err.startswith("error: trial 1 of 2 failed, and not by diverging: the corpus is on fire; ")
+    (folder,) = runs()
+    monkeypatch.delenv("FAKE_FAIL")
+    assert search("trials=2").code == 0
+    assert len((folder / "starts").read_text().splitlines()) == 2
+    assert len(runs()) == 2
+
+
+def test_a_trial_worse_than_the_median_is_ended_early(
+    search: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EPOCH", "0.5")
+    words = ["trials=5", "trainer.max_epochs=5", "pruning={trials:1,epoch:2}"]
+    done = search(*words)
+    assert done.code == 0
+    pruned = [folder for folder, result in runs().items() if not result]
+    assert len(pruned) == done.out.count("  pruned  ") > 0
+    assert all(2 <= epochs(folder) < 5 for folder in pruned)
+    assert not any(is_claimed(folder) for folder in pruned)
+    assert "5 of 5 trials" in search(*words).out
+    assert search("pruning=null", "study=unpruned", *words[:2]).code == 0
+    assert all(epochs(folder) == 5 for folder in runs())
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_a_search_that_is_ended_leaves_all_resumable(
+    number: signal.Signals, code: int, search: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EPOCH", "0.4")
+    words = [sys.executable, str(ROOT / "src" / "tune.py"), *FAKE, "trials=2", "trainer.max_epochs=6"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == code
+    (folder,) = runs()
+    before = epochs(folder)
+    time.sleep(1)  # longer than an epoch: nothing is at work any more
+    assert epochs(folder) == before < 6
+    monkeypatch.setenv("FAKE_EPOCH", "0")
+    assert search("trials=2", "trainer.max_epochs=6").code == 0
+    assert [line.split()[0] for line in (folder / "starts").read_text().splitlines()] == [
+        "1",
+        str(before + 1),
+    ]
+    assert len(runs()) == 2
+
+
+def test_what_a_kill_leaves_of_the_journal_is_mended(search: Command) -> None:
+    assert search("trials=1").code == 0
+    path = journal()
+    whole = path.read_bytes()
+    with path.open("ab") as file:
+        file.write(b'{"op_code": 4, "wor')
+    path.with_name("journal.log.lock").symlink_to(path)
+    assert search("trials=2").code == 0
+    assert path.read_bytes().startswith(whole)
+    assert len(runs()) == 2
+    path.write_text("no journal\n")
+    assert search("trials=2").err.startswith(f"error: {path} is damaged (")
+
+
+def test_one_search_at_a_time_and_one_search_a_study(search: Command) -> None:
+    assert search("trials=1", "study=mine").code == 0
+    assert "of other runs or another space" in search("trials=1", "study=mine", "model=hornn").err
+    assert "of other runs or another space" in search("trials=1", "study=mine", "space.model=null").err
+    with claim(Path("outputs/studies/mine")) as _:  # type: ignore[union-attr]
+        assert search("trials=2", "study=mine").err.startswith("error: another process is searching in ")
+
+
+def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search: Command) -> None:
+    done = search("trials=1", "model=lstm", "+space.loss_reduction=[mean,sum]", "optimizer.lr=0.3")
+    assert done.out.splitlines()[1:3] == [
+        "  searched: loss_reduction",
+        "  left out: optimizer.lr (set), model.activation (not in these runs)",
+    ]
+    assert "optimizer.lr=0.3" in shlex.split(done.out.splitlines()[-1])
+    assert search("trials=1", "+space.model.alpha=[0.3]").err.startswith(
+        "error: space.model.alpha: these runs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trails=3"], "unknown key 'trails'; did you mean 'trials'?"),
+        (["trials=many"], "trials must be a whole number, got 'many'"),
+        (["trials=0"], "trials must be a whole number, 1 or more, got 0"),
+        (["model.hiden_size=3"], "unknown key 'model.hiden_size'"),
+        (["run_dir=here"], "run_dir=here in a search"),
+        (["overwrite=true"], "overwrite=True in a search"),
+        (["sweeps=smoke_all_cells"], "leave out sweeps"),
+        (["data=text8"], "data=text8 validates on its test text"),
+        (["study=a/b"], "study must be letters"),
+        (["seed=1,2"], "Ambiguous value for argument 'seed=1,2'"),
+        (["pruning.epoch=0"], "pruning.epoch must be a whole number, 1 or more, got 0"),
+        (["space.optimizer.lr=3"], "space.optimizer.lr must be a list of values, or {low: "),
+        (["space.optimizer.lr.low=5"], "space.optimizer.lr: "),
+        (["space.optimizer=null", "space.model=null"], "nothing is left to search"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(words: list[str], message: str, search: Command) -> None:
+    done = search(*words)
+    assert done.code == 2
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not starts()
+
+
+def test_without_optuna_the_extra_is_named(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    done = command("tune", *FAKE)
+    assert done.code == 2
+    assert done.err.startswith("error: the search needs optuna (")
+    assert done.err.endswith("pip install -e '.[tune]'\n")
+
+
+def test_a_trial_that_was_left_at_work_is_drawn_again(tmp_path: Path) -> None:
+    """Also when the draw follows from the trials before it, which are 10 at first."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
+    study = open_study(optuna, tmp_path / "journal.log", "an identity")
+    drawn = []
+    for number in range(14):
+        study.sampler = build_sampler(optuna, 1, number)
+        trial = study.ask(space)
+        drawn.append(trial.params["lr"])
+        if number < 13:
+            study.tell(trial, abs(math.log(drawn[-1] / 0.5)))
+    study = open_study(optuna, tmp_path / "journal.log", "an identity")
+    assert len(counted(study)) == 13
+    study.sampler = build_sampler(optuna, 1, 13)
+    assert study.ask(space).params["lr"] == drawn[-1]
+    assert len(set(drawn)) == 14
+
+
+@pytest.mark.slow
+def test_a_search_over_real_runs(
+    command: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the whole space of conf/tune.yaml."""
+    pytest.importorskip("optuna", reason="needs the tune extra")
+    monkeypatch.chdir(tmp_path)
+    done = command("tune", *small, "trials=3")
+    assert (done.code, done.err) == (0, "")
+    results = [json.loads(path.read_text()) for path in Path("outputs").rglob("result.json")]
+    assert len(results) == 3
+    completed = [result["valid_ppl"] for result in results if result["status"] == "completed"]
+    assert f"best validation perplexity {min(completed):.2f}," in done.out
+    assert len(shlex.split(done.out.splitlines()[-1])) == 2 + len(small) + 7
+
+
+if __name__ == "__main__":
+    launch(main)

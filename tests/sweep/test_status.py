@@ -1,0 +1,84 @@
+"""The list of sweeps."""
+
+import fcntl
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from hornn.result import write_result
+from hornn.sweep.record import Record
+from hornn.sweep.run_state import LOCK, claim
+from hornn.sweep.status import show
+from sweep.entries import entry
+from sweep.mini import ROOT
+
+
+def shown(*arguments: Any) -> list[str]:
+    console = Console(record=True, width=100, file=io.StringIO())
+    show(*arguments, console=console)
+    return console.export_text().splitlines()
+
+
+def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shown() == ["no sweep has been launched yet: outputs/sweeps has none"]
+    rows = ("done", "diverged", "at_work", "by_hand", "cut", "failed", "waiting", "damaged")
+    record = {row: entry(row, status="failed" if row == "failed" else "running") for row in rows}
+    Record("mini").merge(record.values())
+    folders = {row: Path(one["run_dir"]) for row, one in record.items()}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    result = {"name": "aaaaaaaaaa", "seed": 1, "valid_ppl": 90.0, "test_ppl": 80.0}
+    write_result(folders["done"], {**result, "status": "completed"})
+    write_result(folders["diverged"], {**result, "status": "diverged", "error": "infinite"})
+    (folders["damaged"] / "result.json").write_text("{")
+    for row in ("at_work", "by_hand", "cut"):
+        (folders[row] / "metrics.csv").write_text("epoch,valid_ppl\n3,123.456\n")
+    held = claim(folders["at_work"])
+    by_hand = (folders["by_hand"] / LOCK).open("w")
+    fcntl.flock(by_hand, fcntl.LOCK_EX)
+    assert shown() == ["mini: 1 of 8 done, 3 failed, 1 queued, 2 running, 1 unfinished"]
+    lines = [line.split() for line in shown("mini")]
+    assert lines[2:10] == [
+        ["done", "1", "done", "90.00", "80.00"],
+        ["diverged", "1", "failed"],
+        ["at_work", "1", "running", "3", "123.46"],
+        ["by_hand", "1", "running", "3", "123.46"],
+        ["cut", "1", "unfinished", "3", "123.46"],
+        ["failed", "1", "failed"],
+        ["waiting", "1", "queued"],
+        ["damaged", "1", "failed"],
+    ]
+    assert [" ".join(line) for line in lines[10:12]] == [
+        "diverged seed=1: infinite",
+        "failed seed=1: no luck",
+    ]
+    assert "result.json is damaged" in " ".join(lines[12])
+    assert held is not None
+    held.close()
+    by_hand.close()
+    with pytest.raises(ValueError, match="no sweep 'maxi' on record; outputs/sweeps has: mini"):
+        shown("maxi")
+
+
+@pytest.mark.slow
+def test_the_command_is_quick(tmp_path: Path) -> None:
+    Record("mini", tmp_path / "outputs" / "sweeps").merge([entry("a")])
+    status = str(ROOT / "src" / "sweep_status.py")
+    run = f"import runpy, sys; sys.argv = ['x']; runpy.run_path({status!r}, run_name='__main__')"
+    check = f"{run}; print({{'torch', 'hydra'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "mini: 0 of 1 done, 1 queued\nset()\n"
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, status, "maxi"], cwd=tmp_path, capture_output=True, text=True)
+    assert time.monotonic() - started < 1
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: no sweep 'maxi' on record; outputs/sweeps has: mini\n",
+    )

@@ -1,0 +1,76 @@
+"""What an update reads and learns from: windows that overlap, losses that are too high, rates."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from hornn.data.streams import ChunkStream
+from hornn.optim.divergence import DivergenceError
+from small_models import B, T, V, build, training
+
+
+def chunks(count: int) -> list[Any]:
+    ids = np.random.default_rng(0).integers(V, size=B * T * count)
+    return list(ChunkStream(ids, 0, B, T))
+
+
+@pytest.mark.parametrize("window", [T, 2 * T, 3 * T, 100 * T])
+def test_gradients_flow_back_through_the_window_and_no_further(window: int) -> None:
+    """With weights that stay, the k-th update's gradient is that of one pass whose state is cut at the window."""
+    network = build()
+    module = training(network, bptt_window=window)
+    stream = chunks(6)
+    for k, chunk in enumerate(stream):
+        network.zero_grad()
+        if chunk.first:
+            module.states["train"] = network.initial_state(B)
+        loss = network.head.loss(module.read_window(chunk), chunk.targets)
+        loss.backward()
+        found = [p.grad.clone() for p in network.parameters() if p.grad is not None]
+
+        network.zero_grad()
+        start = max(0, k + 1 - window // T)
+        state = network.initial_state(B)
+        with torch.no_grad():
+            for past in stream[:start]:
+                _, state = network(past.inputs, state)
+        features, _ = network(torch.cat([past.inputs for past in stream[start : k + 1]]), state)
+        reference = network.head.loss(features[-T:], chunk.targets)
+        reference.backward()
+        assert_close(loss, reference, rtol=1e-12, atol=0)
+        expected = [p.grad for p in network.parameters() if p.grad is not None]
+        assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_loss_that_is_high_for_a_while_is_no_divergence() -> None:
+    """One that stays above four times that of a uniform guess for 100 updates is, and one that is no number at once."""
+    module, chunk = training(build()), chunks(1)[0]
+    high, low = 4.1 * math.log(V) * chunk.count, 3.9 * math.log(V) * chunk.count
+    for nll in [high] * 99 + [low] + [high] * 99:
+        module.check_nll(nll, chunk)
+    with pytest.raises(
+        DivergenceError, match=r"is 9.831, above 9.592 nats per token for 100 updates in a row"
+    ):
+        module.check_nll(high, chunk)
+    with pytest.raises(DivergenceError, match="is nan nats per token"):
+        training(build()).check_nll(math.nan, chunk)
+
+
+@pytest.mark.parametrize("window", [3, 6])
+def test_a_window_is_a_multiple_of_the_chunk(window: int) -> None:
+    with pytest.raises(ValueError, match=rf"bptt_window must be a multiple of data.seq_len=4, got {window}"):
+        training(build(), bptt_window=window)
+
+
+def test_pretrained_parameters_learn_slower() -> None:
+    network = build()
+    module = training(network, pretrained={"cells.0.W_h", "embedding.weight"}, pretrained_lr=0.1)
+    rates = {id(p): g["initial_lr"] for g in module.configure_optimizers().param_groups for p in g["params"]}
+    found = {name: rates[id(p)] for name, p in network.named_parameters()}
+    slow = {name for name, rate in found.items() if rate == pytest.approx(0.1)}
+    assert slow == {"cells.0.W_h", "embedding.weight"}
+    assert {rate for name, rate in found.items() if name not in slow} == {1.0}
