@@ -1,7 +1,6 @@
 import gc
 import io
 import os
-import random
 import runpy
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from unittest.mock import patch
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
+
+from small_text import write_text
 
 ROOT = Path(__file__).parents[1]
 
@@ -72,22 +73,6 @@ def process() -> Callable[..., Outcome]:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
-
-
-def write_text(folder: Path) -> list[str]:
-    """Overrides for a small corpus, written to `folder`: 15 chunks of 5 x 4 tokens an epoch, the last one ragged."""
-    draw = random.Random(0)
-    for split, lines in {"train": 31, "valid": 9, "test": 9}.items():
-        words = [" ".join(draw.choice("abcdefg") for _ in range(8)) for _ in range(lines)]
-        (folder / f"{split}.txt").write_text("\n".join(words) + "\n")
-    paths = [f"data.{split}={folder / split}.txt" for split in ("train", "valid", "test")]
-    return [
-        "data=files",
-        *paths,
-        f"data.cache_dir={folder / 'cache'}",
-        "data.batch_size=4",
-        "data.seq_len=5",
-    ]
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What a value must be: each check raises ValueError that names the key, what is allowed and what was given."""
 
+import math
 from collections.abc import Iterable
 
 
@@ -30,8 +31,8 @@ def require_factor(alpha: object) -> None:
 
 
 def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
-    """Raise ValueError unless `holds`."""
-    if not holds:
+    """Raise ValueError unless `holds`, and for a number that is not finite."""
+    if not holds or (value is not None and not math.isfinite(value)):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributed import all_gather, get_world_size, is_initialized
 from torchmetrics import SumMetric
 
-from hornn.checks import require_choice, require_positive
+from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.streams import Chunk
 from hornn.heads import SoftmaxHead
 from hornn.metrics import perplexity
@@ -71,6 +71,7 @@ class TruncatedBptt(lightning.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         require_choice("loss_reduction", loss_reduction, REDUCTIONS)
+        require_range("init_from_lr", pretrained_lr, ">= 0", pretrained_lr >= 0)
         if bptt_window is not None:
             require_positive(bptt_window=bptt_window)
         if bptt_window is not None and bptt_window % seq_len:

@@ -147,6 +147,8 @@ def test_no_part_of_a_file_passes_for_the_file(by_hand: Callable[[str], Path]) -
         ("-0.30103\ta", "0.30103\ta", r"line 8: expected log10 of a probability \(0 or less\)"),
         ("-0.30103\ta", "nan\ta", r"line 8: expected log10 of a probability \(0 or less\)"),
         ("-0.4771213", "inf", r"line 8: expected log10 of a probability"),
+        ("-0.4771213", "400", r"line 8: expected log10 .* back-off weight \(below 30\), found '-0.30103"),
+        ("-0.30103\ta", "-0.301_03\ta", r"line 8: expected log10 of a probability \(0 or less\)"),
         ("-0.60206\tb", "-0.60206\ta", r"line 10: the word 'a' comes twice"),
         ("-0.60206\tb", "-0.60206\t<eos>", r"line 8: the words <eos> and </s> are both there"),
         ("a b", "a zebra", r"line 14: the word 'zebra' is none of the 1-grams"),

@@ -256,8 +256,14 @@ def test_evaluate_refuses(folder: Folder, tmp_path: Path) -> None:
             f"dynamic_lr= updates the weights of a network, and {kn} counts",
         ),
         ({"checkpoint": rnn, "cache": 5, "dynamic_lr": 0.1}, "dynamic_lr= changes the weights as it scores"),
-        ({"checkpoint": rnn, "dynamic_lr": [0.1, 0]}, "dynamic_lr must be > 0, or a list of such rates, got"),
-        ({"checkpoint": rnn, "dynamic_lr": []}, "dynamic_lr must be > 0, or a list of such rates, got"),
+        (
+            {"checkpoint": rnn, "dynamic_lr": [0.1, 0]},
+            "dynamic_lr must be > 0 and finite, or a list of such",
+        ),
+        (
+            {"checkpoint": rnn, "dynamic_lr": []},
+            "dynamic_lr must be > 0 and finite, or a list of such",
+        ),
         ({"checkpoint": rnn, "record": True}, "record=true adds the score of the test split with dynamic"),
         ({"mix": [kn]}, f"mix= interpolates several models, got {kn} alone"),
         ({"checkpoint": kn, "mix": [kn]}, "names a model twice"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commands.outcomes import refusal, rewrite
-from conftest import write_text
+from small_text import write_text
 
 Command = Callable[..., Any]
 

@@ -86,6 +86,15 @@ def test_a_checkpoint_of_another_model(command: Command, run_dir: Path, change: 
         assert "holds the weights of another model: " in line
 
 
+def test_a_checkpoint_with_weights_that_are_no_numbers(
+    command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    rewrite(run_dir / "best.ckpt", lambda c: c["state_dict"]["network.head.W_out"].fill_(float("nan")))
+    words = (f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}")
+    assert "gives no finite score (nan): its weights are damaged" in refusal(command("evaluate", *words))
+    assert "gives no finite probabilities" in refusal(command("generate", words[0]))
+
+
 def test_a_checkpoint_whose_choice_is_gone(command: Command, run_dir: Path) -> None:
     rewrite(run_dir / "best.ckpt", lambda c: c["hornn"]["choices"].update(model="gone"))
     line = refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}"))

@@ -32,6 +32,9 @@ EVALUATE = {
     "sentences=scores.jsonl": "sentences= writes a score for each line of a text: give text=FILE too",
     "result=/none/figures.json": "the folder of /none/figures.json does not exist: make it",
     "result=/tmp": "/tmp is a folder: give the path of a file to write",
+    "dynamic_lr=inf": "dynamic_lr must be > 0 and finite, or a list of such rates, got inf",
+    "dynamic_lr=true": "dynamic_lr must be > 0 and finite, or a list of such rates, got True",
+    "dynamic_lr=1e30 seq_len=5": "gives no finite score",
     "splt=test": "did you mean 'split'?",
 }
 
@@ -40,7 +43,7 @@ EVALUATE = {
 def test_evaluate_refuses(command: Command, run_dir: Path, tmp_path: Path) -> None:
     common = [f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}"]
     for setting, message in EVALUATE.items():
-        assert message in refusal(command("evaluate", *common, setting))
+        assert message in refusal(command("evaluate", *common, *setting.split()))
     own = tmp_path / "own.txt"
     for content, message in ((b"", "is empty"), (b"a \xff", "is not UTF-8: byte 0xff at offset 2")):
         own.write_bytes(content)

@@ -90,3 +90,36 @@ def test_a_bad_row_is_one_line(launch: Launch, row: str, message: str) -> None:
     assert err.count("\n") == 1
     assert message in err
     assert not starts()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("start: elman", "stat: elman"),
+            "sweep 'mini', row 'again': unknown key 'stat'; it takes: name,",
+        ),
+        (("rows:", "rowss:"), "sweep 'mini': unknown key 'rowss'; it takes: name, title, paper"),
+        (
+            ("- {name: elman", "- hello\n    - {name: elman"),
+            "sweep 'mini': row 1 must hold keys and values, got 'hello'",
+        ),
+    ],
+)
+def test_a_key_that_no_table_takes(launch: Launch, change: tuple[str, str], message: str) -> None:
+    table = TABLE + "    - {name: again, run: [model=rnn, init_from_lr=0.5], start: elman}\n"
+    assert change[0] in table
+    write_table(table.replace(*change))
+    code, _, err = launch("sweeps=mini")
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
+    assert not starts()
+
+
+@pytest.mark.parametrize("rows", ["", "rows:", "rows: []", "rows: {a: 1}", "rows: hello"])
+def test_a_table_without_rows(launch: Launch, rows: str) -> None:
+    write_table(f"# @package _global_\nsweep:\n  name: mini\n  {rows}\n")
+    code, _, err = launch("sweeps=mini")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "sweep 'mini': rows must list the rows of the table, got " in err
+    assert not starts()

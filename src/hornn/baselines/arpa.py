@@ -16,7 +16,6 @@ The highest order has no back-off weights; elsewhere one that is left out is 1. 
 probability 0 written as -99. The word that ends a sentence is `</s>` in a file and `<eos>` in our vocabularies.
 """
 
-import math
 import os
 import re
 from array import array
@@ -31,6 +30,7 @@ from hornn.data.vocabulary import EOS
 
 BEGIN = "<s>"
 END = "</s>"
+GREATEST = 30  # log10 of a back-off weight, which no estimate comes near; sums of them stay finite
 NEVER = -99.0  # log10 of the probability 0 of `<s>`
 TOLERANCE = (
     1e-3  # by which the probabilities after a context may miss the sum 1: files of 4 digits and more pass
@@ -211,12 +211,13 @@ def _section(lines: _Lines, n: int, order: int, index: dict[bytes, int]) -> tupl
         try:
             log_p.append(float(fields[0]))
             log_gamma.append(float(fields[n + 1]) if len(fields) > n + 1 else 0.0)
-            well_formed = n < len(fields) <= n + 1 + (n < order)
+            numbers = (fields[0], *fields[n + 1 :])
+            well_formed = n < len(fields) <= n + 1 + (n < order) and b"_" not in b"".join(numbers)
         except ValueError:
             well_formed = False
-        if not well_formed or not (log_p[-1] <= 0 and log_gamma[-1] < math.inf):
+        if not well_formed or not (log_p[-1] <= 0 and log_gamma[-1] < GREATEST):
             form = "1 word" if n == 1 else f"{n} words"
-            form += " and perhaps log10 of a back-off weight" if n < order else ""
+            form += f" and perhaps log10 of a back-off weight (below {GREATEST})" if n < order else ""
             lines.fail(f"expected log10 of a probability (0 or less), {form}, found {_shown(line)}")
         if n == 1 and index.setdefault(fields[1], len(index)) != len(log_p) - 1:
             lines.fail(f"the word {_shown(fields[1])} comes twice")

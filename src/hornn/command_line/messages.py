@@ -4,6 +4,7 @@ import argparse
 import errno
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -17,6 +18,7 @@ from omegaconf.errors import GrammarParseError, MissingMandatoryValue, OmegaConf
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
 
+TERMINATED = 128 + signal.SIGTERM  # the exit code after SIGTERM
 REMEDIES = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions or choose another folder",
@@ -25,7 +27,9 @@ REMEDIES = {
 
 
 def launch(main: Callable[[], None]) -> None:
-    """Run a `@hydra.main` function; an expected error becomes one line on stderr and exit code 2, Ctrl-C 130.
+    """Run a `@hydra.main` function; an expected error becomes one line on stderr and exit code 2.
+
+    Ctrl-C gives 130, SIGTERM 143.
 
     Any other exception is a fault of the program and keeps its traceback; HYDRA_FULL_ERROR=1 keeps every one.
     """
@@ -36,6 +40,8 @@ def launch(main: Callable[[], None]) -> None:
             _check_options()
             main()
         except (KeyboardInterrupt, SystemExit) as stop:
+            if isinstance(stop, SystemExit) and stop.code == TERMINATED:
+                _exit("terminated; the same command continues", TERMINATED)
             # Lightning answers Ctrl-C during training with sys.exit(1).
             causes = (type(stop), type(stop.__context__))
             if full_error or KeyboardInterrupt not in causes:

@@ -31,6 +31,7 @@ from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, versions
 from hornn.run.start_from import start_from
+from hornn.run.termination import EndAtOnce, explain_lost_rank
 
 # Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
 WHOLE = {
@@ -90,6 +91,9 @@ def train(cfg: DictConfig) -> None:
             trainer.test(module, datamodule=data, verbose=False)
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
+        except RuntimeError as error:
+            explain_lost_rank(error, trainer)
+            raise
         figures = summarise(training)  # on every rank: its sums are over all of them
         best = figures["best_epoch"]
         run.finish(figures, f"best epoch {best}; the test split was scored once, with its weights")
@@ -141,7 +145,7 @@ def build_trainer(config: Mapping[str, Any], keeper: RunKeeper, card: Mapping[st
         config,
         "trainer",
         max_steps=-1,  # the keeper counts
-        callbacks=[keeper, *shown],
+        callbacks=[keeper, EndAtOnce(), *shown],
         logger=False,
         plugins=[AtomicCheckpointIO(card)],
         default_root_dir=str(keeper.folder),

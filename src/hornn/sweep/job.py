@@ -26,6 +26,7 @@ class Job:
     gpus: int = 0  # that it needs
     status: str = "queued"
     error: str | None = None
+    cut_off: bool = False  # somebody else has ended its process: the next launch continues it
     overwrite: bool = False  # replace what an earlier run left
     epoch: float | None = None
     valid_ppl: float | None = None

@@ -25,7 +25,7 @@ from hornn.sweep.sweeper import TableSweeper
 from hornn.sweep.workers import Workers
 
 ON_FAILURE = ("continue", "stop")
-NAMED = 5  # failed jobs that the last line names
+NAMED = 5  # jobs that the last line names
 
 
 class ProcessLauncher(Launcher):
@@ -85,11 +85,15 @@ class ProcessLauncher(Launcher):
         with watch:
             workers.run()
         workers.pass_on()
-        if failed := [job for job in jobs if job.status == "failed"]:
-            names = [f"{job.label} seed={job.seed}" for job in failed]
-            more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+        failed = [job for job in jobs if job.status == "failed"]
+        if not failed and (cut_off := [job for job in jobs if job.cut_off]):
             raise ValueError(
-                f"{len(failed)} of {len(jobs)} jobs failed: {'; '.join([*names[:NAMED], *more])}. "
+                f"{len(cut_off)} of {len(jobs)} jobs were terminated: {name_jobs(cut_off)}. The same command continues "
+                "them"
+            )
+        if failed:
+            raise ValueError(
+                f"{len(failed)} of {len(jobs)} jobs failed: {name_jobs(failed)}. "
                 "hydra.launcher.retry_failed=true tries them again"
             )
         return []
@@ -97,6 +101,12 @@ class ProcessLauncher(Launcher):
     def _command(self, job: Job) -> list[str]:
         again = ["overwrite=true"] if job.overwrite and not job.config["overwrite"] else []
         return [*self.command, *job.overrides, *again]
+
+
+def name_jobs(jobs: Sequence[Job]) -> str:
+    names = [f"{job.label} seed={job.seed}" for job in jobs]
+    more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+    return "; ".join([*names[:NAMED], *more])
 
 
 def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,7 @@
 """The jobs that a multirun asks for: the rows of its table times the seeds, times what the command line varies."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -11,6 +11,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from hornn.reporting.sweeps import ROW_KEYS, SWEEP_KEYS
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose
 
@@ -46,6 +47,7 @@ class TableSweeper(Sweeper):
             if not str(override.key_or_group).startswith("sweep.")  # what it says is in the config by now
         ]
         table: Any = OmegaConf.to_container(self.settings.get("sweep", {}), resolve=True)
+        check_table(table, self.settings.hydra.runtime.choices.get("sweeps"))
         batch = product_of(given)
         if table.get("rows"):
             keys = {str(override.key_or_group) for override in given}
@@ -86,6 +88,29 @@ def product_of(overrides: Sequence[Override]) -> list[list[str]]:
         else:
             raise ValueError(f"{override.input_line} is no list of values: write {key}=VALUE,VALUE")
     return [list(words) for words in itertools.product(*values.values())]
+
+
+def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
+    """Raise ValueError for a key that no table takes, and where a sweep file defines a table without rows.
+
+    table: the node `sweep` of the config; chosen: the sweep file, None where the command line says it all.
+    """
+    where = f"sweep {table.get('name') or chosen!r}"
+    check_known(table, SWEEP_KEYS, where)
+    rows = table.get("rows")
+    if ((chosen and table) or "rows" in table) and not (isinstance(rows, list) and rows):
+        raise ValueError(f"{where}: rows must list the rows of the table, got {rows!r}")
+    for number, row in enumerate(rows or (), start=1):
+        if not isinstance(row, dict):
+            raise ValueError(f"{where}: row {number} must hold keys and values, got {row!r}")
+        check_known(row, ROW_KEYS, f"{where}, row {row.get('name', number)!r}")
+
+
+def check_known(node: Mapping[str, Any], keys: Collection[str], where: str) -> None:
+    """Raise ValueError for the first key of `node` that is none of `keys`."""
+    for key in node:
+        if key not in keys:
+            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
 
 
 def seeds_of(table: Mapping[str, Any], default: int) -> list[int]:

@@ -20,6 +20,7 @@ from hornn.sweep.run_state import LOG, claim, is_claimed, is_running, last_lines
 TICK = 0.2  # seconds between looks at the processes
 LOOK = 1.0  # seconds between looks at runs that another process has
 GRACE = 60.0  # seconds that an interrupted job has before it is killed
+CUT_OFF = (-signal.SIGTERM, 128 + signal.SIGTERM)  # exit codes of a job that somebody else has ended
 TAIL = 15  # lines of a failed job's log that are shown
 
 
@@ -111,7 +112,9 @@ class Workers:
         while True:
             for worker in [worker for worker in self.at_work if worker.process.poll() is not None]:
                 self._finish(worker)
-            open_jobs = [job for job in self.jobs if job.status in ("queued", "elsewhere")]
+            open_jobs = [
+                job for job in self.jobs if job.status in ("queued", "elsewhere") and not job.cut_off
+            ]
             if not self.at_work and (self.deadline or not open_jobs):
                 return
             if self.stopped and not self.deadline:
@@ -122,7 +125,9 @@ class Workers:
                 look = time.monotonic() - looked > LOOK
                 looked = time.monotonic() if look else looked
                 for job in open_jobs:
-                    if job.after and job.after.status == "failed":
+                    if job.after and job.after.cut_off:
+                        job.cut_off = True
+                    elif job.after and job.after.status == "failed":
                         self._become(job, "failed", f"{job.after.label}, which it starts from, failed")
                     elif job.after and job.after.status != "done":
                         continue
@@ -228,6 +233,9 @@ class Workers:
         elif code == Busy.exit_code:
             self._leave(job, "elsewhere")
         elif self.deadline:
+            self._leave(job, "queued")
+        elif code in CUT_OFF:
+            job.cut_off = True
             self._leave(job, "queued")
         else:
             self._leave(job, "failed", describe_end(code, last, job), lines)

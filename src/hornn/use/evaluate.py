@@ -61,9 +61,10 @@ def evaluate(cfg: DictConfig) -> None:
     started = time.perf_counter()
     scores = model.score(ids) if cfg.sentences is None else model.score_lines(ids, lengths)
     seconds = time.perf_counter() - started
+    mean = float(scores.sum()) / len(ids)
+    require_probabilities(mean, model.name, rates)
     if cfg.sentences is not None:
         write_scores(Path(str(cfg.sentences)), -scores, lengths)
-    mean = float(scores.sum()) / len(ids)
     names = [scorer.name for scorer in scorers]
     figures = {
         **({"checkpoint": names[0]} if len(names) == 1 else {"mix": names}),
@@ -95,6 +96,17 @@ def evaluate(cfg: DictConfig) -> None:
         }
         write_result(paths[0].parent, run)
         console.print(f"added to {paths[0].parent / NAME}", markup=False)
+
+
+def require_probabilities(mean: float, name: str, rates: Sequence[float]) -> None:
+    """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text."""
+    if not math.isfinite(mean):
+        cause = (
+            f"dynamic_lr={rates[0]:g} is too large" if rates else "its weights are damaged or have diverged"
+        )
+        raise ValueError(f"{name} gives no finite score ({mean}): {cause}")
+    if mean < 0:
+        raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")
 
 
 def check_options(cfg: DictConfig) -> None:
@@ -132,8 +144,10 @@ def rates_of(cfg: DictConfig) -> list[float]:
     if cfg.dynamic_lr is None:
         return []
     rates = list(cfg.dynamic_lr) if isinstance(cfg.dynamic_lr, ListConfig) else [cfg.dynamic_lr]
-    if not rates or not all(isinstance(rate, float | int) and rate > 0 for rate in rates):
-        raise ValueError(f"dynamic_lr must be > 0, or a list of such rates, got {cfg.dynamic_lr!r}")
+    if not rates or not all(type(rate) in (float, int) and 0 < rate < math.inf for rate in rates):
+        raise ValueError(
+            f"dynamic_lr must be > 0 and finite, or a list of such rates, got {cfg.dynamic_lr!r}"
+        )
     return [float(rate) for rate in rates]
 
 

@@ -129,6 +129,10 @@ def sample(
     ids = prompt
     for _ in range(length):
         log_p = read(ids).clone()
+        if log_p.isnan().any():
+            raise ValueError(
+                "the model gives no finite probabilities: its weights are damaged or have diverged"
+            )
         log_p[list(banned)] = -torch.inf
         if temperature == 0:
             token = int(log_p.argmax())

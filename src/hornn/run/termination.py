@@ -1,0 +1,64 @@
+"""SIGTERM in a training: all processes of the run end at once, and one of them says so in one line.
+
+Lightning takes note of the signal, ends at the next update with exit code 0, and asks the other ranks by a collective
+from within its handler, where it can wait for ever.
+"""
+
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import lightning
+from lightning.pytorch.callbacks import Callback
+
+TERMINATED = 128 + signal.SIGTERM  # the exit code
+CLOSED = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+)  # what gloo says of a dead process
+
+
+class RankLost(ValueError):
+    """Another process of the run has ended."""
+
+    exit_code = TERMINATED
+
+
+class EndAtOnce(Callback):
+    """Ends the run's processes on SIGTERM. What is on disk is whole at any time: the same command continues the run."""
+
+    def on_fit_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        heed(trainer)
+
+    def on_test_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        heed(trainer)
+
+
+def heed(trainer: lightning.Trainer) -> None:
+    """Take the signal from Lightning, which has set its handler by now and sets the earlier one again at the end."""
+    signal.signal(signal.SIGTERM, lambda number, frame: end(trainer))
+
+
+def end(trainer: lightning.Trainer) -> NoReturn:
+    """End this process; the first rank ends the others, too. One process alone unwinds, several do not wait."""
+    if trainer.world_size == 1:
+        raise SystemExit(TERMINATED)
+    if trainer.is_global_zero:
+        end_other_ranks(trainer)
+        print("error: terminated; the same command continues the run", file=sys.stderr, flush=True)
+    os._exit(TERMINATED)
+
+
+def end_other_ranks(trainer: lightning.Trainer) -> None:
+    launcher = trainer.strategy.launcher
+    if launcher is not None:
+        launcher.kill(signal.SIGKILL)
+
+
+def explain_lost_rank(error: RuntimeError, trainer: lightning.Trainer) -> None:
+    """Raise RankLost where a collective failed because another process of the run has ended; else do nothing."""
+    if trainer.world_size > 1 and any(words in str(error) for words in CLOSED):
+        end_other_ranks(trainer)
+        raise RankLost("another process of this run has ended: the same command continues the run") from error

@@ -1,0 +1,83 @@
+"""SIGTERM: every process of a training ends within seconds, says so in one line, and the same command continues."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hornn.command_line.messages import TERMINATED as FOR_A_SHELL
+from hornn.run.termination import TERMINATED
+
+ROOT = Path(__file__).parents[2]
+LONG = ["trainer.max_epochs=4000", "schedule=constant", "checkpoint_every=5"]
+TWO = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
+pytestmark = pytest.mark.slow
+
+
+def test_one_exit_code() -> None:
+    assert TERMINATED == FOR_A_SHELL == 143
+
+
+def begin(small: list[str], run_dir: Path, *words: str) -> subprocess.Popen[str]:
+    """A training in a process group of its own, after its first checkpoint."""
+    training = subprocess.Popen(
+        [sys.executable, str(ROOT / "src" / "train.py"), *small, *LONG, f"run_dir={run_dir}", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 120
+    while not (run_dir / "metrics.csv").exists():
+        assert training.poll() is None, training.communicate()
+        assert time.monotonic() < until, "no epoch ends"
+        time.sleep(0.05)
+    return training
+
+
+def ranks_of(pid: int) -> list[int]:
+    """The process and those that it started, the first rank first."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [pid, *map(int, listed.stdout.split())]
+
+
+def end_of(training: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        _, err = training.communicate(timeout=15)
+    finally:
+        os.killpg(training.pid, signal.SIGKILL) if training.poll() is None else None
+    return training.returncode, err
+
+
+def test_a_training_that_is_terminated_says_so_and_goes_on(small: list[str], tmp_path: Path) -> None:
+    training = begin(small, tmp_path / "run")
+    training.terminate()
+    assert end_of(training) == (143, "error: terminated; the same command continues\n")
+    assert not (tmp_path / "run" / "result.json").exists()
+    again = begin(small, tmp_path / "run")
+    again.kill()
+    again.communicate()
+    assert (tmp_path / "run" / "last.ckpt").exists()
+
+
+@pytest.mark.parametrize("whom", ["all ranks", "the first", "the second"])
+def test_all_ranks_end_at_once(small: list[str], tmp_path: Path, whom: str) -> None:
+    training = begin(small, tmp_path / "run", *TWO)
+    ranks = ranks_of(training.pid)
+    assert len(ranks) == 2
+    for rank in {"all ranks": ranks, "the first": ranks[:1], "the second": ranks[1:]}[whom]:
+        os.kill(rank, signal.SIGTERM)
+    code, err = end_of(training)
+    assert code == 143
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert err.endswith("the same command continues the run\n")
+    until = time.monotonic() + 5
+    while any(Path("/proc", str(rank)).exists() for rank in ranks):
+        assert time.monotonic() < until, "a rank is left at work"
+        time.sleep(0.05)
