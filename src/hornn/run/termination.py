@@ -29,7 +29,7 @@ class RankLost(ValueError):
 class EndAtOnce(Callback):
     """Ends the run's processes on SIGTERM. What is on disk is whole at any time: the same command continues the run."""
 
-    def on_fit_start(self, trainer: lightning.Trainer, module: Any) -> None:
+    def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
         heed(trainer)
 
     def on_test_start(self, trainer: lightning.Trainer, module: Any) -> None:

@@ -154,10 +154,13 @@ def build_trainer(config: Mapping[str, Any], keeper: RunKeeper, card: Mapping[st
 
 
 def quiet_libraries() -> None:
-    """Leave out what the libraries print about themselves; their warnings about the run stay."""
+    """Leave out what the libraries print about themselves; their warnings about the run stay.
+
+    What the module logs is of all ranks already: `sync_dist` would only make them wait for one another.
+    """
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for about in (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*"):
+    for about in (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*"):
         warnings.filterwarnings("ignore", about)
 
 
