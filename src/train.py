@@ -18,10 +18,10 @@ from hornn.sweep.subprocess_job import run_apart
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(cfg: DictConfig) -> None:
     end_with_launcher()
-    check_keys(cfg, compose_reference(), GIVEN)
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
-        run_apart(cfg, Path(__file__))
+        run_apart(cfg, Path(__file__))  # the process of the run checks the keys
         return
+    check_keys(cfg, compose_reference(), GIVEN)
     check_not_a_table(cfg.sweep, HydraConfig.get())
     cfg.sweep = {}  # the table is no part of a run
     from hornn.run.train import train

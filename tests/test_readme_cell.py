@@ -38,6 +38,8 @@ def test_the_cell_of_the_readme(tmp_path: Path) -> None:
             shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / part, tmp_path / part)
+    if (ROOT / ".mypy_cache").is_dir():  # what it knows of the libraries
+        shutil.copytree(ROOT / ".mypy_cache", tmp_path / ".mypy_cache")
     paste_cell(tmp_path)
     for name, command in CHECKS.items():
         done = subprocess.run(

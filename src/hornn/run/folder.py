@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import wandb
 import yaml
 from lightning.pytorch.loggers import Logger
 
@@ -15,6 +14,7 @@ from hornn.result import read_result, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.identity import BEST, CONFIG, LAST, Identity
 from hornn.run.lock import lock_folder
+from hornn.run.loggers import end_logging
 
 METRICS = "metrics.csv"  # the record of each epoch
 
@@ -99,8 +99,7 @@ def open_run(
         try:
             yield run
         finally:
-            if wandb.run is not None:
-                wandb.finish(exit_code=int(not run.finished))
+            end_logging(run.finished)
     finally:
         if lock is not None:
             lock.close()

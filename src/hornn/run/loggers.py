@@ -1,9 +1,9 @@
 """What a run logs to between its epochs: Weights & Biases, or a file. The files of conf/logger name these functions."""
 
 import os
+import sys
 from pathlib import Path
 
-import wandb
 from lightning.pytorch.loggers import CSVLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
@@ -21,6 +21,8 @@ def wandb_logger(
     arguments of the model stand under `cell`, for `model` in W&B is the word that chose it. Agents of `wandb sweep`
     give their runs ids of their own.
     """
+    import wandb  # half a second, that no other logger need wait for
+
     if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
         return WandbLogger(project=project)  # stays idle: only the first rank logs
     words = {"model": identity.choices["model"], "data": identity.corpus, "seed": str(identity.seed)}
@@ -58,3 +60,10 @@ def wandb_logger(
 def csv_logger(run_dir: Path, identity: Identity, resume: bool) -> CSVLogger:
     """What is logged between epochs, as `csv/version_<n>/metrics.csv` below `run_dir`, n for each start."""
     return CSVLogger(save_dir=str(run_dir), name="csv")
+
+
+def end_logging(finished: bool) -> None:
+    """End the run of Weights & Biases, if this process has one, as finished or as failed."""
+    wandb = sys.modules.get("wandb")
+    if wandb is not None and wandb.run is not None:
+        wandb.finish(exit_code=int(not finished))
