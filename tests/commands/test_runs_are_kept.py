@@ -82,3 +82,18 @@ def test_a_run_does_not_go_on_over_another_text(train: Command, run_dir: Path, t
     assert "holds the unfinished run " in line
     assert "give another run_dir, or overwrite=true to replace it" in line
     assert contents(run_dir) == before
+
+
+@pytest.mark.parametrize("words", [[], ["overwrite=true"]])
+def test_what_killed_writers_left_goes(train: Command, run_dir: Path, words: list[str]) -> None:
+    (run_dir / "result.json").unlink()
+    left = [
+        run_dir / f".{name}.123"
+        for name in ("last.ckpt", "best.ckpt", "metrics.csv", "config.yaml", "result.json")
+    ]
+    mine = run_dir / ".notes.txt.1"
+    for path in (*left, mine):
+        path.write_text("half")
+    assert train(*words).code == 0
+    assert not any(path.exists() for path in left)
+    assert mine.exists()

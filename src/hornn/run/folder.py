@@ -10,7 +10,7 @@ from lightning.pytorch.loggers import Logger
 
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.text import TextDataModule
-from hornn.result import read_result, write_atomically, write_result
+from hornn.result import NAME, read_result, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.identity import BEST, CONFIG, LAST, Identity
 from hornn.run.lock import lock_folder
@@ -46,8 +46,10 @@ class OpenRun:
         """
         if not self.main:
             return
-        if not self.resume:
-            for name in ("result.json", METRICS, BEST, LAST, CONFIG):
+        for name in (NAME, METRICS, BEST, LAST, CONFIG):
+            for temporary in self.dir.glob(f".{name}.*"):  # of a writer that was killed
+                temporary.unlink()
+            if not self.resume:
                 (self.dir / name).unlink(missing_ok=True)
         known = self.identity.to_dict()
         write_atomically(self.dir / CONFIG, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
