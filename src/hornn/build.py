@@ -1,6 +1,9 @@
 """From the words that choose a model, a head and a corpus to the objects that their config files name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import resource
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from omegaconf import OmegaConf
 
 from hornn.baselines.counts import CountModel
 from hornn.cells.base import Cell
-from hornn.checkpoint import FORMAT
+from hornn.checkpoint import FORMAT, first_line
 from hornn.data.text import TextDataModule
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
@@ -75,8 +78,43 @@ def arguments(node: Mapping[str, Any]) -> dict[str, Any]:
 def check_cell(model: Mapping[str, Any]) -> None:
     """Build the cell once without memory, so that a size that cannot be is refused before anything is read."""
     cell = bound(model, Cell, "model")
-    with torch.device("meta"):
+    with without_memory():
         cell(input_size=natural_width(cell))
+
+
+def check_memory(config: Mapping[str, Any], counts: Sequence[int], copies: int) -> dict[str, torch.Size]:
+    """The shape of each weight of a network, found without memory, by its name.
+
+    copies: how many numbers each weight takes; with its gradient and momentum 3. Raises ValueError where this machine
+    does not have the memory for them.
+    """
+    with without_memory():
+        weights = build_network(config, counts).state_dict()
+    number = sum(weight.numel() for weight in weights.values())
+    needed, there = 4 * copies * number, memory_bytes()
+    if needed > there:
+        raise ValueError(
+            f"{number:,} weights need {needed / 2**30:,.1f} GiB, this process may have {there / 2**30:,.1f}: "
+            "lower model.hidden_size, model.order or network.num_layers"
+        )
+    return {name: weight.shape for name, weight in weights.items()}
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Tensors have shapes alone here. Raises ValueError for a size that no number of bytes can hold."""
+    try:
+        with torch.device("meta"):
+            yield
+    except (RuntimeError, OverflowError) as error:
+        raise ValueError(f"the sizes of this model are beyond any memory ({first_line(error)})") from error
+
+
+def memory_bytes() -> int:
+    """The memory that this process may have: the machine's, or less where a limit is set (ulimit -v)."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -134,9 +172,27 @@ def holds_counts(card: Mapping[str, Any]) -> bool:
     return bool(chosen(card, "model").get(COUNTED))
 
 
-def rebuild_network(card: Mapping[str, Any], counts: Sequence[int]) -> LanguageModel:
-    """The language model that a checkpoint's card describes. Errors: those of `chosen` and `build_network`."""
-    return build_network({group: chosen(card, group) for group in ("model", "network", "head")}, counts)
+def rebuild_network(
+    path: Path, card: Mapping[str, Any], counts: Sequence[int], weights: Mapping[str, torch.Tensor]
+) -> LanguageModel:
+    """The language model that the card of a checkpoint describes, with its weights.
+
+    Raises ValueError, before it takes memory, where they are of another model; else what `chosen` and `build_network`
+    raise.
+    """
+    config = {group: chosen(card, group) for group in ("model", "network", "head")}
+    claimed = check_memory(config, counts, copies=1)
+    held = {name: weight.shape for name, weight in weights.items()}
+    if different := sorted(name for name in claimed | held if claimed.get(name) != held.get(name)):
+        name = different[0]
+        shapes = [list(each[name]) if name in each else "absent" for each in (held, claimed)]
+        raise ValueError(
+            f"checkpoint {path} holds the weights of another model: {name} is {shapes[0]}, its choices and values "
+            f"describe {shapes[1]}"
+        )
+    network = build_network(config, counts)
+    network.load_state_dict(weights)
+    return network
 
 
 def rebuild_counts(card: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:

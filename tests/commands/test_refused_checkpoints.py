@@ -95,6 +95,19 @@ def test_a_checkpoint_with_weights_that_are_no_numbers(
     assert "gives no finite probabilities" in refusal(command("generate", words[0]))
 
 
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (10**7, "weights need"),
+        (10**12, "are beyond any memory"),
+        ("6", "hidden_size must be an integer >= 1, got '6'"),
+    ],
+)
+def test_a_checkpoint_that_claims_a_size(command: Command, run_dir: Path, size: Any, message: str) -> None:
+    rewrite(run_dir / "best.ckpt", lambda c: c["hornn"]["config"]["model"].update(hidden_size=size))
+    assert message in refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}"))
+
+
 def test_a_checkpoint_whose_choice_is_gone(command: Command, run_dir: Path) -> None:
     rewrite(run_dir / "best.ckpt", lambda c: c["hornn"]["choices"].update(model="gone"))
     line = refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}"))

@@ -50,6 +50,10 @@ VALUES = {
     "data.seq_len=71": "columns of 70 tokens, shorter than one chunk of data.seq_len=71: lower",
     "data.batch_size=100": "columns of 3 tokens, shorter than one chunk of data.seq_len=5: lower data.batch_size=100",
     "data.eval_batch_size=82": "data.eval_batch_size=82: 81 tokens cannot fill 82 columns: choose a smaller batch",
+    # beyond memory
+    "model.hidden_size=1000000": "weights need",
+    "model.order=100000000": "lower model.hidden_size, model.order or network.num_layers",
+    "model.hidden_size=100000000000": "the sizes of this model are beyond any memory (",
     # of another type
     "optimizer.lr=fast": "optimizer.lr must be a number, got 'fast'",
     "optimizer.lr=null": "optimizer.lr must be a number, got null",

@@ -14,7 +14,7 @@ from hydra.types import RunMode
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
-from hornn.build import build_corpus, build_network, call, check_cell, make_card
+from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
 from hornn.checkpoint import AtomicCheckpointIO, read_checkpoint
 from hornn.checks import require_range
 from hornn.data.text import TextDataModule
@@ -110,6 +110,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     data = build_corpus(config["data"])
     data.prepare_data()
     data.setup()
+    check_memory(config, data.vocabulary.counts, copies=3)
     module = build_module(config, data)
     max_steps = config["trainer"]["max_steps"]
     keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)

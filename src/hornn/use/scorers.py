@@ -212,14 +212,9 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
 
 def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer:
     vocabulary = Vocabulary.from_state(card["vocabulary"])
-    network = rebuild_network(card, vocabulary.counts)
     prefix = "network."
     weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"checkpoint {path} holds the weights of another model: {reason}") from error
+    network = rebuild_network(path, card, vocabulary.counts, weights)
     return NetworkScorer(str(path), network, card, vocabulary)
 
 
