@@ -144,7 +144,7 @@ class TwoLevelSoftmaxHead(Head):
         self.W_word = Cell.weight(len(counts), input_size)
         self.b_class = nn.Parameter(torch.zeros(len(sizes))) if bias else None
         self.b_word = nn.Parameter(torch.zeros(len(counts))) if bias else None
-        cluster_of = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        cluster_of = torch.tensor([cluster for cluster, size in enumerate(sizes) for _ in range(size)])
         first_of = torch.tensor([0, *accumulate(sizes[:-1])])
         self.groups = group_clusters(sizes)
         self.register_buffer("cluster_of", cluster_of, persistent=False)
