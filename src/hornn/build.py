@@ -123,7 +123,7 @@ def memory_bytes() -> int:
 
 
 def make_card(identity: Mapping[str, Any], data: TextDataModule) -> dict[str, Any]:
-    """What a checkpoint says of itself, so that the model can be built again from it and the files of its choices.
+    """What a checkpoint says of itself. The model can be built again from the checkpoint and the files of its choices.
 
     identity: what a run says of who it is (`hornn.run.identity.Identity.to_dict`).
     """
@@ -179,8 +179,8 @@ def rebuild_network(
 ) -> LanguageModel:
     """The language model that the card of a checkpoint describes, with its weights.
 
-    Raises ValueError, before it takes memory, where they are of another model; else what `chosen` and `build_network`
-    raise.
+    Raises ValueError, before the network takes memory, where the weights are of another model. Other errors are those
+    of `chosen` and `build_network`.
     """
     config = {group: chosen(card, group) for group in ("model", "network", "head")}
     claimed = check_memory(config, counts, copies=1)

@@ -50,7 +50,7 @@ class TruncatedBptt(lightning.LightningModule):
     `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`. Parameters named in `pretrained`
     learn at `pretrained_lr` times the rate.
 
-    `carried` is what a resumed run needs of this beside weights, schedule and random state, `carry_on` takes it up.
+    `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up.
 
     Raises ValueError for an unknown reduction; DivergenceError in training for a loss that is not finite
     or exceeds 4 ln V nats per token in 100 updates in a row.
@@ -183,7 +183,7 @@ class TruncatedBptt(lightning.LightningModule):
         optimizer = self.optimizers()
         optimizer.step()  # type: ignore[union-attr]
         optimizer.zero_grad()  # type: ignore[union-attr]
-        norm = getattr(self.optimizer, "grad_norm", None)  # of those that measure it
+        norm = getattr(self.optimizer, "grad_norm", None)  # None: this optimizer does not measure the norm
         if norm is not None:
             self.grad_norms.append(norm)
         return features.detach(), nll

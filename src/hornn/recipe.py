@@ -79,7 +79,7 @@ def read_choice(group: str, choice: str, folders: Iterable[Path] = (CONF,)) -> V
 
 @cache
 def read(conf: Path, name: str) -> tuple[dict[str, str], Values]:
-    """Choices and dotted values of a config file, those of the files that it includes below its own."""
+    """Choices and dotted values of a config file. Its own values win over the values of the files that it includes."""
     path = conf / f"{name}.yaml"
     if not path.is_file():
         group, _, choice = name.partition("/")
@@ -97,6 +97,7 @@ def unknown(group: str, choice: str, folders: Iterable[Path]) -> ValueError:
 
 
 def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str, str], Values]:
+    """Choices and dotted values of a config file's content; `folder`: the group that the file lies in."""
     choices: dict[str, str] = {}
     values: Values = {}
     for item in content.get("defaults", ()):
@@ -106,9 +107,10 @@ def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str
             theirs, set_there = read(conf, item[1:] if item.startswith("/") else f"{folder}/{item}")
             choices, values = choices | theirs, values | set_there
     own = flatten({key: value for key, value in content.items() if key != "defaults"})
-    return choices, values | {
+    fixed = {
         key: value for key, value in own.items() if "${" not in str(value)
-    }  # the environment's
+    }  # the environment decides the others
+    return choices, values | fixed
 
 
 def flatten(node: Mapping[str, Any], path: str = "") -> Values:

@@ -36,7 +36,7 @@ def write_between(path: Path, name: str, text: str) -> None:
 
 
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:
-    """Write result.json: `schema_version`, then `result` as `hornn.experiment` or `hornn.counting` built it.
+    """Write result.json: `schema_version`, then `result` as `hornn.run.train` or `hornn.run.count` built it.
 
     Numbers that are not finite become null: JSON has none.
     """

@@ -75,7 +75,7 @@ def choose_plan(quick: bool, rounds: int | None) -> Plan:
 
 
 def choose_sections(only: Collection[str], device: str = "cpu") -> list[str]:
-    """The sections in their order, with those that a chosen one needs; on cuda without those of the CPU.
+    """The chosen sections in order, and the sections that they need; on cuda without the sections about the CPU.
 
     Raises ValueError for an unknown name, for a device that is not there, and where no section is left.
     """

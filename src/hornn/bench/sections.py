@@ -76,7 +76,7 @@ NAMED = tuple(backend for backend in BACKENDS if backend not in ("auto", "parall
 
 
 class Bench(NamedTuple):
-    """A benchmark under way on `device`; `rows` holds those of the sections that are done."""
+    """A benchmark under way on `device`; `rows` holds the rows of the finished sections."""
 
     plan: Plan
     meter: Meter
@@ -85,7 +85,7 @@ class Bench(NamedTuple):
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """Those that are asked for by name: the native kernels are for CPUs."""
+        """The backends that are asked for by name: the native kernels are for CPUs."""
         return NAMED if self.device == CPU else tuple(name for name in NAMED if name != "native")
 
     def compare_steps(

@@ -71,7 +71,7 @@ def known_choices(loader: ConfigLoader, config: str | None, overrides: list[str]
 
 
 def admit_plugins(package: str) -> None:
-    """Let plugins of `package` be chosen in a config; Hydra else takes those of its own packages only."""
+    """Let plugins of `package` be chosen in a config; by default Hydra takes plugins of its own packages only."""
 
     def is_plugin(name: str) -> bool:
         return name.startswith(f"{package}.") or _is_hydras_own(name)

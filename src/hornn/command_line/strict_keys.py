@@ -157,7 +157,7 @@ def _check_value(key: str, value: Any, hint: Any) -> None:
 
 
 def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:
-    """Keys and values, without those that are missing or interpolated."""
+    """Keys with their values, without missing and interpolated values."""
     for key in range(len(node)) if isinstance(node, ListConfig) else list(node):
         if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key):
             yield key, node[key]

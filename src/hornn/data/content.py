@@ -29,7 +29,7 @@ SKIPPED = {
 
 
 def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
-    """The checksum of a text: that of the files which `data` names under the keys `text`, or of Python's sources.
+    """The checksum of a text: of the files that `data` names under the keys `text`, or of Python's sources.
 
     Raises FileNotFoundError for a file that is not there.
     """
@@ -90,7 +90,7 @@ def remembered(folder: Path, key: str, state: str, read: Callable[[], str]) -> s
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps({**read_memory(path), key: [state, found]}, indent=1) + "\n")
     except OSError:
-        pass  # it is read again next time; a run that needs the folder says what is wrong with it
+        pass  # the text is read again next time; a run that needs the folder says what is wrong with the folder
     return found
 
 

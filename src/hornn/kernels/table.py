@@ -34,7 +34,7 @@ def run_srn(cell: Srn, u: Tensor, state: SrnState, max_norm: float | None) -> tu
 def run_deep(
     cell: DeepRnn, u: Tensor, state: DeepRnnState, max_norm: float | None
 ) -> tuple[Tensor, DeepRnnState]:
-    """Of a transition of one layer, which is that of an `Rnn`."""
+    """For a transition of one layer, which is the transition of an `Rnn`."""
     layer: Any = cell.plus[0]
     y, h = run_elman(u, state.h, layer.W, layer.units.activation, max_norm)
     return y, DeepRnnState(h)

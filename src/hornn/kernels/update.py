@@ -70,7 +70,7 @@ def momentum_update_(
 
 @torch.no_grad()
 def add_noise_(weight: Tensor, std: float, seed: int, rows: Tensor | None = None) -> None:
-    """Add independent N(0, std^2) to every number of `weight`, or to those of some `rows`, each named once.
+    """Add independent N(0, std^2) to every number of `weight`, or of the given `rows`, each named once.
 
     The noise of a row is a function of `seed` and the row's number. ValueError unless `weight` is contiguous fp32 on
     the CPU and not empty, and `rows` int64 numbers of its rows.

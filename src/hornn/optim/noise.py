@@ -27,7 +27,7 @@ class WeightNoise:
         self.std = std
         self.table = table
         self.weights = [p for name, p in named_parameters if not name.rpartition(".")[2].startswith("b")]
-        self.rows: list[Tensor | None] = []  # those of each weight that have noise, None: all
+        self.rows: list[Tensor | None] = []  # of each weight: the rows that have noise, None: all rows
         self.clean: list[Tensor] = []  # what they were without it
 
     @torch.no_grad()

@@ -317,13 +317,18 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
     return tuple(joined)
 
 
+def check_known(node: Collection[str], keys: Collection[str], where: str) -> None:
+    """Raise ValueError for the first key of `node` that is none of `keys`."""
+    for key in node:
+        if key not in keys:
+            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
+
+
 def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
     """Raise ValueError unless `node` has known keys alone, all those needed, with values of their types."""
     if not isinstance(node, dict):
         raise ValueError(f"{where} must hold keys and values, got {node!r}")
-    for key in node:
-        if key not in keys:
-            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
+    check_known(node, keys, where)
     for key, kind in keys.items():
         if key not in node:
             if key not in OPTIONAL:

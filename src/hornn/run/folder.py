@@ -54,7 +54,7 @@ class OpenRun:
         known = self.identity.to_dict()
         write_atomically(self.dir / CONFIG, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
         words = {"model": self.identity.choices["model"], "data": self.data.name}
-        known["run_name"] = known.pop("name")  # a name in W&B is that of its own run
+        known["run_name"] = known.pop("name")  # in W&B `name` is taken: W&B names its own run so
         values = {**known.pop("config"), **words, **known, "num_parameters": num_parameters}
         self.logger.log_hyperparams(values)
 

@@ -99,7 +99,7 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
 
 
 def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, str], Config]:
-    """What of a run's choices and resolved config decides its numbers, and so its name; a text's content apart."""
+    """The part of choices and resolved config that decides a run's numbers and name, without a text's content."""
     counted = is_counted(config)
     groups = COUNTS_READ if counted else GROUPS
     dropped = {*WITHOUT_EFFECT, *MACHINE, *(f"data.{key}" for key in paths_of(config.get("data", {})))}
@@ -139,11 +139,11 @@ def named_values(choices: Mapping[str, str], config: Mapping[str, Any]) -> Confi
 
 def neutral_values(choices: Mapping[str, str], path: Path = ADDED) -> Config:
     """Key -> neutral value, of the keys that were added to what these choices take."""
+    words = {f"{group}={choice}" for group, choice in choices.items()}
     return {
         entry["key"]: entry["neutral"]
         for entry in added_keys(path)
-        if "choice" not in entry
-        or choices.get(entry["choice"].split("=")[0]) == entry["choice"].split("=")[1]
+        if "choice" not in entry or entry["choice"] in words
     }
 
 
@@ -160,7 +160,7 @@ def canonical(value: Any) -> Any:
 
 
 def without(node: Mapping[str, Any], dropped: Collection[str], path: str = "") -> Config:
-    """A nested config less these dotted keys, and less those that instruct Hydra or us, which begin with `_`."""
+    """A nested config without these dotted keys and without the instructions to Hydra or us, which begin with `_`."""
     return {
         key: without(value, dropped, f"{path}{key}.") if isinstance(value, Mapping) else value
         for key, value in node.items()

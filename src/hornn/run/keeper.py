@@ -179,7 +179,7 @@ class RunKeeper(Checkpoint):
         self.starts.past = saved["starts"]
         module.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
-        device, random_gpu = trainer.strategy.root_device, saved.get("random_gpu")
+        device, random_gpu = trainer.strategy.root_device, saved["random_gpu"]
         # a run that comes from a CPU has none, and goes on from its seed
         if device.type == "cuda" and random_gpu is not None:
             torch.cuda.set_rng_state(random_gpu, device)

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-TERMINATED = 128 + signal.SIGTERM  # the exit code
+from hornn.command_line.messages import TERMINATED
+
 CLOSED = (
     "Connection closed by peer",
     "Connection reset by peer",

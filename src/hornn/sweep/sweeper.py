@@ -1,7 +1,7 @@
 """The jobs that a multirun asks for: the rows of its table times the seeds, times what the command line varies."""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -11,7 +11,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.reporting.sweeps import ROW_KEYS, SWEEP_KEYS
+from hornn.reporting.sweeps import ROW_KEYS, SWEEP_KEYS, check_known
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose
 
@@ -104,13 +104,6 @@ def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
         if not isinstance(row, dict):
             raise ValueError(f"{where}: row {number} must hold keys and values, got {row!r}")
         check_known(row, ROW_KEYS, f"{where}, row {row.get('name', number)!r}")
-
-
-def check_known(node: Mapping[str, Any], keys: Collection[str], where: str) -> None:
-    """Raise ValueError for the first key of `node` that is none of `keys`."""
-    for key in node:
-        if key not in keys:
-            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
 
 
 def seeds_of(table: Mapping[str, Any], default: int) -> list[int]:

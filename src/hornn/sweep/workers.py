@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from hornn.command_line.messages import TERMINATED
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job
@@ -20,7 +21,7 @@ from hornn.sweep.run_state import LOG, claim, is_claimed, is_running, last_lines
 TICK = 0.2  # seconds between looks at the processes
 LOOK = 1.0  # seconds between looks at runs that another process has
 GRACE = 60.0  # seconds that an interrupted job has before it is killed
-CUT_OFF = (-signal.SIGTERM, 128 + signal.SIGTERM)  # exit codes of a job that somebody else has ended
+CUT_OFF = (-signal.SIGTERM, TERMINATED)  # exit codes of a job that somebody else has ended
 TAIL = 15  # lines of a failed job's log that are shown
 
 
