@@ -1,5 +1,6 @@
 """SIGTERM: every process of a training ends within seconds, says so in one line, and the same command continues."""
 
+import json
 import os
 import signal
 import subprocess
@@ -55,14 +56,22 @@ def end_of(training: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def test_a_training_that_is_terminated_says_so_and_goes_on(small: list[str], tmp_path: Path) -> None:
-    training = begin(small, tmp_path / "run")
+    """On another number of processes, too: the machine is no part of a run's name."""
+    words = [*small, *LONG, "trainer.max_epochs=100", f"run_dir={tmp_path / 'run'}"]
+    training = begin(small, tmp_path / "run", "trainer.max_epochs=100")
     training.terminate()
     assert end_of(training) == (143, "error: terminated; the same command continues\n")
-    assert not (tmp_path / "run" / "result.json").exists()
-    again = begin(small, tmp_path / "run")
-    again.kill()
-    again.communicate()
     assert (tmp_path / "run" / "last.ckpt").exists()
+    assert not (tmp_path / "run" / "result.json").exists()
+    again = subprocess.run(
+        [sys.executable, str(ROOT / "src" / "train.py"), *words, *TWO],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (again.returncode, again.stderr) == (0, "")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["epochs"], result["world_size"], len(result["starts"])) == (100, 2, 2)
 
 
 @pytest.mark.parametrize("whom", ["all ranks", "the first", "the second"])
