@@ -19,7 +19,6 @@ from hornn.checkpoint import AtomicCheckpointIO, read_checkpoint
 from hornn.checks import require_range
 from hornn.data.text import TextDataModule
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
 from hornn.run.composed import as_dict
@@ -84,7 +83,7 @@ def train(cfg: DictConfig) -> None:
         trainer.logger = run.logger
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
         run.begin(module.network.num_parameters)
-        run.announce(f"{module.network.num_parameters:,} parameters", notes_on(module.network))
+        run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
         try:
             trainer.fit(module, datamodule=data, ckpt_path=run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
@@ -182,11 +181,23 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {epochs}")
 
 
-def notes_on(network: LanguageModel) -> list[str]:
+def notes_on(training: Training) -> list[str]:
     """What computes a network here, as a person wants to know it before a training."""
+    network, processes, batch_size = (
+        training.module.network,
+        training.trainer.world_size,
+        training.data.batch_size,
+    )
     kernels = ", native kernels" if network.native else ""
-    how = f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"
-    return [how, *([network.missing] if network.missing else [])]
+    notes = [f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"]
+    if network.missing:
+        notes.append(network.missing)
+    if processes > batch_size:
+        idle = processes - batch_size
+        notes.append(
+            f"{idle} of {processes} processes have nothing to train on: data.batch_size is {batch_size}"
+        )
+    return notes
 
 
 # -- after training ------------------------------------------------------------------------------------------
