@@ -29,7 +29,7 @@ LEVELS = (
     ("sweep", "bench", "parameters"),
     ("dashboard",),
 )
-LIGHTNING = {"module", "data", "run", "checkpoint", "bench"}
+LIGHTNING = {"module", "run", "bench"}
 HYDRA = {"build", "run", "use", "sweep", "bench", "parameters", "command_line", "dashboard", *ENTRIES}
 ALONE = {"command_line"}  # the command line knows nothing of the rest
 REPORTS = {"reporting"}
@@ -108,6 +108,17 @@ def test_a_report_waits_for_no_heavy_library(module: str) -> None:
             seen.add(name)
             todo += own(name)
             assert not libraries(name) & HEAVY, name
+
+
+@pytest.mark.parametrize("module", ["hornn.use.evaluate", "hornn.use.generate"])
+def test_using_a_model_waits_for_no_training_library(module: str) -> None:
+    seen, todo = set(), [module]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += own(name)
+            assert not libraries(name) & {"lightning", "torchmetrics", "wandb"}, name
 
 
 def test_there_is_no_circle() -> None:

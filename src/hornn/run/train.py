@@ -15,12 +15,13 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
 from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
-from hornn.checkpoint import AtomicCheckpointIO, read_checkpoint
+from hornn.checkpoint import read_checkpoint
 from hornn.checks import require_range
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
+from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.composed import as_dict
 from hornn.run.count import count
 from hornn.run.folder import open_run
@@ -48,7 +49,7 @@ WHOLE = {
 class Training(NamedTuple):
     """All that a run of a network needs; nothing that it can be refused for is still to come, but its folder."""
 
-    data: TextDataModule
+    data: TextData
     module: TruncatedBptt
     trainer: lightning.Trainer
     keeper: RunKeeper
@@ -85,9 +86,12 @@ def train(cfg: DictConfig) -> None:
         run.begin(module.network.num_parameters)
         run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
         try:
-            trainer.fit(module, datamodule=data, ckpt_path=run.resume)
+            rank = trainer.global_rank, trainer.world_size
+            trainer.fit(
+                module, data.stream("train", *rank), data.stream("valid", *rank), ckpt_path=run.resume
+            )
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
-            trainer.test(module, datamodule=data, verbose=False)
+            trainer.test(module, data.stream("test", *rank), verbose=False)
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
@@ -116,12 +120,10 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data))
     module.configure_optimizers()
     module.network.prepare(trainer.strategy.root_device)
-    data.trainer = trainer
-    data.setup()
     return Training(data, module, trainer, keeper)
 
 
-def build_module(config: Mapping[str, Any], data: TextDataModule) -> TruncatedBptt:
+def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
     """The network with its training, from the weights of `init_from` where that is given."""
     network = build_network(config, data.vocabulary.counts)
     start = config["init_from"]
