@@ -1,7 +1,8 @@
 """What `src/train.py` is to a launcher, without torch: the same command line, files and locks, numbers made up.
 
 FAKE_EPOCH: seconds an epoch takes. FAKE_FAIL, FAKE_DIVERGE, FAKE_DEAF, FAKE_FULL: the seed whose job fails after an
-epoch, diverges, does not heed Ctrl-C, or has no room for its log and results. FAKE_GATE=1: it waits for a file `gate` first.
+epoch, diverges, does not heed Ctrl-C, or has no room for its log and results. FAKE_GATE=1: it waits for a file `gate`
+first.
 """
 
 import errno

@@ -74,14 +74,17 @@ def lasting_output(needed: bool) -> Iterator[None]:
             lasting = Outlet(stream.fileno(), speaks=name == "stdout" and not needed)
             outlet = lasting if name == "stdout" else outlet
             setattr(sys, name, lasting.like(stream))
+    stop = None
     try:
         yield
+    except SystemExit as caught:
+        stop = caught
     finally:
         sys.stdout.flush()
-        failed = needed and outlet is not None and outlet.lost is not None
-    if failed:
-        assert outlet is not None
+    if needed and outlet and outlet.lost and (stop is None or not stop.code):
         end(f"standard output cannot be written ({outlet.lost}): send it elsewhere", FAILED)
+    if stop is not None:
+        raise stop
 
 
 def open_nowhere() -> Any:

@@ -57,14 +57,18 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
 
 
 def _quote(word: str) -> str:
-    """`key=value` or `key=[value,value]` with quotes around values with a plain `=`, as in the folders of runs."""
+    """`key=value` or `key=[value,value]` with quotes where Hydra's grammar needs them and a path does without.
+
+    That is around a plain `=`, as in the folders of runs, and letters beyond ASCII.
+    """
     key, _, value = word.partition("=")
     listed = value[:1] == "[" and value[-1:] == "]"
     values = value[1:-1].split(",") if listed else [value]
-    quoted = [f"'{v}'" if "=" in v and not set(v) & set("'\"\\()[]{}") else v for v in values]
+    unread = [("=" in each or not each.isascii()) and not set(each) & set("'\"\\()[]{}") for each in values]
+    quoted = [f"'{each}'" if alien else each for each, alien in zip(values, unread, strict=True)]
     if listed:
         return f"{key}=[{','.join(quoted)}]"
-    return f"{key}={quoted[0]}" if "=" in word else word
+    return f"{key}={quoted[0]}" if "=" in word and word[0] != "-" else word
 
 
 def _only_shows() -> bool:
