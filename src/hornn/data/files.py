@@ -42,8 +42,8 @@ class TextFiles(Corpus):
         }
 
     def tokens(self, split: str) -> Iterator[list[str]]:
-        for line in read_lines(self.files[split]):
-            yield self.tokenizer.tokens(line)
+        for tokens, _ in self.tokenizer.blocks(read_lines(self.files[split])):
+            yield tokens
 
 
 def build_data(

@@ -51,8 +51,8 @@ class PennTreebank(Corpus):
         return {"checksum": " ".join(self.checksums[split] for split in self.splits)}
 
     def tokens(self, split: str) -> Iterator[list[str]]:
-        for line in read_lines(self._file(split)):
-            yield self.tokenizer.tokens(line)
+        for tokens, _ in self.tokenizer.blocks(read_lines(self._file(split))):
+            yield tokens
 
     def _file(self, split: str) -> Path:
         return self.folder / f"ptb.{split}.txt"

@@ -123,15 +123,17 @@ def encode_text(
     ValueError for a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
     """
     ids: list[np.ndarray] = []
-    unknown = 0
-    for number, line in enumerate(read_lines(path), start=1):
-        tokens = tokenizer.tokens(line)
+    unknown, numbers = 0, [0]  # numbers: of the tokens of each line, the one that is being read last
+    for tokens, ends in tokenizer.blocks(read_lines(path)):
         try:
             ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None
+            raise ValueError(f"{path}, line {len(numbers)}: {error}") from None
         unknown += sum(token not in vocabulary.index for token in tokens)
-    lengths = np.array([len(line_ids) for line_ids in ids])
+        numbers[-1] += len(tokens)
+        if ends:
+            numbers.append(0)
+    lengths = np.array(numbers[:-1])
     if not lengths.sum():
         raise ValueError(f"{path} holds no tokens: give a file that holds text")
     return np.concatenate(ids), unknown, lengths
