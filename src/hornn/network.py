@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State
-from hornn.checks import require_choice, require_positive
+from hornn.checks import require_choice, require_depth, require_positive
 from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initialization import make_sparse, rescale
 from hornn.kernels import library
@@ -76,7 +76,8 @@ class LanguageModel(nn.Module):
         super().__init__()
         if embedding_size is None:
             embedding_size = natural_width(cell)
-        require_positive(vocab_size=len(counts), num_layers=num_layers)
+        require_positive(vocab_size=len(counts))
+        require_depth(num_layers=num_layers)
         stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
         for name, std in stds.items():
             if std is not None and not std >= 0:

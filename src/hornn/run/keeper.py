@@ -74,10 +74,12 @@ class RunKeeper(Checkpoint):
         self.max_steps = max_steps
         self.records: list[Record] = []
         self.best: Record | None = None
+        self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.clock = Clock()  # of the running epoch
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.began = True
         trainer.should_stop = self.stopped
         self.saved_at = trainer.global_step
 
@@ -110,9 +112,10 @@ class RunKeeper(Checkpoint):
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
         trainer.should_stop = self.stopped = self.stopped or decision.stop
         module.clear("valid")
+        if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
+            write_metrics(self.folder / METRICS, self.records)
         trainer.save_checkpoint(self.folder / LAST)
         if trainer.is_global_zero:
-            write_metrics(self.folder / METRICS, self.records)
             self.console.print(describe_epoch(record, is_best), highlight=False, soft_wrap=True)
 
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Record, Decision]:

@@ -5,6 +5,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightning
@@ -15,7 +16,7 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
 from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
-from hornn.checkpoint import AtomicCheckpointIO, read_checkpoint
+from hornn.checkpoint import AtomicCheckpointIO, first_line, read_checkpoint
 from hornn.checks import require_range
 from hornn.data.text import TextDataModule
 from hornn.module import TruncatedBptt
@@ -86,7 +87,7 @@ def train(cfg: DictConfig) -> None:
         run.begin(module.network.num_parameters)
         run.announce(f"{module.network.num_parameters:,} parameters", notes_on(module.network))
         try:
-            trainer.fit(module, datamodule=data, ckpt_path=run.resume)
+            fit(training, run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
             trainer.test(module, datamodule=data, verbose=False)
         except DivergenceError as error:
@@ -180,6 +181,21 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
             )
     if epochs is not None and epochs != -1 and epochs < 1:
         raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {epochs}")
+
+
+def fit(training: Training, resume: Path | None) -> None:
+    """Train, from where a checkpoint left off if there is one. ValueError for one that does not hold all of that."""
+    data, module, trainer, keeper = training
+    try:
+        trainer.fit(module, datamodule=data, ckpt_path=resume)
+    except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
+        explain_lost_rank(error, trainer)
+        if resume is None or keeper.began:
+            raise
+        raise ValueError(
+            f"checkpoint {resume} does not hold all that a run needs to go on ({first_line(error)}): remove it to "
+            "start anew"
+        ) from error
 
 
 def notes_on(network: LanguageModel) -> list[str]:
