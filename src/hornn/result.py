@@ -55,7 +55,7 @@ def read_result(run_dir: Path) -> dict[str, Any] | None:
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
         version = result["schema_version"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"{path} is damaged ({error}): remove it, or give another run_dir") from error
     if version != SCHEMA_VERSION:
         raise ValueError(f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}")

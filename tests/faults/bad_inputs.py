@@ -1,4 +1,4 @@
-"""About six hundred commands that cannot be: keys times values that are bad for their kind, words, files. No torch here.
+"""Over a thousand commands that cannot be: keys times values that are bad for their kind, words, files. No torch here.
 
 `{folder}` in a word is the folder of `places.py`, which has a text, a finished run and a model of counts.
 """
@@ -30,7 +30,21 @@ KINDS: dict[str, tuple[str, ...]] = {
     "any number or null": ("x", "true", "[1]", "{a:1}", "nan", "inf"),
     "truth": ("no", "1", "0", "x", "null", "[true]", "{a:1}", "''"),
     "choice": ("x", "1", "true", "null", "[a]", "{a:1}", "''"),
-    "list": ("x", "1", "true", "[]", "[a]", "[0]", "[-1,2]", "[2,1]", "[1.5]", "[[1]]", "{a:1}", "[null]", "[nan]"),
+    "list": (
+        "x",
+        "1",
+        "true",
+        "[]",
+        "[a]",
+        "[0]",
+        "[-1,2]",
+        "[2,1]",
+        "[1.5]",
+        "[[1]]",
+        "{a:1}",
+        "[null]",
+        "[nan]",
+    ),
     "file": ("null", "/none/file", "/", "{folder}", "/dev/null", "''", "[a]", "{a:1}", "3"),
     "group": ("x", "1", "true", "1.5", "../config", "[a,b]", "{a:1}", "''", "/etc/passwd"),
 }
@@ -91,7 +105,7 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "trainer.max_steps": ("-2", "0", "1.5", "x", "null", "true"),
     "trainer.devices": ("0", "-5", "x", "1.5", "[]", "{a:1}"),
     "trainer.accelerator": ("x", "1", "gpu", "[cpu]"),
-    "trainer.enable_progress_bar": ("truth",),
+    "trainer.enable_progress_bar": ("no", "1", "x", "[true]", "{a:1}"),
     "model": ("group",),
     "data": ("group",),
     "network": ("group",),
@@ -110,25 +124,37 @@ WITH: dict[str, dict[str, tuple[str, ...]]] = {
     "model=hierarchical model.hidden_size=8": {"model.delays": ("list",), "model.hidden_size": ("7",)},
     "model=kn": {
         "model.order": ("whole", "0"),
-        "model.fallback_discounts": ("x", "1", "[1]", "[a,b,c]", "[0,1,2,3]", "[-1,1,1]", "[nan,1,1]", "{a:1}"),
+        "model.fallback_discounts": (
+            "x",
+            "1",
+            "[1]",
+            "[a,b,c]",
+            "[0,1,2,3]",
+            "[-1,1,1]",
+            "[nan,1,1]",
+            "{a:1}",
+        ),
     },
     "model=kn_cache": {"model.lengths": ("list",), "model.combine": ("truth",)},
     "optimizer=adamw": {"optimizer.eps": ("number",), "optimizer.lr": ("number", "0")},
     "optimizer=asgd": {"optimizer.start": ("whole",)},
     "schedule=inverse_time": {"schedule.tau": ("number", "0")},
-    "schedule=constant_then_halve": {"schedule.constant_epochs": ("whole",), "schedule.factor": ("number", "1")},
+    "schedule=constant_then_halve": {
+        "schedule.constant_epochs": ("whole",),
+        "schedule.factor": ("number", "1"),
+    },
     "head=two_level": {"head.num_clusters": ("whole or null", "0", "1000")},
 }
 
 EVALUATE: dict[str, tuple[str, ...]] = {
     "checkpoint": ("file",),
     "mix": ("x", "[]", "[/none/a.ckpt]", "{a:1}", "1", "[1,1]"),
-    "cache": ("whole or null", "0", "[]", "[0]", "[a]"),
+    "cache": ("x", "true", "1.5", "nan", "-1", "0", "[]", "[0]", "[a]", "{a:1}"),
     "split": ("choice",),
     "text": ("/none/a.txt", "{folder}", "/dev/null", "''", "[a]", "{a:1}", "3"),
     "batch_size": ("whole", "0", "82"),
     "seq_len": ("whole", "0"),
-    "dynamic_lr": ("number or null", "0", "[]", "[a]", "[[1]]", "[0.1,-1]"),
+    "dynamic_lr": ("x", "true", "nan", "inf", "-1", "0", "[]", "[a]", "[[1]]", "[0.1,-1]", "{a:1}"),
     "record": ("truth", "true"),
     "precision": ("choice",),
     "device": ("choice", "tpu"),
@@ -151,7 +177,16 @@ TUNE: dict[str, tuple[str, ...]] = {
     "pruning": ("x", "1", "[1]"),
     "pruning.trials": ("whole", "0"),
     "space": ("x", "1", "[1]", "null"),
-    "space.optimizer.lr": ("x", "1", "[]", "[[1]]", "{low:2,high:1}", "{low:a,high:b}", "{low:1}", "{low:0,high:1,log:true}"),
+    "space.optimizer.lr": (
+        "x",
+        "1",
+        "[]",
+        "[[1]]",
+        "{low:2,high:1}",
+        "{low:a,high:b}",
+        "{low:1}",
+        "{low:0,high:1,log:true}",
+    ),
     "run_dir": ("{folder}/here",),
     "overwrite": ("true",),
     "sweeps": ("hornn_table1",),
@@ -169,46 +204,85 @@ LAUNCH: dict[str, tuple[str, ...]] = {
 
 # Whole command lines of train.py.
 WORDS = (
-    "=", "==", "=3", "model", "model=", "~model", "~none", "+model=rnn", "++model=none", "a=b=c", "seed=[", "seed={",
-    "seed=(1", "seed='1", "seed=1,2", "seed=range(1,3)", "seed=choice(1,2)", "model.=3", ".model=3", "model..order=3",
-    "modle=rnn", "model.ordre=3", "modl.order=3", "sede=1", "data.trian=a", "trainer.epochs=3", "--none", "--multi", "-x",
-    "--config-name=none", "--config-dir=/none", "--config-path=/none", "model@x=rnn", "model=rnn model=lstm model=none",
-    "model._target_=os.system", "model._partial_=false", "data._target_=os.getcwd", "optimizer._target_=a.b.C",
-    "network._target_=x", "head._target_=1", "logger._target_=os.system", "trainer._target_=os.system", "+a=1", "+a.b=1",
+    "=", "==", "=3", "model", "model=", "~model", "~none", "+model=rnn", "++model=none", "a=b=c", "seed=[",
+    "seed={",
+    "seed=(1", "seed='1", "seed=1,2", "seed=range(1,3)", "seed=choice(1,2)", "model.=3", ".model=3",
+    "model..order=3",
+    "modle=rnn", "model.ordre=3", "modl.order=3", "sede=1", "data.trian=a", "trainer.epochs=3", "--none",
+    "--multi", "-x",
+    "--config-name=none", "--config-dir=/none", "--config-path=/none", "model@x=rnn",
+    "model=rnn model=lstm model=none",
+    "model._target_=os.system", "model._partial_=false", "data._target_=os.getcwd",
+    "optimizer._target_=a.b.C",
+    "network._target_=x", "head._target_=1", "logger._target_=os.system", "trainer._target_=os.system",
+    "+a=1", "+a.b=1",
     "trainer.limit_train_batches=3", "trainer.fast_dev_run=true", "trainer.precision=x", "trainer.strategy=x",
-    "trainer.num_nodes=0", "trainer.num_nodes=x", "trainer.gradient_clip_val=x", "trainer.accumulate_grad_batches=2",
+    "trainer.num_nodes=0", "trainer.num_nodes=x", "trainer.gradient_clip_val=x",
+    "trainer.accumulate_grad_batches=2",
     "trainer.callbacks=x", "trainer.profiler=x", "trainer.max_time=x", "trainer.devices=64 trainer=ddp",
-    "hydra.none=1", "hydra.run.dir={a:1}", "run_dir=/proc/run", "run_dir={folder}/train.txt", "run_dir=/dev/null/a",
+    "hydra.none=1", "hydra.run.dir={a:1}", "run_dir=/proc/run", "run_dir={folder}/train.txt",
+    "run_dir=/dev/null/a",
     "run_dir=[a]", "run_dir={a:1}", "sweeps=hornn_table1", "experiment=none/ptb", "experiment=hornn",
     "seed=${none}", "seed=${seed}", "model.order=${model.order}", "optimizer.lr=${none.x}", "data.train=???",
 )  # fmt: skip
 
-TEXTS = (b"", b"\n", b"a b c\n", b"a b\xff\n" * 50, "a b".encode("utf-16"), b"\x00" * 10_000, b"\xef\xbb\xbf", b"\xfe\xff")
-CHECKPOINTS = (b"", b"x", b"PK\x03\x04", b"{}", b"\x80\x02}q\x00.", bytes(5000), b"\x1f\x8b\x08", b"PK\x05\x06" + bytes(18))
+TEXTS = (
+    b"",
+    b"\n",
+    b"a b c\n",
+    b"a b\xff\n" * 50,
+    "a b".encode("utf-16"),
+    b"\x00" * 10_000,
+    b"\xef\xbb\xbf",
+    b"\xfe\xff",
+)
+CHECKPOINTS = (
+    b"",
+    b"x",
+    b"PK\x03\x04",
+    b"{}",
+    b"\x80\x02}q\x00.",
+    bytes(5000),
+    b"\x1f\x8b\x08",
+    b"PK\x05\x06" + bytes(18),
+)
 GOOD_ARPA = b"\\data\\\nngram 1=3\n\n\\1-grams:\n-0.4771213 a\n-0.4771213 b\n-0.4771213 </s>\n\n\\end\\\n"
 ARPAS = (
     b"", b"x\n", b"\\data\\\n", b"\\data\\\n\\end\\\n", GOOD_ARPA[:-5], GOOD_ARPA.replace(b"=3", b"=4"),
-    GOOD_ARPA.replace(b"=3", b"=-3"), GOOD_ARPA.replace(b"=3", b"=99999999999999999999"), GOOD_ARPA.replace(b"-0.", b"0."),
-    GOOD_ARPA.replace(b"-0.4771213 b", b"nan b"), GOOD_ARPA.replace(b" b", b" a"), GOOD_ARPA.replace(b" b", b" \xff"),
-    GOOD_ARPA.replace(b"</s>", b"c"), GOOD_ARPA.replace(b"-0.47", b"-inf"), GOOD_ARPA.replace(b" a", b" a 400"),
+    GOOD_ARPA.replace(b"=3", b"=-3"), GOOD_ARPA.replace(b"=3",
+    b"=99999999999999999999"), GOOD_ARPA.replace(b"-0.", b"0."),
+    GOOD_ARPA.replace(b"-0.4771213 b", b"nan b"), GOOD_ARPA.replace(b" b", b" a"), GOOD_ARPA.replace(b" b",
+    b" \xff"),
+    GOOD_ARPA.replace(b"</s>", b"c"), GOOD_ARPA.replace(b"-0.47", b"-inf"), GOOD_ARPA.replace(b" a",
+    b" a 400"),
     GOOD_ARPA.replace(b"1-grams", b"2-grams"), GOOD_ARPA.replace(b"ngram 1", b"ngram 2"), bytes(3000),
     GOOD_ARPA.replace(b"-0.4771213 b", b"-0.4_77 b"), GOOD_ARPA.replace(b" b", b" b c d"),
 )  # fmt: skip
 RESULTS = (
-    b"", b"{", b"[1]", b"{}", b"7", b"null", b'"x"', b'{"schema_version": 99}', b'{"schema_version": 2}', b"\xff\xfe",
+    b"", b"{", b"[1]", b"{}", b"7", b"null", b'"x"', b'{"schema_version": 99}', b'{"schema_version": 2}',
+    b"\xff\xfe",
     b'{"schema_version": 2, "status": 3}', b'{"schema_version": 2, "status": "completed", "test_ppl": "x"}',
     b"[" * 5000, b'{"schema_version": "2", "status": "completed"}', b'{"schema_version": null}', bytes(100),
 )  # fmt: skip
 SWEEPS = (
-    b"", b"x", b"[1]", b"sweep: 3", b"sweep: {rows: 3}", b"sweep: {rows: []}", b"sweep: {name: a, rows: [{name: b}]}",
-    b"sweep: {name: a, rows: [3]}", b"sweep: {name: a, rows: [{name: b, run: 3}]}", b"sweep: {name: a, rowss: []}",
-    b"sweep: {name: a, rows: [{name: b, run: [model=none]}]}", b"sweep: {name: a, rows: [{name: b, run: [3]}]}",
-    b"sweep: {name: a/b, rows: [{name: b, run: []}]}", b"sweep: {name: a, rows: [{name: b, run: [], stat: c}]}",
-    b"sweep: {name: a, seeds: x, rows: [{name: b, run: []}]}", b"sweep: {name: a, rows: [{name: b, run: [], start: c}]}",
-    b"sweep: {name: a, rows: [{name: b, run: []}, {name: b, run: []}]}", b"sweep: {name: a, rows: [{name: b, run: ['x=1']}]}",
-    b"sweep: {name: a, rows: [{name: b, run: ['model=rnn,lstm']}]}", b"a: [", b"\xff\xfe", b"a: b: c", b"sweep: {rows: null}",
-    b"sweep: {name: a, rows: [{name: b, run: null}]}", b"sweep: {name: a, seeds: [], rows: [{name: b, run: []}]}",
-    b"model: 3", b"none: 3", b"defaults: 3", b"defaults: [x]", b"defaults: [override /model: none]", b"sweep: ${none}",
+    b"", b"x", b"[1]", b"sweep: 3", b"sweep: {rows: 3}", b"sweep: {rows: []}",
+    b"sweep: {name: a, rows: [{name: b}]}",
+    b"sweep: {name: a, rows: [3]}", b"sweep: {name: a, rows: [{name: b, run: 3}]}",
+    b"sweep: {name: a, rowss: []}",
+    b"sweep: {name: a, rows: [{name: b, run: [model=none]}]}",
+    b"sweep: {name: a, rows: [{name: b, run: [3]}]}",
+    b"sweep: {name: a/b, rows: [{name: b, run: []}]}",
+    b"sweep: {name: a, rows: [{name: b, run: [], stat: c}]}",
+    b"sweep: {name: a, seeds: x, rows: [{name: b, run: []}]}",
+    b"sweep: {name: a, rows: [{name: b, run: [], start: c}]}",
+    b"sweep: {name: a, rows: [{name: b, run: []}, {name: b, run: []}]}",
+    b"sweep: {name: a, rows: [{name: b, run: ['x=1']}]}",
+    b"sweep: {name: a, rows: [{name: b, run: ['model=rnn,lstm']}]}", b"a: [", b"\xff\xfe", b"a: b: c",
+    b"sweep: {rows: null}",
+    b"sweep: {name: a, rows: [{name: b, run: null}]}",
+    b"sweep: {name: a, seeds: [], rows: [{name: b, run: []}]}",
+    b"model: 3", b"none: 3", b"defaults: 3", b"defaults: [x]", b"defaults: [override /model: none]",
+    b"sweep: ${none}",
 )  # fmt: skip
 
 
@@ -233,7 +307,9 @@ def of_files() -> Iterator[Bad]:
     for result in RESULTS:
         yield Bad("train", ("run_dir={folder}/bad-run",), result)
     for sweep in SWEEPS:
-        yield Bad("train", ("-m", "--config-dir={folder}/bad-conf", "sweeps=bad"), b"# @package _global_\n" + sweep)
+        yield Bad(
+            "train", ("-m", "--config-dir={folder}/bad-conf", "sweeps=bad"), b"# @package _global_\n" + sweep
+        )
 
 
 def bad_inputs() -> list[Bad]:

@@ -1,7 +1,6 @@
 """Faults that are put in, and what is left after them. A few strike in every run of the tests, all by `make faults`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

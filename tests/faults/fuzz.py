@@ -53,7 +53,9 @@ class Inputs:
         self.place = Place(server, folder)
         self.words = [*self.place.text, *SMALL, f"run_dir={folder / 'damaged'}"]
         self.run_dir = folder / "damaged"
-        done = self.command("evaluate", f"checkpoint={folder / 'counts' / 'best.ckpt'}", f"arpa={folder / 'good.arpa'}")
+        done = self.command(
+            "evaluate", f"checkpoint={folder / 'counts' / 'best.ckpt'}", f"arpa={folder / 'good.arpa'}"
+        )
         assert done.code == 0, done.err
         self.good = {
             name: torch.load(folder / run / f"{name}.ckpt", weights_only=True)
@@ -64,9 +66,7 @@ class Inputs:
 
     def command(self, entry: str, *words: str) -> Ended:
         cache = [f"data.cache_dir={self.folder / 'cache'}"] if entry == "evaluate" else []
-        return self.server.run(
-            entry, *cache, *words, folder=self.folder, seconds=SECONDS, memory=MEMORY
-        )
+        return self.server.run(entry, *cache, *words, folder=self.folder, seconds=SECONDS, memory=MEMORY)
 
     def try_one(self, kind: str, number: int) -> str | None:
         """What is wrong with how a command ends, if something is."""
@@ -120,7 +120,9 @@ class Inputs:
         if dice.random() < 0.3:
             run = dice.choice(("run", "counts"))
             return self.command("evaluate", f"checkpoint={self.folder / run / 'best.ckpt'}", f"text={path}")
-        model = dice.choice((["model=rnn"], ["model=kn", "model.order=2", "model.fallback_discounts=[0.5,1,1.5]"]))
+        model = dice.choice(
+            (["model=rnn"], ["model=kn", "model.order=2", "model.fallback_discounts=[0.5,1,1.5]"])
+        )
         unit = dice.choice(("word", "char"))
         words = [word for word in self.words if not word.startswith((f"data.{split}=", "model."))]
         size = ["model.hidden_size=6"] if model == ["model=rnn"] else []
@@ -211,7 +213,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", choices=KINDS, action="append", help="this kind alone; several times: these")
+    parser.add_argument(
+        "--kind", choices=KINDS, action="append", help="this kind alone; several times: these"
+    )
     parser.add_argument("--number", type=int, help="this one input alone")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))

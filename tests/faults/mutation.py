@@ -1,14 +1,56 @@
-"""Damage of files, by dice: of bytes, of lines and of nested values. The same dice do the same damage. No torch here."""
+"""Damage of files, by dice: of bytes, of lines and of nested values. The same dice do the same."""
 
 import copy
 import random
 from collections.abc import Iterator
 from typing import Any
 
-NUMBERS = (0, -1, 1, 1.5, 1e308, -1e308, 2**31, 2**63, -(2**63), 10**30, float("nan"), float("inf"), float("-inf"))
-TEXTS = ("", "x", "nan", "${oc.env:HOME}", "../..", "/etc/passwd", "a\nb", "\x00", "\N{SNOWMAN}", "[", "1e999", "???")
+NUMBERS = (
+    0,
+    -1,
+    1,
+    1.5,
+    1e308,
+    -1e308,
+    2**31,
+    2**63,
+    -(2**63),
+    10**30,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+)
+TEXTS = (
+    "",
+    "x",
+    "nan",
+    "${oc.env:HOME}",
+    "../..",
+    "/etc/passwd",
+    "a\nb",
+    "\x00",
+    "\N{SNOWMAN}",
+    "[",
+    "1e999",
+    "???",
+)
 STRANGE = (None, True, False, [], {}, [[]], [None], {"": None}, {"_target_": "os.getcwd"}, *NUMBERS, *TEXTS)
-WORDS = ("", "nan", "inf", "-inf", "1e999", "-1", "0", "99999999999999999999", "\x00", "\t", "\\end\\", "<s>", "</s>", "_")
+WORDS = (
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e999",
+    "-1",
+    "0",
+    "99999999999999999999",
+    "\x00",
+    "\t",
+    "\\end\\",
+    "<s>",
+    "</s>",
+    "_",
+)
 
 
 def damage_bytes(content: bytes, dice: random.Random) -> bytes:

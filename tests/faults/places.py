@@ -1,6 +1,7 @@
 """A folder with all that commands name: a text, a finished run, a run of counts, and room for one bad file."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -15,7 +16,7 @@ SMALL = [
     "trainer.enable_progress_bar=false",
     "trainer.max_epochs=1",
 ]
-SECONDS = 40.0  # after which a command hangs
+SECONDS = 90.0  # after which a command hangs
 MEMORY = 2**31  # bytes of address space beyond what the imports hold
 ROOM = 600.0  # MiB resident, the imports' 300 among them
 
@@ -83,11 +84,14 @@ def fault_of(ended: Ended, refused: bool = True) -> str | None:
     if ended.memory_mb > ROOM:
         return f"it takes {ended.memory_mb:,.0f} MiB"
     if "Traceback" in ended.err:
-        return f"a traceback: {ended.err.strip().splitlines()[-1]}"
+        raised = re.findall(r"^[\w.]+(?:Error|Exception|Exit|Interrupt)\b.*", ended.err, re.MULTILINE)
+        return f"a traceback: {(raised or ['?'])[-1]}"
     if ended.code == 0:
         return "it is not refused" if refused else None
     if ended.code < 0:
         return f"it is ended by signal {-ended.code}: {ended.err}"
+    if refused and "training diverged" in ended.err:
+        return f"it trains before it is refused: {ended.err}"
     lines = ended.err.splitlines()
     if len(lines) != 1 or not lines[0].startswith("error: "):
         return f"exit code {ended.code} with {len(lines)} lines: {os.linesep.join(lines[:5])}"

@@ -28,7 +28,9 @@ def test_killed_at_a_write(server: ForkServer, trainings: Trainings, tmp_path: P
 
 
 @pytest.mark.parametrize("number", cases(2, 1.0))
-def test_killed_again_and_again(server: ForkServer, trainings: Trainings, tmp_path: Path, number: int) -> None:
+def test_killed_again_and_again(
+    server: ForkServer, trainings: Trainings, tmp_path: Path, number: int
+) -> None:
     """Each start gets a little farther."""
     dice, run_dir = draw("again", number), tmp_path / "run"
     for _ in range(dice.randint(2, 5)):
@@ -50,7 +52,12 @@ def test_ended_by_a_signal_at_a_random_time(
     training.kill(what)
     ended = training.end(30)
     assert not ended.late
-    allowed = {signal.SIGTERM: (143, -15), signal.SIGINT: (130, -2), signal.SIGHUP: (-1,), signal.SIGKILL: (-9,)}
+    allowed = {
+        signal.SIGTERM: (143, -15),
+        signal.SIGINT: (130, -2),
+        signal.SIGHUP: (-1,),
+        signal.SIGKILL: (-9,),
+    }
     assert ended.code in (0, *allowed[what]), ended
     if ended.code > 0:
         assert ended.err in (
