@@ -96,6 +96,8 @@ VALUES = {
     "data.batchsize=3": "did you mean 'data.batch_size'?",
     "trainer.max_epoch=3": "did you mean 'trainer.max_epochs'?",
     "schedule.treshold=3": "did you mean 'schedule.threshold'?",
+    "~model": "'model' cannot be left out: drop ~model",
+    "~seed": "'seed' cannot be left out: drop ~seed",
     "model=lstm model.order=3": "model=lstm takes: ",
 }
 

@@ -169,11 +169,11 @@ GENERATE: dict[str, tuple[str, ...]] = {
     "seed": ("whole", "4294967296"),
     "allow_unk": ("truth",),
     "device": ("choice", "tpu"),
-    "prompt": ("[a]", "{a:1}", "null"),
+    "prompt": ("{a:1}",),
 }
 TUNE: dict[str, tuple[str, ...]] = {
     "trials": ("whole", "0"),
-    "study": ("''", "a/b", "..", "[a]", "{a:1}"),
+    "study": ("a/b", "..", "[a]", "{a:1}"),
     "pruning": ("x", "1", "[1]"),
     "pruning.trials": ("whole", "0"),
     "space": ("x", "1", "[1]", "null"),
@@ -204,12 +204,15 @@ LAUNCH: dict[str, tuple[str, ...]] = {
 
 # Whole command lines of train.py.
 WORDS = (
-    "=", "==", "=3", "model", "model=", "~model", "~none", "+model=rnn", "++model=none", "a=b=c", "seed=[",
+    "=", "==", "=3", "model", "model=", "~model", "~none", "~seed", "~data", "~trainer", "~optimizer",
+    "~logger", "~sweep",
+    "~data.train", "~model.hidden_size", "+model=rnn",
+    "++model=none", "a=b=c", "seed=[",
     "seed={",
     "seed=(1", "seed='1", "seed=1,2", "seed=range(1,3)", "seed=choice(1,2)", "model.=3", ".model=3",
     "model..order=3",
     "modle=rnn", "model.ordre=3", "modl.order=3", "sede=1", "data.trian=a", "trainer.epochs=3", "--none",
-    "--multi", "-x",
+    "-x",
     "--config-name=none", "--config-dir=/none", "--config-path=/none", "model@x=rnn",
     "model=rnn model=lstm model=none",
     "model._target_=os.system", "model._partial_=false", "data._target_=os.getcwd",

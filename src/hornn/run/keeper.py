@@ -26,6 +26,7 @@ from hornn.run.provenance import Starts
 
 Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
+KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
 
 
 class Clock:
@@ -176,6 +177,9 @@ class RunKeeper(Checkpoint):
     ) -> None:
         assert isinstance(module, TruncatedBptt)
         saved = checkpoint[PAYLOAD]
+        for part, kind in ((checkpoint["loops"], dict), *((saved[key], kind) for key, kind in KINDS.items())):
+            if not isinstance(part, kind):
+                raise TypeError(f"{kind.__name__} expected, got {part!r:.80}")
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]

@@ -113,7 +113,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     data.setup()
     check_memory(config, data.vocabulary.counts, copies=3)
     module = build_module(config, data)
-    max_steps = config["trainer"]["max_steps"]
+    max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data))
     module.configure_optimizers()
@@ -142,7 +142,7 @@ def build_module(config: Mapping[str, Any], data: TextDataModule) -> TruncatedBp
 
 
 def build_trainer(config: Mapping[str, Any], keeper: RunKeeper, card: Mapping[str, Any]) -> lightning.Trainer:
-    shown = [LiveProgress(console, keeper)] if config["trainer"]["enable_progress_bar"] else []
+    shown = [LiveProgress(console, keeper)] if config["trainer"].get("enable_progress_bar", True) else []
     trainer: lightning.Trainer = call(
         config,
         "trainer",
