@@ -55,6 +55,8 @@ def read_result(run_dir: Path) -> dict[str, Any] | None:
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
         version = result["schema_version"]
+        if version == SCHEMA_VERSION and result["status"] not in STATUSES:
+            raise ValueError(f"its status is {result['status']!r}")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"{path} is damaged ({error}): remove it, or give another run_dir") from error
     if version != SCHEMA_VERSION:
