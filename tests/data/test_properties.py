@@ -9,7 +9,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hornn.data.lines import read_lines
+from hornn.data.files import TextFiles
 from hornn.data.streams import IGNORE, ChunkStream
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, UNK, Vocabulary, VocabularyRule
@@ -99,11 +99,19 @@ def test_tokens_are_not_empty_and_hold_no_white_space(line: str, unit: str, lowe
         assert unit == "char" or token.split() == [token]
 
 
-@given(st.lists(LINES, min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_a_file_s_lines_are_those_that_were_written(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, mark: bool
+@given(
+    st.lists(LINES, min_size=1, max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.sampled_from(["word", "char"]),
+)
+def test_the_tokens_of_a_file_are_those_of_its_lines(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, mark: bool, unit: str
 ) -> None:
-    path: Path = tmp_path_factory.mktemp("lines") / "text"
     assume(not lines[0].startswith("\ufeff"))
-    path.write_bytes(("\ufeff" * mark + "".join(line + end for line in lines)).encode())
-    assert list(read_lines(path)) == lines
+    folder: Path = tmp_path_factory.mktemp("lines")
+    (folder / "text").write_bytes(("\ufeff" * mark + "".join(line + end for line in lines)).encode())
+    tokenizer = Tokenizer(unit, eos=True)
+    corpus = TextFiles({"train": folder / "text"}, tokenizer, VocabularyRule(), folder)
+    found = [token for block in corpus.tokens("train") for token in block]
+    assert found == [token for line in lines for token in tokenizer.tokens(line)]

@@ -17,7 +17,7 @@ def trainings(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> T
     return Trainings(server, tmp_path_factory.mktemp("trainings"))
 
 
-@pytest.mark.parametrize("number", cases(6, 5.0))
+@pytest.mark.parametrize("number", cases(4, 5.0))
 def test_killed_at_a_write(server: ForkServer, trainings: Trainings, tmp_path: Path, number: int) -> None:
     place = spread("training", number, trainings.writes)
     words = trainings.words(tmp_path / "run")
@@ -27,7 +27,7 @@ def test_killed_at_a_write(server: ForkServer, trainings: Trainings, tmp_path: P
     assert_same_run(trainings.whole, tmp_path / "run")
 
 
-@pytest.mark.parametrize("number", cases(2, 1.0))
+@pytest.mark.parametrize("number", cases(1, 1.0))
 def test_killed_again_and_again(
     server: ForkServer, trainings: Trainings, tmp_path: Path, number: int
 ) -> None:
@@ -41,7 +41,7 @@ def test_killed_again_and_again(
     assert_same_run(trainings.whole, run_dir)
 
 
-@pytest.mark.parametrize("number", cases(2, 2.0))
+@pytest.mark.parametrize("number", cases(1, 2.0))
 @pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ended_by_a_signal_at_a_random_time(
     server: ForkServer, trainings: Trainings, tmp_path: Path, what: signal.Signals, number: int

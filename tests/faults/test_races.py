@@ -81,6 +81,7 @@ def test_two_reports_keep_the_same_results(server: ForkServer, tmp_path: Path, n
     )
     sweep, result = source.parent.name, json.loads(source.read_text())
     row, _, seed = source.stem.rpartition("-seed")
+    (tmp_path / "conf").symlink_to(ROOT / "conf")
     (tmp_path / "sweeps").mkdir()
     shutil.copy(ROOT / "sweeps" / f"{sweep}.yaml", tmp_path / "sweeps")
     job = {"row": row, "seed": int(seed), "run_dir": "outputs/run", "name": result["name"], "status": "done"}

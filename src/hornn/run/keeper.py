@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,13 @@ from hornn.run.provenance import Starts
 Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
 KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
+MEASURED = (
+    "epoch",
+    "valid_nll",
+    "valid_ppl",
+    "max_grad_norm",
+    "seconds",
+)  # of each epoch, what a result is made of
 
 
 class Clock:
@@ -177,9 +184,7 @@ class RunKeeper(Checkpoint):
     ) -> None:
         assert isinstance(module, TruncatedBptt)
         saved = checkpoint[PAYLOAD]
-        for part, kind in ((checkpoint["loops"], dict), *((saved[key], kind) for key, kind in KINDS.items())):
-            if not isinstance(part, kind):
-                raise TypeError(f"{kind.__name__} expected, got {part!r:.80}")
+        check_whole(checkpoint)
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
@@ -190,6 +195,20 @@ class RunKeeper(Checkpoint):
         # a run that comes from a CPU has none, and goes on from its seed
         if device.type == "cuda" and random_gpu is not None:
             torch.cuda.set_rng_state(random_gpu, device)
+
+
+def check_whole(checkpoint: Mapping[str, Any]) -> None:
+    """Raise KeyError or TypeError where a part that a resumed run needs is absent or of another kind."""
+    saved = checkpoint[PAYLOAD]
+    parts: list[tuple[Any, Any]] = [
+        (checkpoint["loops"], dict),
+        *((saved[key], kind) for key, kind in KINDS.items()),
+    ]
+    epochs = [*saved["records"], *([saved["best"]] if saved["best"] is not None else [])]
+    parts += [(record[key], int | float) for record in epochs for key in MEASURED]
+    for part, kind in parts:
+        if not isinstance(part, kind):
+            raise TypeError(f"{part!r:.80} stands where another kind of value belongs")
 
 
 def write_metrics(path: Path, records: Sequence[Record]) -> None:
