@@ -5,7 +5,7 @@ ARGS ?= experiment=demo
 JOBS ?= auto
 BIN := .venv/bin
 
-.PHONY: train test lint smoke bench clean
+.PHONY: train test lint smoke faults fuzz bench clean
 
 train: .venv/stamp
 	$(BIN)/python src/train.py $(ARGS)
@@ -21,6 +21,18 @@ lint: .venv/stamp
 smoke: .venv/stamp
 	$(BIN)/python src/train.py -m sweeps=smoke_all_cells
 	$(BIN)/python src/train.py -m sweeps=smoke_relu_cells
+
+# The whole of tests/faults, about 20 minutes on two free cores: FAULTS cases of each kind, then damaged files for so many
+# seconds. Another SEED puts the faults elsewhere.
+FAULTS ?= 20
+SEED ?= 0
+SECONDS ?= 180
+
+faults: .venv/stamp fuzz
+	HORNN_FAULTS=$(FAULTS) HORNN_FAULTS_SEED=$(SEED) $(BIN)/pytest -m faults tests/faults
+
+fuzz: .venv/stamp
+	$(BIN)/python tests/faults/fuzz.py --seconds $(SECONDS) --seed $(SEED)
 
 bench: .venv/stamp
 	$(BIN)/python src/bench.py $(BENCH)

@@ -12,10 +12,14 @@ from unittest.mock import patch
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
+from hypothesis import settings
 
 from small_text import write_text
 
 ROOT = Path(__file__).parents[1]
+# Properties are tried on the same examples at each call.
+settings.register_profile("same", max_examples=40, deadline=None, derandomize=True)
+settings.load_profile("same")
 
 
 class Outcome(NamedTuple):

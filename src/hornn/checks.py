@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 
+DEEPEST = 1000  # layers; a hundred times the deepest network of the papers
+
 
 def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise ValueError if `value` is none of `choices`."""
@@ -15,6 +17,17 @@ def require_positive(**sizes: int) -> None:
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
+
+
+def require_depth(**depths: int) -> None:
+    """Raise ValueError for the first of `depths` that is not an integer from 1 to DEEPEST.
+
+    Each layer is built by itself, so that a greater number takes time before it takes memory.
+    """
+    for name, depth in depths.items():
+        require_positive(**{name: depth})
+        if depth > DEEPEST:
+            raise ValueError(f"{name} must be at most {DEEPEST} layers, got {depth}")
 
 
 def require_truth(**claims: object) -> None:

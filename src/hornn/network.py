@@ -7,8 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State
+<<<<<<< HEAD
 from hornn.checks import require_choice, require_positive
 from hornn.columns import drop
+=======
+from hornn.checks import require_choice, require_depth, require_positive, require_range
+>>>>>>> faults
 from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initialization import make_sparse, rescale
 from hornn.kernels import library
@@ -77,17 +81,17 @@ class LanguageModel(nn.Module):
         super().__init__()
         if embedding_size is None:
             embedding_size = natural_width(cell)
-        require_positive(vocab_size=len(counts), num_layers=num_layers)
+        require_positive(vocab_size=len(counts))
+        require_depth(num_layers=num_layers)
         stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
         for name, std in stds.items():
-            if std is not None and not std >= 0:
-                raise ValueError(f"network.{name} must be >= 0, got {std!r}")
+            require_range(f"network.{name}", std, ">= 0 and finite", std is None or std >= 0)
         if init_std == 0:
             raise ValueError("network.init_std must be > 0: cells whose weights all start at 0 cannot learn")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"network.dropout must be in [0, 1), got {dropout!r}")
-        if state_grad_norm is not None and not state_grad_norm > 0:
-            raise ValueError(f"network.state_grad_norm must be > 0 or null, got {state_grad_norm!r}")
+        require_range("network.dropout", dropout, "in [0, 1)", 0 <= dropout < 1)
+        holds = state_grad_norm is None or state_grad_norm > 0
+        require_range("network.state_grad_norm", state_grad_norm, "> 0 and finite, or null", holds)
+        require_range("network.initial_value", initial_value, "finite", True)
         self.dropout = dropout
         self.variational = variational
         self.state_grad_norm = state_grad_norm

@@ -45,17 +45,19 @@ def write_result(run_dir: Path, result: dict[str, Any]) -> None:
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
-    """The result of a run, or None where there is none yet.
-
-    Raises ValueError naming the file where it is damaged or of another schema version.
-    """
+    """The result of a run, or None where there is none yet. Errors: those of `read_result_file`."""
     path = run_dir / NAME
-    if not path.exists():
-        return None
+    return read_result_file(path) if path.exists() else None
+
+
+def read_result_file(path: Path) -> dict[str, Any]:
+    """The result that a file holds. ValueError where it is damaged or of another schema version."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
         version = result["schema_version"]
-    except (ValueError, TypeError, KeyError) as error:
+        if version == SCHEMA_VERSION and result["status"] not in STATUSES:
+            raise ValueError(f"its status is {result['status']!r}")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"{path} is damaged ({error}): remove it, or give another run_dir") from error
     if version != SCHEMA_VERSION:
         raise ValueError(f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}")

@@ -114,6 +114,7 @@ def main(cfg):
         case "write": raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         case "deny": raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/closed")
         case "lightning": raise MisconfigurationException("no such\\n accelerator")
+        case "memory": raise RuntimeError("can't allocate memory: 9 bytes\\nframe 0")
         case "interrupt": raise KeyboardInterrupt
         case "interrupt_lightning":
             try:

@@ -38,6 +38,7 @@ BAD = {
         " (the results of this run go below /full)"
     ),
     "action=lightning": "no such accelerator",
+    "action=memory": "there is not enough memory (can't allocate memory: 9 bytes): lower the sizes of the model",
     "-m model.order=2,0": "order must be 1 or more, got 0 (in the job model.order=0)",
 }
 

@@ -73,6 +73,24 @@ def test_a_checkpoint_of_another_format(
 @pytest.mark.parametrize(
     "change",
     [
+        lambda c: c.pop("pytorch-lightning_version"),
+        lambda c: c.pop("training"),
+        lambda c: c["training"].update(starts=7),
+        lambda c: c.update(loops=None),
+        lambda c: c["state_dict"].pop("network.embedding.weight"),
+    ],
+)
+def test_an_unfinished_run_whose_checkpoint_lacks_a_part(train: Command, run_dir: Path, change: Any) -> None:
+    rewrite(run_dir / "last.ckpt", change)
+    (run_dir / "result.json").unlink()
+    line = refusal(train())
+    assert f"checkpoint {run_dir / 'last.ckpt'} does not hold all that a run needs to go on (" in line
+    assert line.endswith("): remove it to start anew\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda c: c["hornn"]["config"]["model"].update(hidden_size=7),
         lambda c: c["hornn"]["config"]["model"].update(order=2),
         lambda c: c["hornn"]["config"]["network"].update(num_layers=2),

@@ -43,6 +43,12 @@ VALUES = {
     "schedule.factor=1.5": "schedule.factor must be in (0, 1), got 1.5",
     "network.precision=half": "network.precision must be one of auto, fp32, bf16, got 'half'",
     "network.backend=fastest": "network.backend must be one of auto, eager, native, parallel, got 'fastest'",
+    "network.init_std=inf": "network.init_std must be >= 0 and finite, got inf",
+    "network.initial_value=inf": "network.initial_value must be finite, got inf",
+    "network.state_grad_norm=inf": "network.state_grad_norm must be > 0 and finite, or null, got inf",
+    "optimizer=adamw optimizer.eps=inf": "optimizer.eps must be > 0, got inf",
+    "model=clockwork model.periods=1": "periods must be strictly rising integers >= 1, in steps, got 1",
+    "model=hierarchical model.delays=[1,null]": "delays must be strictly rising integers >= 1, in steps, got [1, None]",
     "data.unit=line": "data.unit is 'line'; allowed: word, char",
     "data.max_size=2": "data.max_size is 2; it must be null or a whole number, 3 or more",
     "data.min_count=1000": "no word occurs data.min_count=1000 times in the training text: lower it",
@@ -54,6 +60,8 @@ VALUES = {
     "model.hidden_size=1000000": "weights need",
     "model.order=100000000": "lower model.hidden_size, model.order or network.num_layers",
     "model.hidden_size=100000000000": "the sizes of this model are beyond any memory (",
+    "model.hidden_size=99999999999999999999": "the sizes of this model are beyond any memory (",
+    "network.num_layers=10000000000": "num_layers must be at most 1000 layers, got 10000000000",
     # of another type
     "optimizer.lr=fast": "optimizer.lr must be a number, got 'fast'",
     "optimizer.lr=null": "optimizer.lr must be a number, got null",
@@ -88,6 +96,8 @@ VALUES = {
     "data.batchsize=3": "did you mean 'data.batch_size'?",
     "trainer.max_epoch=3": "did you mean 'trainer.max_epochs'?",
     "schedule.treshold=3": "did you mean 'schedule.threshold'?",
+    "~model": "'model' cannot be left out: drop ~model",
+    "~seed": "'seed' cannot be left out: drop ~seed",
     "model=lstm model.order=3": "model=lstm takes: ",
 }
 

@@ -19,10 +19,12 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf, open_dict
 
 from hornn.cells.lstm import Lstm
+from hornn.checkpoint import AtomicCheckpointIO
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
+from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper, write_metrics
 from hornn.run.train import train
 
@@ -102,6 +104,28 @@ def test_resume_after_a_cut_anywhere(
         run([*overrides, f"run_dir={tmp_path / 'cut'}"])
     monkeypatch.undo()
     run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_the_last_epoch_is_on_record_when_its_checkpoint_is(
+    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was cut off right behind its last checkpoint has no epoch left that would write metrics.csv."""
+    original = AtomicCheckpointIO.save_checkpoint
+
+    def cut(
+        self: AtomicCheckpointIO, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
+    ) -> None:
+        original(self, checkpoint, path, storage_options)
+        if Path(path).name == LAST and checkpoint["global_step"] == 4 * 14:
+            raise Killed
+
+    run([*text, *COMMON, f"run_dir={tmp_path / 'whole'}"])
+    monkeypatch.setattr(AtomicCheckpointIO, "save_checkpoint", cut)
+    with pytest.raises(Killed):
+        run([*text, *COMMON, f"run_dir={tmp_path / 'cut'}"])
+    monkeypatch.undo()
+    run([*text, *COMMON, f"run_dir={tmp_path / 'cut'}"])
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 

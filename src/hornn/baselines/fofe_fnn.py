@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation, learned_factor
-from hornn.checks import require_factor, require_positive, require_truth
+from hornn.checks import require_depth, require_factor, require_positive, require_truth
 
 
 class FofeState(NamedTuple):
@@ -46,7 +46,8 @@ class FofeFnn(Cell):
         bias: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        require_positive(order=order, num_hidden=num_hidden)
+        require_positive(order=order)
+        require_depth(num_hidden=num_hidden)
         require_truth(learn_alpha=learn_alpha)
         require_factor(alpha)
         self.order = order

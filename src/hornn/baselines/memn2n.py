@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, saturation
-from hornn.checks import require_positive, require_truth
+from hornn.checks import require_depth, require_positive, require_truth
 
 QUERY = 0.1  # every unit of the first u (released code)
 
@@ -57,7 +57,8 @@ class MemN2N(Cell):
         embedded_input: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        require_positive(hops=hops, memory_size=memory_size)
+        require_depth(hops=hops)
+        require_positive(memory_size=memory_size)
         require_truth(embedded_input=embedded_input)
         if linear_size is None:
             linear_size = hidden_size // 2

@@ -121,9 +121,12 @@ class BackoffModel(CountModel):
         arrays = {"keys_1": np.arange(self.width)} | {
             name: np.asarray(array) for name, array in state.items()
         }
-        self.levels = [
-            Level(*(arrays[f"{name}_{n}"] for name in Level._fields)) for n in range(1, self.order + 1)
-        ]
+        levels = [Level(*(arrays[f"{name}_{n}"] for name in Level._fields)) for n in range(1, self.order + 1)]
+        for n, level in enumerate(levels, start=1):
+            contexts = 1 if n == 1 else len(levels[n - 2].p)
+            if not is_whole(level, 0 if n == self.order else len(level.p), contexts * self.width):
+                raise ValueError(f"the n-grams of order {n} are damaged: fit the model anew")
+        self.levels = levels
 
     def mark(self, ids: np.ndarray) -> np.ndarray:
         """The ids, `<s>` before the first one of each sentence and of the text."""
@@ -140,6 +143,17 @@ class BackoffModel(CountModel):
             found = np.where(context >= 0, rows_of(level.keys, context * self.width + x), -1)
             yield context, found
             context = shifted(found)
+
+
+def is_whole(level: Level, weights: int, end: int) -> bool:
+    """Whether keys below `end` rise and have a probability each, and there are as many back-off weights as these."""
+    keys, p, gamma = level
+    return (
+        (keys.ndim, p.ndim, gamma.ndim) == (1, 1, 1)
+        and (keys.dtype.kind, p.dtype.kind, gamma.dtype.kind) == ("i", "f", "f")
+        and (len(keys), len(gamma)) == (len(p), weights)
+        and (not len(keys) or (keys[0] >= 0 and keys[-1] < end and bool((np.diff(keys) > 0).all())))
+    )
 
 
 class KneserNey(BackoffModel):

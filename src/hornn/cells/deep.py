@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
 from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p, require_pieces
-from hornn.checks import require_choice, require_dropout, require_positive, require_truth
+from hornn.checks import require_choice, require_depth, require_dropout, require_positive, require_truth
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
 INPUT_LAYERS = {"all": slice(None), "first": slice(0, 1), "last": slice(-1, None)}
@@ -86,7 +86,7 @@ class DeepRnn(Cell):
         output_dropout: float = 0.0,
         bias: bool = False,
     ) -> None:
-        require_positive(transition_depth=transition_depth, output_depth=output_depth)
+        require_depth(transition_depth=transition_depth, output_depth=output_depth)
         require_truth(shortcuts=shortcuts, embedded_input=embedded_input, learn_p=learn_p)
         require_dropout(transition_dropout=transition_dropout, output_dropout=output_dropout)
         require_pieces(pieces)
@@ -200,7 +200,7 @@ class StackedRnn(Cell):
         activation: str = "sigmoid",
         bias: bool = False,
     ) -> None:
-        require_positive(depth=depth)
+        require_depth(depth=depth)
         require_truth(
             input_shortcuts=input_shortcuts, output_shortcuts=output_shortcuts, embedded_input=embedded_input
         )

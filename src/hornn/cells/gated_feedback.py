@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
-from hornn.checks import require_positive
+from hornn.checks import require_depth
 
 
 class GatedFeedbackState(NamedTuple):
@@ -43,7 +43,7 @@ class GatedFeedbackRnn(Cell):
         bias: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        require_positive(depth=depth)
+        require_depth(depth=depth)
         self.depth = depth
         self.activation = activation
         self.f = find_activation(activation)

@@ -73,9 +73,9 @@ def split_evenly(hidden_size: int, name: str, scales: Sequence[int]) -> int:
 
     Raises ValueError unless `scales` are strictly rising integers >= 1 whose number divides `hidden_size`.
     """
-    rising = all(fast < slow for fast, slow in pairwise(scales))
-    if not scales or not rising or any(type(scale) is not int or scale < 1 for scale in scales):
-        raise ValueError(f"{name} must be strictly rising integers >= 1, in steps, got {list(scales)}")
+    whole = isinstance(scales, Sequence) and all(type(scale) is int and scale >= 1 for scale in scales)
+    if not scales or not whole or not all(fast < slow for fast, slow in pairwise(scales)):
+        raise ValueError(f"{name} must be strictly rising integers >= 1, in steps, got {scales!r}")
     if hidden_size % len(scales):
         raise ValueError(
             f"hidden_size must be a multiple of {len(scales)}, the number of {name}, got {hidden_size}"

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
 from hornn.cells.elman import RnnState
-from hornn.checks import require_positive
+from hornn.checks import require_depth
 
 
 class HighwayRnn(Cell):
@@ -41,7 +41,7 @@ class HighwayRnn(Cell):
         bias: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        require_positive(depth=depth)
+        require_depth(depth=depth)
         if not isinstance(gate_bias, float | int) or isinstance(gate_bias, bool):
             raise ValueError(f"gate_bias must be a number, such as -1, got {gate_bias!r}")
         self.gate_bias = gate_bias

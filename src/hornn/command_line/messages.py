@@ -130,4 +130,10 @@ def _explain(error: BaseException) -> str | None:
         case ValueError():
             return text
     names = {known.__name__ for known in type(error).__mro__}
+    if (
+        names & {"MemoryError", "OutOfMemoryError"} or "can't allocate memory" in text
+    ):  # torch has no type for it
+        return (
+            f"there is not enough memory ({text.splitlines()[0]}): lower the sizes of the model or of a batch"
+        )
     return text if names & {"MisconfigurationException", "YAMLError"} else None

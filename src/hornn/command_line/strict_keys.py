@@ -44,20 +44,44 @@ def compose_reference() -> DictConfig:
 def check_keys(
     cfg: DictConfig, reference: DictConfig, supplied: Mapping[str, Collection[str]] | None = None
 ) -> None:
-    """Raise ValueError for a key of `cfg` that nothing takes, a value of the wrong type, an absent target or a class
-    that the choice of a file did not bring.
+    """Raise ValueError for a key of `cfg` that nothing takes or that is left out, a value of the wrong type, an absent
+    target or a class that the choice of a file did not bring.
 
     A node with `_target_` takes the parameters of that callable, any other node the keys that `reference` has
     at the same path. A mapping given as an argument, or one that is empty in `reference`, may hold any keys.
     `supplied`: path of a node -> arguments that the program itself gives the target, so that no key may set
     them; required arguments of a `_partial_` that `reference` leaves out count as such without being named.
     """
+    for key in left_out(cfg, reference):
+        raise ValueError(f"{key!r} cannot be left out: drop ~{key}")
     check_classes(cfg, reference)
     choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     for key, accepted in unknown_keys(cfg, reference, supplied or {}):
         where = " (from a config file or the command line)"
         raise ValueError(describe_key(key, accepted, reference, choices, where))
     _check_values(cfg, reference)
+
+
+def left_out(cfg: DictConfig, reference: DictConfig) -> Iterator[str]:
+    """The keys that `cfg` cannot do without and does not have: those at the top, and arguments without a default."""
+    for key, expected in _children(reference):
+        if key not in list(cfg):
+            yield str(key)
+        elif isinstance(expected, DictConfig) and isinstance(node := cfg[key], DictConfig):
+            try:
+                target = pkgutil.resolve_name(str(expected["_target_"]))
+                parameters = inspect.signature(target).parameters
+            except (
+                ImportError,
+                AttributeError,
+                KeyError,
+                ValueError,
+            ):  # no target, or one that is refused below
+                continue
+            for name in map(str, expected):
+                required = name in parameters and parameters[name].default is inspect.Parameter.empty
+                if required and name not in list(node):
+                    yield _join(str(key), name)
 
 
 def check_classes(cfg: DictConfig, reference: DictConfig) -> None:

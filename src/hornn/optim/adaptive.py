@@ -23,6 +23,7 @@ class AdamW(ClippedOptimizer, torch.optim.AdamW):
         clip_mode: str = "norm",
     ) -> None:
         require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_range("optimizer.eps", eps, "> 0", eps > 0)
         first, second = betas
         super().__init__(params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay, fused=True)
         self.set_clip(clip, clip_mode)

@@ -111,7 +111,8 @@ def find_unfinished(identity: Identity, data: TextData) -> Path | None:
     """The checkpoint to continue from, None for a fresh start. Errors: those of `open_run`."""
     folder = identity.folder
     if result := read_result(folder):
-        score = f" at test perplexity {result['test_ppl']:.2f}" if result.get("test_ppl") else ""
+        ppl = result.get("test_ppl")
+        score = f" at test perplexity {ppl:.2f}" if isinstance(ppl, int | float) else ""
         raise ValueError(f"{folder} holds a run that {result['status']}{score}: overwrite=true replaces it")
     if not (folder / LAST).exists():
         return None

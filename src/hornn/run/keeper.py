@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,14 @@ from hornn.run.provenance import Starts
 
 Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
+KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
+MEASURED = (
+    "epoch",
+    "valid_nll",
+    "valid_ppl",
+    "max_grad_norm",
+    "seconds",
+)  # of each epoch, what a result is made of
 
 
 class Clock:
@@ -74,6 +82,7 @@ class RunKeeper(Checkpoint):
         self.max_steps = max_steps
         self.records: list[Record] = []
         self.best: Record | None = None
+        self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.clock = Clock()  # of the running epoch
         self.random = torch.get_rng_state()
@@ -87,6 +96,7 @@ class RunKeeper(Checkpoint):
             torch.set_rng_state(self.random)
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.began = True
         trainer.should_stop = self.stopped
         self.saved_at = trainer.global_step
 
@@ -119,9 +129,10 @@ class RunKeeper(Checkpoint):
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
         trainer.should_stop = self.stopped = self.stopped or decision.stop
         module.clear("valid")
+        if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
+            write_metrics(self.folder / METRICS, self.records)
         trainer.save_checkpoint(self.folder / LAST)
         if trainer.is_global_zero:
-            write_metrics(self.folder / METRICS, self.records)
             self.console.print(describe_epoch(record, is_best), highlight=False, soft_wrap=True)
 
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Record, Decision]:
@@ -182,6 +193,7 @@ class RunKeeper(Checkpoint):
     ) -> None:
         assert isinstance(module, TruncatedBptt)
         saved = checkpoint[PAYLOAD]
+        check_whole(checkpoint)
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
@@ -192,6 +204,20 @@ class RunKeeper(Checkpoint):
         # a run that comes from a CPU has none, and goes on from its seed
         if device.type == "cuda" and random_gpu is not None:
             torch.cuda.set_rng_state(random_gpu, device)
+
+
+def check_whole(checkpoint: Mapping[str, Any]) -> None:
+    """Raise KeyError or TypeError where a part that a resumed run needs is absent or of another kind."""
+    saved = checkpoint[PAYLOAD]
+    parts: list[tuple[Any, Any]] = [
+        (checkpoint["loops"], dict),
+        *((saved[key], kind) for key, kind in KINDS.items()),
+    ]
+    epochs = [*saved["records"], *([saved["best"]] if saved["best"] is not None else [])]
+    parts += [(record[key], int | float) for record in epochs for key in MEASURED]
+    for part, kind in parts:
+        if not isinstance(part, kind):
+            raise TypeError(f"{part!r:.80} stands where another kind of value belongs")
 
 
 def write_metrics(path: Path, records: Sequence[Record]) -> None:

@@ -58,7 +58,7 @@ def end_other_ranks(trainer: lightning.Trainer) -> None:
         launcher.kill(signal.SIGKILL)
 
 
-def explain_lost_rank(error: RuntimeError, trainer: lightning.Trainer) -> None:
+def explain_lost_rank(error: Exception, trainer: lightning.Trainer) -> None:
     """Raise RankLost where a collective failed because another process of the run has ended; else do nothing."""
     if trainer.world_size > 1 and any(words in str(error) for words in CLOSED):
         end_other_ranks(trainer)

@@ -5,6 +5,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightning
@@ -15,8 +16,9 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
 from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
-from hornn.checkpoint import read_checkpoint
+from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_range
+from hornn.data.streams import ChunkStream
 from hornn.data.text import TextData
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
@@ -54,6 +56,10 @@ class Training(NamedTuple):
     trainer: lightning.Trainer
     keeper: RunKeeper
 
+    def stream(self, split: str) -> ChunkStream:
+        """This process's share of a split."""
+        return self.data.stream(split, self.trainer.global_rank, self.trainer.world_size)
+
 
 def train(cfg: DictConfig) -> None:
     """Train, test the best weights by validation once, write result.json; continue where a run was cut off.
@@ -86,12 +92,9 @@ def train(cfg: DictConfig) -> None:
         run.begin(module.network.num_parameters)
         run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
         try:
-            rank = trainer.global_rank, trainer.world_size
-            trainer.fit(
-                module, data.stream("train", *rank), data.stream("valid", *rank), ckpt_path=run.resume
-            )
+            fit(training, run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
-            trainer.test(module, data.stream("test", *rank), verbose=False)
+            trainer.test(module, training.stream("test"), verbose=False)
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
@@ -115,7 +118,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     data.setup()
     check_memory(config, data.vocabulary.counts, copies=3)
     module = build_module(config, data)
-    max_steps = config["trainer"]["max_steps"]
+    max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data))
     module.configure_optimizers()
@@ -142,7 +145,7 @@ def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
 
 
 def build_trainer(config: Mapping[str, Any], keeper: RunKeeper, card: Mapping[str, Any]) -> lightning.Trainer:
-    shown = [LiveProgress(console, keeper)] if config["trainer"]["enable_progress_bar"] else []
+    shown = [LiveProgress(console, keeper)] if config["trainer"].get("enable_progress_bar", True) else []
     trainer: lightning.Trainer = call(
         config,
         "trainer",
@@ -183,13 +186,25 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {epochs}")
 
 
+def fit(training: Training, resume: Path | None) -> None:
+    """Train, from where a checkpoint left off if there is one. ValueError for one that does not hold all of that."""
+    _, module, trainer, keeper = training
+    try:
+        trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
+    except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
+        explain_lost_rank(error, trainer)
+        if resume is None or keeper.began:
+            raise
+        raise ValueError(
+            f"checkpoint {resume} does not hold all that a run needs to go on ({first_line(error)}): remove it to "
+            "start anew"
+        ) from error
+
+
 def notes_on(training: Training) -> list[str]:
     """What computes a network here, as a person wants to know it before a training."""
-    network, processes, batch_size = (
-        training.module.network,
-        training.trainer.world_size,
-        training.data.batch_size,
-    )
+    network, processes = training.module.network, training.trainer.world_size
+    batch_size = training.data.batch_size
     kernels = ", native kernels" if network.native else ""
     notes = [f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"]
     if network.missing:

@@ -53,7 +53,7 @@ def search(cfg: DictConfig, program: Path) -> None:
     distributions = {key: distribution(optuna, key, values) for key, values in runs.space.items()}
     if cfg.trials < 1:
         raise ValueError(f"trials must be a whole number, 1 or more, got {cfg.trials}")
-    name = cfg.study or runs.name
+    name = str(cfg.study or runs.name)
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"study must be letters, digits, '.', '_' and '-', got {name!r}")
     folder = FOLDER / name
