@@ -7,12 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State
-<<<<<<< HEAD
-from hornn.checks import require_choice, require_positive
-from hornn.columns import drop
-=======
 from hornn.checks import require_choice, require_depth, require_positive, require_range
->>>>>>> faults
+from hornn.columns import drop
 from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initialization import make_sparse, rescale
 from hornn.kernels import library
