@@ -25,7 +25,7 @@ LEVELS = (
     ("optim",),
     ("module", "checkpoint"),
     ("build",),
-    ("run", "use"),
+    ("run", "use", "research"),
     ("sweep", "bench", "parameters"),
     ("dashboard",),
 )
