@@ -27,7 +27,10 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
         "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed."
     )
     place.commit("rnn", 1, 120.0, dynamic={"test_ppl": 110.0})
-    assert "worse than published; RNN by dynamic evaluation, as published: 110). Outcome: not" in claims_of(place)[2]
+    assert (
+        "worse than published; RNN by dynamic evaluation, as published: 110). Outcome: not"
+        in claims_of(place)[2]
+    )
 
 
 def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
@@ -37,7 +40,9 @@ def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     place.commit("max-2", 1, 120.0)
     place.commit("sum-3", 1, 119.0)
     several, little = claims_of(place)
-    assert several.endswith("worse than published). Outcome: confirmed in direction (less than half of the published gain).")
+    assert several.endswith(
+        "worse than published). Outcome: confirmed in direction (less than half of the published gain)."
+    )
     assert little.endswith(
         "0.8 % better (one seed each; Sum, order 3 itself is 10 % worse than published). Outcome: confirmed."
     )
@@ -73,4 +78,6 @@ def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
     place.commit(
         "rnn", 1, 120.0, config={"model": {"_target_": "Rnn", "hidden_size": 400}, "weight_noise": 1}
     )
-    assert claims_of(place)[0].endswith("16.7 % better (one seed each). Outcome: not judged (the rows are not trained by one recipe).")
+    assert claims_of(place)[0].endswith(
+        "16.7 % better (one seed each). Outcome: not judged (the rows are not trained by one recipe)."
+    )
