@@ -23,18 +23,6 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_between(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the marks of `name` in a Markdown file. ValueError where it or they are missing."""
-    begin, end = (f"<!-- {name}: {which} -->" for which in ("begin", "end"))
-    if not path.is_file():
-        raise ValueError(f"no file {path}: give a Markdown file with the lines {begin!r} and {end!r}")
-    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise ValueError(f"{path} has no place for the {name}: put the lines {begin!r} and {end!r} there")
-    write_atomically(path, f"{before}{begin}\n{text}\n{end}{after}")
-
-
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:
     """Write result.json: `schema_version`, then `result` as `hornn.run.train` or `hornn.run.count` built it.
 

@@ -61,7 +61,7 @@ def test_a_result_that_cannot_be_used_is_shown_with_its_reason(place: Any, text:
     (mark,) = line_of(table, "rnn").marks
     assert "rnn-seed2.json" in mark
     assert message in mark
-    assert cells_of(table, "rnn")["ours"] == "120.0"
+    assert cells_of(table, "rnn")["measured"] == "120.0"
 
 
 def test_a_result_with_another_seed_than_its_name_is_damaged(place: Any) -> None:
@@ -82,7 +82,7 @@ def test_a_damaged_record_is_a_warning(place: Any, text: str) -> None:
     place.record().write_text(text)
     table = table_of(place)
     assert "toy.json is damaged (" in table.warnings[0]
-    assert cells_of(table, "rnn")["ours"] == "120.0"
+    assert cells_of(table, "rnn")["measured"] == "120.0"
 
 
 def test_results_that_fit_no_row_are_a_warning(place: Any) -> None:
