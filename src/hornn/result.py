@@ -11,16 +11,32 @@ STATUSES = ("completed", "diverged")
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to a temporary file beside `path`, then move it there: a reader sees all or nothing."""
+    """Write `text` to a temporary file beside `path`, then move it there: a reader sees all or nothing.
+
+    Raises OSError, which names `path`, where that cannot be.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def require_writable(path: Path) -> None:
+    """Raise OSError, which names `path`, unless `write_atomically` can write there; nothing that is there changes."""
+    trial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise OSError(f"cannot write {path} ({error.strerror}): give another path") from error
 
 
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:

@@ -76,6 +76,10 @@ class TextData:
         """Whether the split is a text of its own; `valid` otherwise stands for the test text."""
         return split in self.corpus.splits
 
+    def shares_text(self, *splits: str) -> bool:
+        """Whether these splits hold one and the same text."""
+        return any(set(splits) <= set(same) for same in self.corpus.same_texts())
+
     def tokens(self, split: str) -> np.ndarray:
         """The memory-mapped ids of `train`, `valid` or `test`."""
         if split not in SPLITS:
@@ -105,7 +109,7 @@ class TextData:
             "vocab_size": len(cached.vocabulary),
             "vocabulary_rule": asdict(self.corpus.rule),
             "tokens": {split: len(ids) for split, ids in cached.splits.items()},
-            "valid_is_test": not self.has_split("valid"),
+            "valid_is_test": not self.has_split("valid") or self.shares_text("valid", "test"),
         }
 
     def unigram_ppl(self, split: str) -> float:

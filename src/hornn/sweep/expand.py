@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 from hydra.core.config_loader import ConfigLoader
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from hornn.result import read_result
 from hornn.run.composed import as_dict
@@ -77,7 +77,8 @@ def check_not_a_table(sweep: Any, settings: Any) -> None:
     `hydra` node.
     """
     runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
-    given = {word.partition("=")[0] for word in settings.overrides.task}
+    words: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)  # the values may not be there
+    given = {word.partition("=")[0] for word in words}
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
         raise ValueError(
             f"sweeps={settings.runtime.choices.get('sweeps')} is a table of {len(runs)} runs: add -m to run it, or "
