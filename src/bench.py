@@ -4,13 +4,15 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
+from hornn.command_line.ending import FAILED, end, run
+
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message}; --help lists the options\n")
+        end(f"{message}; --help lists the options", FAILED)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = Parser(description="Our training step, evaluation and memory beside torch's own, as ratios.")
     add = parser.add_argument
     add("--out", type=Path, default=Path("outputs/bench"), help="results go to OUT.json and OUT.md")
@@ -24,14 +26,13 @@ if __name__ == "__main__":
     options = parser.parse_args()
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 
-    try:
-        if options.readme:
-            program.renew(options.readme, options.tables)
-        else:
-            names = options.only.split(",") if options.only else program.SECTIONS
-            plan = program.choose_plan(options.quick, options.rounds)
-            program.run(options.out, options.against, names, plan, options.device)
-    except (ValueError, OSError) as error:
-        parser.exit(2, f"error: {error}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, "error: interrupted\n")
+    if options.readme:
+        program.renew(options.readme, options.tables)
+        return
+    names = options.only.split(",") if options.only else program.SECTIONS
+    plan = program.choose_plan(options.quick, options.rounds)
+    program.run(options.out, options.against, names, plan, options.device)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -16,4 +16,4 @@ def main(cfg: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    launch(main)
+    launch(main, needed=True)

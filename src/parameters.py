@@ -3,10 +3,16 @@
 import sys
 from pathlib import Path
 
-from hornn.parameters import render, renew
+from hornn.command_line.ending import run
 
-if __name__ == "__main__":
+
+def main() -> str | None:
+    from hornn.parameters import render, renew
+
     for path in sys.argv[1:]:
         renew(Path(path))
-    if not sys.argv[1:]:
-        print(render())
+    return None if sys.argv[1:] else render()
+
+
+if __name__ == "__main__":
+    run(main, needed=True)

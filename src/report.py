@@ -1,10 +1,9 @@
 """Tables and figures of all sweeps beside the published numbers: `python src/report.py --help`."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from hornn.reporting.commands import keep_for_commit, renew_readme, write_report
+from hornn.command_line.ending import run
 
 
 def main() -> str:
@@ -23,6 +22,8 @@ def main() -> str:
         help="copy results of finished runs to RESULTS/tables, to be committed, write nothing else",
     )
     given = parser.parse_args()
+    from hornn.reporting.commands import keep_for_commit, renew_readme, write_report
+
     if given.keep:
         return keep_for_commit(given.results, given.sweeps)
     if given.readme:
@@ -31,8 +32,4 @@ def main() -> str:
 
 
 if __name__ == "__main__":
-    try:
-        print(main())
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

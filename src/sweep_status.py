@@ -2,10 +2,14 @@
 
 import sys
 
-from hornn.sweep.status import show
+from hornn.command_line.ending import run
+
+
+def main() -> None:
+    from hornn.sweep.status import show
+
+    show(sys.argv[1] if len(sys.argv) > 1 else None)
+
 
 if __name__ == "__main__":
-    try:
-        show(sys.argv[1] if len(sys.argv) > 1 else None)
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    run(main, needed=True)

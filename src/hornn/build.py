@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from hornn.baselines.counts import CountModel
 from hornn.cells.base import Cell
 from hornn.checkpoint import FORMAT, first_line
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.heads import Head
@@ -46,10 +46,10 @@ def build_counts(model: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: To
     return built
 
 
-def build_corpus(node: Mapping[str, Any]) -> TextDataModule:
-    """The data module that a config node names. Raises ValueError for a setting that it does not have."""
+def build_corpus(node: Mapping[str, Any]) -> TextData:
+    """The text that a config node names. Raises ValueError for a setting that it does not have."""
     try:
-        data: TextDataModule = get_method(node["_target_"])(**arguments(node))
+        data: TextData = get_method(node["_target_"])(**arguments(node))
     except TypeError as error:
         raise ValueError(f"data has other settings than these: {error}") from error
     return data
@@ -122,7 +122,7 @@ def memory_bytes() -> int:
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-def make_card(identity: Mapping[str, Any], data: TextDataModule) -> dict[str, Any]:
+def make_card(identity: Mapping[str, Any], data: TextData) -> dict[str, Any]:
     """What a checkpoint says of itself. The model can be built again from the checkpoint and the files of its choices.
 
     identity: what a run says of who it is (`hornn.run.identity.Identity.to_dict`).
@@ -202,7 +202,7 @@ def rebuild_counts(card: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: T
     return build_counts(chosen(card, "model"), vocabulary, tokenizer)
 
 
-def rebuild_corpus(card: Mapping[str, Any], places: Mapping[str, Any]) -> TextDataModule:
+def rebuild_corpus(card: Mapping[str, Any], places: Mapping[str, Any]) -> TextData:
     """The corpus that a checkpoint's card describes; `places`: where this machine keeps corpora."""
     node = {key: value for key, value in chosen(card, "data").items() if key not in (*PLACES, "text")}
     files = node[TEXT] if isinstance(node.get(TEXT), list) else []

@@ -7,39 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.plugins.io import CheckpointIO
 
 FORMAT = 2
 CARD = "hornn"  # the key of the part that says what the checkpoint holds
 
 
-class AtomicCheckpointIO(CheckpointIO):
-    """Writes each checkpoint to a temporary file beside its place, then moves it there; `card` goes into each."""
+def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[str, Any]) -> None:
+    """Write a checkpoint, with the card of what it holds, to a temporary file beside its place, then move it there.
 
-    def __init__(self, card: Mapping[str, Any]) -> None:
-        self.card = dict(card)
-
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        path = Path(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with temporary.open("wb") as file:
-                torch.save({**checkpoint, CARD: self.card}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
-            raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
-        finally:
-            temporary.unlink(missing_ok=True)
-
-    def load_checkpoint(
-        self, path: Any, map_location: Any = None, weights_only: Any = None
-    ) -> dict[str, Any]:
-        return read_checkpoint(Path(path))
-
-    def remove_checkpoint(self, path: Any) -> None:
-        Path(path).unlink(missing_ok=True)
+    Raises OSError, and leaves what was there, where it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            torch.save({**checkpoint, CARD: dict(card)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
+        raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

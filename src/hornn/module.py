@@ -7,9 +7,9 @@ from typing import Any
 import lightning
 import torch
 from torch import Tensor
-from torch.distributed import all_gather, get_world_size, is_initialized
 from torchmetrics import SumMetric
 
+from hornn import columns
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.streams import Chunk
 from hornn.heads import SoftmaxHead
@@ -29,9 +29,15 @@ DIVERGED, LASTING = 4.0, 100
 
 
 class Nats(SumMetric):
-    """A sum in float64. Without this, SumMetric rounds each summand to fp32 once Lightning has moved it."""
+    """A sum in float64 of numbers that are over all ranks already.
+
+    Without `dtype` SumMetric rounds each summand to fp32 once Lightning has moved it.
+    """
 
     dtype = torch.float64
+
+    def __init__(self) -> None:
+        super().__init__(sync_on_compute=False)
 
 
 class TruncatedBptt(lightning.LightningModule):
@@ -124,7 +130,7 @@ class TruncatedBptt(lightning.LightningModule):
         return float(max(group["lr"] for group in self.optimizer.param_groups))
 
     def on_fit_start(self) -> None:
-        group = get_world_size() if is_initialized() else 1
+        group = columns.world_size()
         if group != self.trainer.world_size:
             raise RuntimeError(
                 f"the trainer counts {self.trainer.world_size} processes but their group has {group}: "
@@ -132,8 +138,10 @@ class TruncatedBptt(lightning.LightningModule):
             )
         self.network.prepare(self.device)
         self.noise.native = self.network.native
-        if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu" and group == 1:
-            spare_work(self.network, self.optimizer)
+        if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu":
+            self.optimizer.native = self.network.native
+            if group == 1:
+                spare_work(self.network, self.optimizer)
 
     def restore(self, weights: dict[str, Any]) -> None:
         """Go back to these weights, without momentum."""
@@ -170,13 +178,15 @@ class TruncatedBptt(lightning.LightningModule):
     def update(self, chunk: Chunk) -> tuple[Tensor, Tensor]:
         """Forward and backward pass over one chunk and one step of the optimizer.
 
-        Returns the features (T, B, H) and the chunk's summed negative log-likelihood in nats, float64.
+        Returns the features (T, B, H) of this rank's columns, and the summed negative log-likelihood of the chunk over
+        all ranks in nats, float64.
         """
+        columns.set_width(chunk.width)
         self.noise.add([*self.window, chunk.inputs])
         features = self.read_window(chunk)
         scale = self.loss_scale(chunk)
         loss = self.network.head.loss(features, chunk.targets, scale)
-        nll = loss.detach().double() / scale
+        nll = columns.total(loss.detach().double() / scale)
         self.check_nll(float(nll), chunk)
         self.manual_backward(loss)
         self.noise.remove()
@@ -197,7 +207,7 @@ class TruncatedBptt(lightning.LightningModule):
         return self.trainer.world_size / divisor
 
     def check_nll(self, nll: float, chunk: Chunk) -> None:
-        mean = nll * self.trainer.world_size / chunk.count
+        mean = nll / chunk.count
         self.above = self.above + 1 if mean > self.max_nll else 0
         if not math.isfinite(mean):
             raise DivergenceError(f"the loss is {mean:.4g} nats per token")
@@ -247,7 +257,7 @@ class TruncatedBptt(lightning.LightningModule):
         features, state = self.network(batch.inputs, self.states[split])
         self.states[split] = detach_all(state)
         nll = self.network.head.nll(features, batch.targets)
-        self.nll(split).update(nll.sum(dtype=torch.float64))
+        self.nll(split).update(columns.total(nll.sum(dtype=torch.float64)))
         self.tokens[split] += batch.count
 
     def on_validation_epoch_end(self) -> None:
@@ -269,9 +279,8 @@ class TruncatedBptt(lightning.LightningModule):
         return perplexity(self.mean_nll(split))
 
     def running_ppl(self) -> float:
-        """Training perplexity of the running epoch so far, by this rank's columns alone: no rank waits."""
-        nll = float(self.nll("train").sum_value) * self.trainer.world_size
-        return perplexity(nll / max(self.tokens["train"], 1))
+        """Training perplexity of the running epoch so far."""
+        return self.mean_ppl("train")
 
     def clear(self, split: str) -> None:
         self.nll(split).reset()
@@ -281,8 +290,8 @@ class TruncatedBptt(lightning.LightningModule):
         """What a resumed run goes on with: the state of the columns of all ranks, and the sums of the running epoch."""
         states = self.states.get("train", ())
         return {
-            "states": [[gather_columns(tensor) for tensor in state] for state in states],
-            "window": [gather_columns(inputs.unsqueeze(-1)).squeeze(-1) for inputs in self.window],
+            "states": [[columns.gather(tensor) for tensor in state] for state in states],
+            "window": [columns.gather(inputs.unsqueeze(-1)).squeeze(-1) for inputs in self.window],
             "nll": self.nll("train").compute().clone() if self.tokens["train"] else torch.zeros(()),
             "tokens": self.tokens["train"],
             "grad_norms": self.grad_norms,
@@ -290,17 +299,21 @@ class TruncatedBptt(lightning.LightningModule):
         }
 
     def carry_on(self, saved: dict[str, Any]) -> None:
-        """Go on from what `carried` gave: this rank with its columns, the first with the sums."""
-        rank, world_size = self.trainer.global_rank, self.trainer.world_size
-        device = self.trainer.strategy.root_device  # where Lightning has not moved the network yet
+        """Go on from what `carried` gave, this rank with its columns."""
+        trainer = self.trainer
+        device = trainer.strategy.root_device  # where Lightning has not moved the network yet
+
+        def own(tensor: Tensor) -> Tensor:
+            share = columns.share(tensor.size(-2), trainer.global_rank, trainer.world_size)
+            return tensor[..., share.read, :].to(device)
+
         self.states["train"] = tuple(
-            type(empty)(*(t.chunk(world_size, dim=-2)[rank].to(device) for t in state))
+            type(empty)(*map(own, state))
             for empty, state in zip(self.network.initial_state(1), saved["states"], strict=True)
         )
-        self.window = [inputs.chunk(world_size, dim=-1)[rank].to(device) for inputs in saved["window"]]
+        self.window = [own(inputs.unsqueeze(-1)).squeeze(-1) for inputs in saved["window"]]
         self.clear("train")
-        if rank == 0:
-            self.nll("train").update(saved["nll"])
+        self.nll("train").update(saved["nll"])
         self.tokens["train"], self.grad_norms, self.above = (
             saved["tokens"],
             saved["grad_norms"],
@@ -315,17 +328,7 @@ def spare_work(network: LanguageModel, optimizer: MomentumSGD) -> None:
     layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
     """
     head = network.head
-    optimizer.native = network.native
     network.embedding.sparse = not network.tied
     if network.native and not network.tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
         head.W_out.grad_dtype = torch.bfloat16
         optimizer.bf16_copy = head.bf16_copy
-
-
-def gather_columns(tensor: Tensor) -> Tensor:
-    """A state tensor (..., B, width) with the columns of all ranks, in rank order."""
-    if not is_initialized():
-        return tensor
-    parts = [torch.empty_like(tensor) for _ in range(get_world_size())]
-    all_gather(parts, tensor.contiguous())
-    return torch.cat(parts, dim=-2)

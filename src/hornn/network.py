@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from hornn.cells.base import INIT_STD, Cell, State
 from hornn.checks import require_choice, require_depth, require_positive, require_range
+from hornn.columns import drop
 from hornn.heads import Head, SoftmaxHead, resolve_precision
 from hornn.initialization import make_sparse, rescale
 from hornn.kernels import library
@@ -138,8 +139,7 @@ class LanguageModel(nn.Module):
         """x (T, B, W) with the dropout of this network: one mask a step, or one for all steps."""
         if not self.training or not self.dropout:
             return x
-        mask = x.new_empty(x.shape[1:] if self.variational else x.shape)
-        return x * mask.bernoulli_(1 - self.dropout) / (1 - self.dropout)
+        return drop(x, self.dropout, same_at_all_steps=self.variational)
 
     @property
     def num_parameters(self) -> int:

@@ -8,6 +8,7 @@ from torch import Tensor
 from hornn.cells.base import Cell, State
 from hornn.checks import require_choice
 from hornn.kernels.table import find_native_obstacle, run_native
+from hornn.norm import norm_over_columns
 
 BACKENDS = ("auto", "eager", "native", "parallel")
 PARALLEL_STEPS = 256  # computed at once, of a longer chunk: the memory that they take grows with their square
@@ -113,5 +114,5 @@ class BoundGradient(torch.autograd.Function):
 
 
 def bound_norm(grad: Tensor, max_norm: float) -> Tensor:
-    """The gradient scaled to Euclidean norm c = `max_norm` where its norm exceeds c."""
-    return grad * (max_norm / torch.linalg.vector_norm(grad)).clamp(max=1.0)
+    """The gradient scaled to Euclidean norm c = `max_norm` where its norm over all columns exceeds c."""
+    return grad * (max_norm / norm_over_columns(grad)).clamp(max=1.0).to(grad.dtype)

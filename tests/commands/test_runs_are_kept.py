@@ -26,7 +26,6 @@ Command = Callable[..., Any]
         "overwrite=true data.train=/none/train.txt",
         "overwrite=true trainer.max_epochs=0",
         "overwrite=true trainer.devices=0",
-        "overwrite=true trainer=ddp trainer.accelerator=cpu trainer.devices=3",  # 4 columns
         "overwrite=true checkpoint_every=-1",
         "overwrite=true network.precision=half",
         "overwrite=true logger=wandbb",

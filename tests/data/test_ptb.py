@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from hornn.data.ptb import PennTreebank, build_data
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 
 TEXTS = {"train": " a b <unk> N \n" * 9, "valid": " a b \n", "test": " b b \n"}
 
 
-def small(root: Path, unit: str, source: Path) -> TextDataModule:
+def small(root: Path, unit: str, source: Path) -> TextData:
     sums = {split: "md5:" + hashlib.md5(text.encode()).hexdigest() for split, text in TEXTS.items()}
     corpus = PennTreebank(root, unit, source.as_uri(), sums)
-    return TextDataModule(corpus, 2, 3, 1, root / "cache")
+    return TextData(corpus, 2, 3, 1, root / "cache")
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_published_counts(
     assert data.describe()["tokens"] == tokens
     assert len(data.vocabulary) == types
     assert sum(data.vocabulary.counts) == tokens["train"]
-    assert sum(chunk.count for chunk in data.val_dataloader()) == tokens["valid"]
+    assert sum(chunk.count for chunk in data.stream("valid")) == tokens["valid"]

@@ -55,7 +55,8 @@ def test_columns_are_contiguous_and_of_equal_length_but_for_one(
 
 
 @pytest.mark.parametrize(
-    ("tokens", "length", "world_size"), [(61, 4, 2), (61, 4, 3), (13, 30, 6), (12, 1, 2)]
+    ("tokens", "length", "world_size"),
+    [(61, 4, 2), (61, 4, 3), (61, 4, 4), (61, 4, 5), (13, 30, 6), (12, 1, 2)],
 )
 def test_ranks_share_the_columns_of_one_process(tokens: int, length: int, world_size: int) -> None:
     alone = list(stream(tokens, 6, length))
@@ -64,6 +65,16 @@ def test_ranks_share_the_columns_of_one_process(tokens: int, length: int, world_
         assert torch.equal(together.inputs, torch.cat([part.inputs for part in parts], dim=1))
         assert torch.equal(together.targets, torch.cat([part.targets for part in parts], dim=1))
         assert {part[2:] for part in parts} == {together[2:]}
+
+
+def test_a_rank_without_columns_reads_the_first_and_scores_nothing() -> None:
+    alone = list(stream(61, 2, 4))
+    idle = list(stream(61, 2, 4, rank=2, world_size=3))
+    assert len(idle) == len(alone)
+    for together, part in zip(alone, idle, strict=True):
+        assert torch.equal(part.inputs, together.inputs[:, :1])
+        assert (part.targets == IGNORE).all()
+        assert part[2:] == together[2:]
 
 
 @pytest.mark.parametrize("seen", range(6))
@@ -108,14 +119,13 @@ def test_inputs_and_targets_share_no_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "columns", "length", "world_size", "message"),
+    ("tokens", "columns", "length", "message"),
     [
-        (9, 0, 3, 1, "batch size is 0"),
-        (9, 3, 0, 1, "chunk length 0"),
-        (9, 3, 3, 2, "2 processes cannot share a batch of 3 columns"),
-        (2, 3, 3, 1, "2 tokens cannot fill 3 columns"),
+        (9, 0, 3, "batch size is 0"),
+        (9, 3, 0, "chunk length 0"),
+        (2, 3, 3, "2 tokens cannot fill 3 columns"),
     ],
 )
-def test_impossible_sizes(tokens: int, columns: int, length: int, world_size: int, message: str) -> None:
+def test_impossible_sizes(tokens: int, columns: int, length: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        stream(tokens, columns, length, 0, world_size)
+        stream(tokens, columns, length)

@@ -1,18 +1,17 @@
-"""The data module of text corpora, over the user's own files."""
+"""The streams of text corpora, over the user's own files."""
 
 import math
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from hornn.data import files
-from hornn.data.text import TextDataModule, encode_text
+from hornn.data.text import TextData, encode_text
 
-OwnText = Callable[..., TextDataModule]
+OwnText = Callable[..., TextData]
 
 
 def test_streams_and_description(own_text: OwnText) -> None:
@@ -21,10 +20,10 @@ def test_streams_and_description(own_text: OwnText) -> None:
     assert data.vocabulary.words == ["a", "<eos>", "b", "c", "<unk>"]
     assert data.tokens("train").shape == (100,)
     assert data.vocabulary.decode(data.tokens("test")) == ["b", "<unk>", "<eos>"]
-    assert sum(chunk.count for chunk in data.train_dataloader()) == 100
-    assert sum(chunk.count for chunk in data.val_dataloader()) == 3
-    assert sum(chunk.count for chunk in data.test_dataloader()) == 3
-    first = next(iter(data.train_dataloader()))
+    assert sum(chunk.count for chunk in data.stream("train")) == 100
+    assert sum(chunk.count for chunk in data.stream("valid")) == 3
+    assert sum(chunk.count for chunk in data.stream("test")) == 3
+    first = next(iter(data.stream("train")))
     assert first.inputs[0, 0] == data.vocabulary.eos_id
     assert first.inputs.shape == (3, 2)
     about = data.describe()
@@ -49,7 +48,7 @@ def test_prepare_and_setup_may_be_repeated(own_text: OwnText, monkeypatch: pytes
     tokens = data.tokens("train")
     monkeypatch.setattr(files.TextFiles, "tokens", lambda *_: pytest.fail("tokenised again"))
     data.prepare_data()
-    data.setup("fit")
+    data.setup()
     assert data.tokens("train").tolist() == tokens.tolist()
 
 
@@ -58,24 +57,17 @@ def test_changed_text_is_tokenised_again(own_text: OwnText) -> None:
     assert own_text(valid="a b a\n").tokens("valid").shape == (4,)
 
 
-def test_columns_are_shared_by_the_trainers_rank(own_text: OwnText) -> None:
+def test_columns_are_shared_by_ranks(own_text: OwnText) -> None:
     data = own_text(batch_size=4, eval_batch_size=2)
-    whole = next(iter(data.train_dataloader()))
-    data.trainer = SimpleNamespace(global_rank=1, world_size=2)
-    data.setup("fit")
-    part = next(iter(data.train_dataloader()))
+    whole = next(iter(data.stream("train")))
+    part = next(iter(data.stream("train", rank=1, world_size=2)))
     assert torch.equal(part.targets, whole.targets[:, 2:])
     assert (part.count, part.width) == (whole.count, 4)
-    data.trainer = SimpleNamespace(global_rank=0, world_size=3)
-    with pytest.raises(
-        ValueError, match=r"train split of files with data\.batch_size=4: 3 processes cannot share"
-    ):
-        data.setup("fit")
 
 
 def test_tokens_before_setup(tmp_path: Path, own_text: OwnText) -> None:
     data = own_text()
-    fresh = TextDataModule(data.corpus, 2, 3, 1, tmp_path / "other cache")
+    fresh = TextData(data.corpus, 2, 3, 1, tmp_path / "other cache")
     with pytest.raises(RuntimeError, match="prepare_data"):
         fresh.setup()
 

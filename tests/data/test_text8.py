@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hornn.data import text8
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.data.text8 import Release, Text8, build_data
 from hornn.data.vocabulary import VocabularyRule
 
@@ -68,7 +68,7 @@ def test_validation_text_comes_from_the_end_of_the_training_text(plain: Path, va
 
 def test_validation_is_on_test_unless_cut(plain: Path) -> None:
     for valid_bytes in (0, 200):
-        data = TextDataModule(corpus(plain, release(), valid_bytes), 2, 3, 2, plain / "cache")
+        data = TextData(corpus(plain, release(), valid_bytes), 2, 3, 2, plain / "cache")
         data.prepare_data()
         data.setup()
         assert data.has_split("valid") == bool(valid_bytes)

@@ -1,5 +1,9 @@
+import random
+from pathlib import Path
+
 import pytest
 
+from hornn.data.lines import read_lines
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS
 
@@ -61,3 +65,57 @@ def test_lines_round_trip(unit: str) -> None:
 def test_unknown_unit() -> None:
     with pytest.raises(ValueError, match="'byte'; allowed: word, char, english"):
         Tokenizer("byte", eos=True)
+
+
+ALPHABET = [*"ab\u03a3\u03c3\u0130\u00aaN1.,'-()", "\u5b57", "\u00ad", "\U0001f600", "<unk>", "<eos>"]
+BLANKS = [" ", " ", "\t", "\r", "\u2028", "\u00a0", "\n"]
+
+
+@pytest.mark.parametrize("unit", ["word", "char", "english"])
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_pieces_of_a_line_give_the_tokens_of_the_line(tmp_path: Path, unit: str, lowercase: bool) -> None:
+    """A capital sigma becomes another letter at the end of a word, a dotted capital I becomes two."""
+    draw = random.Random(0)
+    path = tmp_path / "text.txt"
+    tokenizer = Tokenizer(unit, eos=True, lowercase=lowercase)
+    for case in range(300):
+        text = "".join(
+            draw.choice(ALPHABET if draw.random() < 0.7 else BLANKS) for _ in range(draw.randint(1, 40))
+        )
+        path.write_text(text, encoding="utf-8", newline="")
+        lines = text.split("\n")[: None if text[-1] != "\n" else -1]
+        expected = [tokenizer.tokens(line) for line in lines]
+        for size in (1, 2, 3, 5, 9, 1000):
+            found: list[list[str]] = [[]]
+            for tokens, ends in tokenizer.blocks(read_lines(path, size)):
+                found[-1] += tokens
+                found += [[]] if ends else []
+            assert found == [*expected, []], (case, size, text)
+
+
+def test_pieces_do_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a " * 5000, encoding="utf-8")
+    for unit in ("word", "char"):
+        assert (
+            max(len(tokens) for tokens, _ in Tokenizer(unit, eos=True).blocks(read_lines(path, 100))) <= 101
+        )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+def test_a_byte_order_mark_and_bytes_that_are_not_utf8_in_pieces(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\xef\xbb\xbfa\xc3\xa4\nb")
+    assert "".join(text + "|" * ends for text, ends in read_lines(path, size)) == "a\xe4|b|"
+    for content, byte, offset in (
+        (b"ab\xc3", 0xC3, 2),
+        (b"ab\xc3\nd", 0xC3, 2),
+        (b"\xef\xbb\xbf\xe4\xb8a", 0xE4, 3),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"is not UTF-8: byte {byte:#04x} at offset {offset}: convert"):
+            list(read_lines(path, size))
+    for content in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is empty"):
+            list(read_lines(path, size))

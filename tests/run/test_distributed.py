@@ -1,41 +1,169 @@
-"""Two processes that share the columns train as one process with all of them."""
+"""Processes that share the columns of a batch train as one process with all of them, by every recipe."""
 
 import csv
+import json
+import os
 import random
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("one_rank.py")
+COUNTED = {"ngram/ptb", "ngram/text8"}  # trained by counting, in one process
+SMALL = {
+    "fofe_fnn": ["network.embedding_size=12", "model.hidden_size=14"],
+    "nnlm": ["network.embedding_size=12", "model.hidden_size=14"],
+    "memn2n": ["model.hidden_size=12", "model.linear_size=6", "model.hops=2", "model.memory_size=20"],
+    "scrn": [
+        "model.hidden_size=12",
+        "model.context_size=5",
+        "network.state_grad_norm=0.2",
+    ],  # so that the bound bites
+    "deep_rnn": ["model.hidden_size=12", "network.recurrent_fan_in=5"],
+}
+RECIPES = sorted(
+    name
+    for path in (ROOT / "conf/experiment").rglob("*.yaml")
+    if (name := str(path.relative_to(ROOT / "conf/experiment").with_suffix(""))) not in COUNTED
+)
+# Beside the recipes: what none of them has switched on.
+OTHERS = {
+    "dropout": [
+        "model=dots_rnn",
+        "model.hidden_size=12",
+        "model.transition_dropout=0.3",
+        "model.output_dropout=0.2",
+    ],
+    "dropout of each step": ["model=lstm", "model.hidden_size=12", "network.dropout=0.3", "bptt_window=70"],
+    "fewer columns than processes": [
+        "model=gru",
+        "model.hidden_size=12",
+        "network.dropout=0.1",
+        "data.batch_size=2",
+    ],
+    "element clip": [
+        "model=hornn_gated",
+        "model.hidden_size=12",
+        "optimizer.clip_mode=element",
+        "optimizer.clip=1e-3",
+    ],
+}
+MOVED = "dropout of each step"  # begun by three processes, cut off, ended by two
 
 
-@pytest.mark.slow
-def test_two_ranks_of_ten_columns_learn_as_one_process_of_twenty(tmp_path: Path) -> None:
+def overrides_of(recipe: str) -> list[str]:
+    if recipe in OTHERS:
+        return ["data.batch_size=7", *OTHERS[recipe], "data.eval_batch_size=2", "data.seq_len=35"]
+    small = SMALL.get(recipe.split("/")[0], ["model.hidden_size=12"])
+    of_text8 = ["~data.valid_bytes"] if recipe == "memn2n/text8" else []
+    return [f"experiment={recipe}", *small, *of_text8]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("text")
     draw = random.Random(0)
-    for split, lines in {"train": 257, "valid": 31, "test": 33}.items():
+    for split, lines in {"train": 451, "valid": 31, "test": 33}.items():
         words = [
             " ".join(draw.choice("abcdefgh") * draw.randint(1, 3) for _ in range(9)) for _ in range(lines)
         ]
-        (tmp_path / f"{split}.txt").write_text("\n".join(words) + "\n")
+        (folder / f"{split}.txt").write_text("\n".join(words) + "\n")
+    paths = [f"data.{split}={folder / split}.txt" for split in ("train", "valid", "test")]
+    return ["data=files", *paths, f"data.cache_dir={folder / 'cache'}"]
 
-    def curve(name: str, *overrides: str) -> list[dict[str, float]]:
-        command = [
-            *(sys.executable, "src/train.py", "data=files", "model.hidden_size=16", "trainer.max_epochs=3"),
-            *(f"data.{split}={tmp_path / split}.txt" for split in ("train", "valid", "test")),
-            *(f"data.cache_dir={tmp_path / 'cache'}", "data.batch_size=20", "data.seq_len=7", "logger=csv"),
-            *("network.precision=fp32", "checkpoint_every=0", f"run_dir={tmp_path / name}", *overrides),
+
+@pytest.fixture(scope="module")
+def runs(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all recipes trained by 1, 2 and 3 processes: `1/RECIPE`, `2/RECIPE`, .."""
+    folder = tmp_path_factory.mktemp("runs")
+    shared = [
+        *text,
+        "trainer.max_steps=6",
+        "network.precision=fp32",
+        "logger=csv",
+        "trainer.enable_progress_bar=false",
+    ]
+    for world_size in (1, 3, 2):
+        several = ["trainer=ddp", f"trainer.devices={world_size}"] if world_size > 1 else []
+        settings = [*shared, *several, "trainer.accelerator=cpu"]
+        jobs: list[tuple[int | None, list[str]]] = [
+            (None, [*overrides_of(recipe), *settings, f"run_dir={folder / str(world_size) / recipe}"])
+            for recipe in (*RECIPES, *OTHERS)
         ]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        with (tmp_path / name / "metrics.csv").open() as file:
-            return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        if world_size > 1:
+            moved = [
+                *overrides_of(MOVED),
+                *settings,
+                "checkpoint_every=2",
+                f"run_dir={folder / 'moved' / MOVED}",
+            ]
+            jobs.append((3 if world_size == 3 else None, moved))
+        train_together(jobs, world_size, folder / f"{world_size}.json")
+    return folder
 
-    alone = curve("alone")
-    shared = curve("shared", "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2")
-    assert len(alone) == len(shared) == 3
-    for one, two in zip(alone, shared, strict=True):
-        assert one["step"] == two["step"]
+
+def train_together(jobs: list[tuple[int | None, list[str]]], world_size: int, file: Path) -> None:
+    """Train these, [cut, overrides] each (see one_rank.py), by `world_size` processes that are started once."""
+    file.write_text(json.dumps(jobs))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, PROGRAM, file],
+            env={
+                **os.environ,
+                **group,
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "TORCHELASTIC_RUN_ID": "test",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world_size)
+    ]
+    said = [rank.communicate(timeout=300)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0] * world_size, "\n".join(said)[-4000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("recipe", [*RECIPES, *OTHERS])
+def test_a_recipe_learns_the_same_on_any_number_of_processes(
+    runs: Path, recipe: str, world_size: int
+) -> None:
+    assert_same(runs / "1" / recipe, runs / str(world_size) / recipe, world_size)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_by_another_number_of_processes(runs: Path) -> None:
+    assert len(json.loads((runs / "moved" / MOVED / "result.json").read_text())["starts"]) == 2
+    assert_same(runs / "1" / MOVED, runs / "moved" / MOVED, 2)
+
+
+def assert_same(alone: Path, shared: Path, world_size: int) -> None:
+    records = []
+    for run in (alone, shared):
+        with (run / "metrics.csv").open() as file:
+            records.append(
+                [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+            )
+    assert len(records[0]) == len(records[1]) > 0
+    for one, other in zip(*records, strict=True):
+        assert one["step"] == other["step"]
         for key in ("train_nll", "valid_nll", "grad_norm"):
-            assert two[key] == pytest.approx(one[key], rel=2e-5), key
+            assert other[key] == pytest.approx(one[key], rel=1e-6), key
+    weights = [torch.load(run / "last.ckpt", weights_only=True)["state_dict"] for run in (alone, shared)]
+    for name, weight in weights[0].items():
+        torch.testing.assert_close(weights[1][name], weight, rtol=1e-4, atol=1e-6, msg=name)
+    figures = [json.loads((run / "result.json").read_text()) for run in (alone, shared)]
+    assert figures[1]["test_ppl"] == pytest.approx(figures[0]["test_ppl"], rel=1e-6)
+    assert [figure["world_size"] for figure in figures] == [1, world_size]

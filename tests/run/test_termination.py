@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hornn.command_line.messages import TERMINATED as FOR_A_SHELL
+from hornn.command_line.ending import TERMINATED as FOR_A_SHELL
 from hornn.run.termination import TERMINATED
 
 ROOT = Path(__file__).parents[2]

@@ -1,9 +1,11 @@
 """What `src/train.py` is to a launcher, without torch: the same command line, files and locks, numbers made up.
 
 FAKE_EPOCH: seconds an epoch takes. FAKE_FAIL, FAKE_DIVERGE, FAKE_DEAF, FAKE_FULL: the seed whose job fails after an
-epoch, diverges, does not heed Ctrl-C, or has no room for its log. FAKE_GATE=1: it waits for a file `gate` first.
+epoch, diverges, does not heed Ctrl-C, or has no room for its log and results. FAKE_GATE=1: it waits for a file `gate`
+first.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -46,6 +48,7 @@ def main(cfg: DictConfig) -> None:
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, 1)
         os.dup2(full, 2)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # nor is there any for its results
     (run_dir / CONFIG).write_text(yaml.safe_dump(identity.to_dict()))
     (run_dir / "pid").write_text(str(os.getpid()))
     metrics = run_dir / "metrics.csv"

@@ -66,7 +66,7 @@ def test_a_full_disk_under_the_log(launch: Launch) -> None:
     code, out, _ = launch("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH, FAKE_FULL="2")
     assert code == 2
     log = Path(recorded()["elman", 2]["run_dir"], "train.log")
-    assert f"elman seed=2: failed: exit code 1 and nothing in {log}: is the disk full?" in out
+    assert f"elman seed=2: failed: exit code 2 and nothing in {log}: is the disk full?" in out
     assert statuses() == ["done", "failed"] * 2
 
 

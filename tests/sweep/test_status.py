@@ -79,6 +79,6 @@ def test_the_command_is_quick(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, status, "maxi"], cwd=tmp_path, capture_output=True, text=True)
     assert time.monotonic() - started < 1
     assert (done.returncode, done.stderr) == (
-        1,
+        2,
         "error: no sweep 'maxi' on record; outputs/sweeps has: mini\n",
     )

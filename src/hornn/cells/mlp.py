@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import ACTIVATIONS
 from hornn.checks import require_choice, require_positive
+from hornn.columns import drop
 
 UNITS = (*ACTIVATIONS, "maxout", "lp")
 
@@ -134,7 +135,8 @@ class Layer(nn.Module):
             a = a + F.linear(x, self.S)
         if side is not None:
             a = a + side
-        return F.dropout(self.units(a), self.dropout, self.training)
+        y: Tensor = self.units(a)
+        return drop(y, self.dropout) if self.dropout and self.training else y
 
 
 class Mlp(nn.ModuleList):

@@ -1,13 +1,10 @@
 """What a command says of its user's errors: `launch` makes each one line on stderr and an exit code."""
 
 import argparse
-import errno
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
 from unittest.mock import patch
 
 from hydra.core.utils import JobReturn
@@ -15,64 +12,84 @@ from hydra.errors import HydraException, InstantiationException, OverrideParseEx
 from hydra.types import RunMode
 from omegaconf.errors import GrammarParseError, MissingMandatoryValue, OmegaConfBaseException
 
+from hornn.command_line.ending import (
+    FAILED,
+    INTERRUPTED,
+    TERMINATED,
+    describe_system_error,
+    end,
+    lasting_output,
+)
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
 
-TERMINATED = 128 + signal.SIGTERM  # the exit code after SIGTERM
-REMEDIES = {
-    errno.ENOENT: "check the path",
-    errno.EACCES: "check its permissions or choose another folder",
-    errno.ENOSPC: "free some space on that disk or write elsewhere with run_dir=FOLDER",
-}
 
+def launch(main: Callable[[], None], needed: bool = False) -> None:
+    """Run a `@hydra.main` function; an expected error becomes one line on stderr and an exit code.
 
-def launch(main: Callable[[], None]) -> None:
-    """Run a `@hydra.main` function; an expected error becomes one line on stderr and exit code 2.
-
-    Ctrl-C gives 130, SIGTERM 143.
-
-    Any other exception is a fault of the program and keeps its traceback; HYDRA_FULL_ERROR=1 keeps every one.
+    needed: whether its standard output is what it is for (`lasting_output`). Any other exception is a fault of the
+    program and keeps its traceback; HYDRA_FULL_ERROR=1 keeps every one.
     """
     full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
     words = [_quote(word) for word in sys.argv]
-    with patched(StrictLoader, _tell_where), patch.object(sys, "argv", words):
+    with (
+        lasting_output(needed or _only_shows()),
+        patched(StrictLoader, _tell_where),
+        patch.object(sys, "argv", words),
+    ):
         try:
             _check_options()
             main()
         except (KeyboardInterrupt, SystemExit) as stop:
             if isinstance(stop, SystemExit) and stop.code == TERMINATED:
-                _exit("terminated; the same command continues", TERMINATED)
+                end("terminated; the same command continues", TERMINATED)
             # Lightning answers Ctrl-C during training with sys.exit(1).
             causes = (type(stop), type(stop.__context__))
             if full_error or KeyboardInterrupt not in causes:
                 raise
-            _exit("interrupted", 130)
+            end("interrupted", INTERRUPTED)
         except Exception as error:
             message = _explain(error)
             if full_error or message is None:
                 raise
             notes = "; ".join(getattr(error, "__notes__", []))
-            _exit(f"{message} ({notes})" if notes else message, getattr(error, "exit_code", 2))
+            end(f"{message} ({notes})" if notes else message, getattr(error, "exit_code", FAILED))
 
 
 def _quote(word: str) -> str:
-    """`key=value` or `key=[value,value]` with quotes around values with a plain `=`, as in the folders of runs."""
+    """`key=value` or `key=[value,value]` with quotes where Hydra's grammar needs them and a path does without.
+
+    That is around a plain `=`, as in the folders of runs, and letters beyond ASCII.
+    """
     key, _, value = word.partition("=")
     listed = value[:1] == "[" and value[-1:] == "]"
     values = value[1:-1].split(",") if listed else [value]
-    quoted = [f"'{v}'" if "=" in v and not set(v) & set("'\"\\()[]{}") else v for v in values]
+    unread = [("=" in each or not each.isascii()) and not set(each) & set("'\"\\()[]{}") for each in values]
+    quoted = [f"'{each}'" if alien else each for each, alien in zip(values, unread, strict=True)]
     if listed:
         return f"{key}=[{','.join(quoted)}]"
-    return f"{key}={quoted[0]}" if "=" in word else word
+    return f"{key}={quoted[0]}" if "=" in word and word[0] != "-" else word
 
 
-def _exit(message: str, code: int) -> NoReturn:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(code)
+def _only_shows() -> bool:
+    """Whether an option asks for a text, such as --help, in the place of what the command does."""
+    try:
+        asked = options_parser().parse_known_args()[0]
+    except argparse.ArgumentError:
+        return False
+    return bool(asked.help or asked.hydra_help or asked.cfg or asked.info)
 
 
 def _check_options() -> None:
-    """Raise ValueError for an unknown `--option`, for which Hydra's parser prints its whole usage."""
+    """Raise ValueError for an unknown `--option`, for which Hydra's parser prints its whole usage, and for a word that
+    Python could not decode.
+    """
+    for word in sys.argv[1:]:
+        if not word.isprintable() and any("\ud800" <= character <= "\udfff" for character in word):
+            readable = word.encode(errors="surrogateescape").decode(errors="replace")
+            raise ValueError(
+                f"this locale cannot read {readable}: set PYTHONUTF8=1 or another LC_ALL, such as C.UTF-8"
+            )
     try:
         unknown = options_parser().parse_known_args()[1]
     except argparse.ArgumentError as error:
@@ -108,16 +125,13 @@ def _explain(error: BaseException) -> str | None:
             return f"missing value {error.full_key!r}: give {error.full_key}=..."
         case OmegaConfBaseException(full_key=key) if isinstance(error, ValueError | GrammarParseError):
             return f"{key}: {text.partition('    full_key:')[0]}" if key else text
-        case OSError(errno=int(number), strerror=str(reason), filename=path):
-            place = f"{path}: " if path is not None else ""
-            return f"{place}{reason}; {REMEDIES[number]}" if number in REMEDIES else f"{place}{reason}"
-        case ValueError() | OSError():
+        case OSError():
+            return describe_system_error(error) or text
+        case ValueError():
             return text
     names = {known.__name__ for known in type(error).__mro__}
-    if (
-        names & {"MemoryError", "OutOfMemoryError"} or "can't allocate memory" in text
-    ):  # torch has no type for it
-        return (
-            f"there is not enough memory ({text.splitlines()[0]}): lower the sizes of the model or of a batch"
-        )
+    # torch has no type of its own for the memory of the CPU
+    if names & {"MemoryError", "OutOfMemoryError"} or "can't allocate memory" in text:
+        said = text.splitlines()[0]
+        return f"there is not enough memory ({said}): lower the sizes of the model or of a batch"
     return text if names & {"MisconfigurationException", "YAMLError"} else None

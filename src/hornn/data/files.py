@@ -7,7 +7,7 @@ from typing import Any
 from hornn.data.content import file_checksum
 from hornn.data.corpus import Corpus
 from hornn.data.lines import read_lines
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
 
@@ -42,8 +42,8 @@ class TextFiles(Corpus):
         }
 
     def tokens(self, split: str) -> Iterator[list[str]]:
-        for line in read_lines(self.files[split]):
-            yield self.tokenizer.tokens(line)
+        for tokens, _ in self.tokenizer.blocks(read_lines(self.files[split])):
+            yield tokens
 
 
 def build_data(
@@ -61,7 +61,7 @@ def build_data(
     lowercase: bool = False,
     min_count: int = 1,
     max_size: int | None = None,
-) -> TextDataModule:
+) -> TextData:
     """Own text; the keys are explained in conf/data/files.yaml. `root` is not used: the paths say it all."""
     if unit not in ("word", "char"):
         raise ValueError(f"data.unit is {unit!r}; allowed: word, char")
@@ -76,4 +76,4 @@ def build_data(
         VocabularyRule(min_count, max_size),
         Path(cache_dir).expanduser(),
     )
-    return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)
+    return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -7,7 +7,7 @@ from typing import Any
 from hornn.data.corpus import Corpus
 from hornn.data.download import fetch
 from hornn.data.lines import read_lines
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
 
@@ -51,8 +51,8 @@ class PennTreebank(Corpus):
         return {"checksum": " ".join(self.checksums[split] for split in self.splits)}
 
     def tokens(self, split: str) -> Iterator[list[str]]:
-        for line in read_lines(self._file(split)):
-            yield self.tokenizer.tokens(line)
+        for tokens, _ in self.tokenizer.blocks(read_lines(self._file(split))):
+            yield tokens
 
     def _file(self, split: str) -> Path:
         return self.folder / f"ptb.{split}.txt"
@@ -67,7 +67,7 @@ def build_data(
     eval_batch_size: int = 20,
     unit: str = "word",
     url: str = URL,
-) -> TextDataModule:
+) -> TextData:
     """Penn Treebank; the keys are explained in conf/data/ptb.yaml."""
     corpus = PennTreebank(Path(root).expanduser(), unit, url)
-    return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)
+    return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -12,7 +12,7 @@ from typing import Any
 
 from hornn.data.content import LIBRARY, library_checksum, library_files
 from hornn.data.corpus import Corpus
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
 
@@ -108,7 +108,7 @@ def build_data(
     eval_batch_size: int = 20,
     min_count: int = 2,
     max_size: int | None = None,
-) -> TextDataModule:
+) -> TextData:
     """Python's documentation; the keys are explained in conf/data/pydoc.yaml. `root` is not used."""
     corpus = PythonDocs(VocabularyRule(min_count, max_size), Path(cache_dir).expanduser())
-    return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)
+    return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hornn.columns import share
+
 IGNORE = -1  # the target of a position where a column has already ended
 
 
@@ -34,11 +36,11 @@ class ChunkStream:
     k*seq_len on of every column, so a state carried from chunk to chunk has read its column's whole past. The last
     chunk may be shorter; in its last row the columns that have ended read `start_id` and have the target IGNORE.
 
-    Rank r of R = `world_size` gets the columns r*B/R ... (r+1)*B/R - 1; all ranks get equally many chunks.
+    Rank r of `world_size` gets the columns of `hornn.columns.share`; all ranks get equally many chunks.
 
     A loader with a position: `state_dict` names the next chunk, and the iteration that follows
     `load_state_dict` starts there; any other iteration starts at the first chunk.
-    ValueError: a size below 1, columns that the ranks cannot share equally, or fewer tokens than columns.
+    ValueError: a size below 1, or fewer tokens than columns.
     """
 
     def __init__(
@@ -52,11 +54,6 @@ class ChunkStream:
     ) -> None:
         if batch_size < 1 or seq_len < 1:
             raise ValueError(f"batch size is {batch_size} and chunk length {seq_len}; both must be 1 or more")
-        if batch_size % world_size:
-            raise ValueError(
-                f"{world_size} processes cannot share a batch of {batch_size} columns equally: "
-                f"choose a multiple of {world_size}"
-            )
         if len(tokens) < batch_size:
             raise ValueError(
                 f"{len(tokens):,} tokens cannot fill {batch_size} columns: "
@@ -68,10 +65,11 @@ class ChunkStream:
         self.width = batch_size
         self.rows = -(-len(tokens) // batch_size)
         self.ragged = len(tokens) % batch_size  # how many columns reach the last row; 0: all do
-        share = batch_size // world_size
-        columns = np.arange(rank * share, (rank + 1) * share)
+        own = share(batch_size, rank, world_size)
+        columns = np.arange(batch_size)[own.read]
+        self.scores = own.held > 0
         self.starts = columns * (len(tokens) // batch_size) + np.minimum(columns, self.ragged)
-        self.ended = columns >= self.ragged if self.ragged else np.zeros(share, dtype=bool)
+        self.ended = columns >= self.ragged if self.ragged else np.zeros(len(columns), dtype=bool)
         self.position = 0
         self.resumed = False
 
@@ -101,6 +99,8 @@ class ChunkStream:
             inputs[-1, self.ended] = self.start_id
             targets[-1, self.ended] = IGNORE
             count -= self.width - self.ragged
+        if not self.scores:
+            targets[:] = IGNORE
         return Chunk(torch.from_numpy(inputs), torch.from_numpy(targets), count, self.width, index == 0)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-"""The data module of all text corpora, and text that comes from outside of one."""
+"""The streams over a text corpus, and text that comes from outside of one."""
 
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning import LightningDataModule
 
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
@@ -17,22 +16,21 @@ from hornn.data.vocabulary import Vocabulary
 SPLITS = ("train", "valid", "test")
 
 
-class TextDataModule(LightningDataModule):
+class TextData:
     """Streams over the splits of a corpus.
 
     corpus: where the tokens come from. batch_size: columns of the training stream, over all processes.
     seq_len: tokens per chunk. eval_batch_size: columns for validation and test. cache_dir: where the ids are
     kept.
 
-    `prepare_data` downloads, checks and tokenises; `setup` maps the ids. Both may be called again, and
-    without a trainer. ValueError: a size below 1, a training split shorter than one chunk, or fewer tokens
+    `prepare_data` downloads, checks and tokenises; `setup` maps the ids. Both may be called again.
+    ValueError: a size below 1, a training split shorter than one chunk, or fewer tokens
     than columns.
     """
 
     def __init__(
         self, corpus: Corpus, batch_size: int, seq_len: int, eval_batch_size: int, cache_dir: str | Path
     ) -> None:
-        super().__init__()
         sizes = {"batch_size": batch_size, "seq_len": seq_len, "eval_batch_size": eval_batch_size}
         for key, size in sizes.items():
             if not isinstance(size, int) or size < 1:
@@ -52,7 +50,7 @@ class TextDataModule(LightningDataModule):
         if cache.read() is None:
             cache.write()
 
-    def setup(self, stage: str | None = None) -> None:
+    def setup(self) -> None:
         if self._cached is None:
             self._cached = TokenCache(self.cache_dir, self.corpus).read()
         rows = -(-len(self.tokens("train")) // self.batch_size)
@@ -62,7 +60,7 @@ class TextDataModule(LightningDataModule):
                 f"data.seq_len={self.seq_len}: lower data.batch_size={self.batch_size} or data.seq_len"
             )
         for split in SPLITS:
-            self._stream(split)
+            self.stream(split)
 
     def _tokens(self) -> CachedTokens:
         if self._cached is None:
@@ -83,9 +81,9 @@ class TextDataModule(LightningDataModule):
             raise ValueError(f"split is {split!r}; allowed: {', '.join(SPLITS)}")
         return self._tokens().splits[split if self.has_split(split) else "test"]
 
-    def _stream(self, split: str) -> ChunkStream:
+    def stream(self, split: str, rank: int = 0, world_size: int = 1) -> ChunkStream:
+        """A loader of `train`, `valid` or `test`: the share of one process, of one that is alone by default."""
         batch_size = self.batch_size if split == "train" else self.eval_batch_size
-        rank, world_size = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         try:
             return ChunkStream(
                 self.tokens(split), self.vocabulary.eos_id, batch_size, self.seq_len, rank, world_size
@@ -93,15 +91,6 @@ class TextDataModule(LightningDataModule):
         except ValueError as error:
             key = "data.batch_size" if split == "train" else "data.eval_batch_size"
             raise ValueError(f"the {split} split of {self.name} with {key}={batch_size}: {error}") from None
-
-    def train_dataloader(self) -> ChunkStream:
-        return self._stream("train")
-
-    def val_dataloader(self) -> ChunkStream:
-        return self._stream("valid")
-
-    def test_dataloader(self) -> ChunkStream:
-        return self._stream("test")
 
     def describe(self) -> dict[str, Any]:
         """What a result has to say about its data, in plain values."""
@@ -134,15 +123,17 @@ def encode_text(
     ValueError for a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
     """
     ids: list[np.ndarray] = []
-    unknown = 0
-    for number, line in enumerate(read_lines(path), start=1):
-        tokens = tokenizer.tokens(line)
+    unknown, numbers = 0, [0]  # numbers: of the tokens of each line, the one that is being read last
+    for tokens, ends in tokenizer.blocks(read_lines(path)):
         try:
             ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None
+            raise ValueError(f"{path}, line {len(numbers)}: {error}") from None
         unknown += sum(token not in vocabulary.index for token in tokens)
-    lengths = np.array([len(line_ids) for line_ids in ids])
+        numbers[-1] += len(tokens)
+        if ends:
+            numbers.append(0)
+    lengths = np.array(numbers[:-1])
     if not lengths.sum():
         raise ValueError(f"{path} holds no tokens: give a file that holds text")
     return np.concatenate(ids), unknown, lengths

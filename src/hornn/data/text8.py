@@ -8,7 +8,7 @@ from typing import IO, Any, NamedTuple
 
 from hornn.data.corpus import Corpus
 from hornn.data.download import BLOCK, fetch, verify
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
 
@@ -156,7 +156,7 @@ def build_data(
     min_count: int = 11,
     max_size: int | None = None,
     url: str = URL,
-) -> TextDataModule:
+) -> TextData:
     """text8; the keys are explained in conf/data/text8.yaml."""
     corpus = Text8(Path(root).expanduser(), variant, valid_bytes, VocabularyRule(min_count, max_size), url)
-    return TextDataModule(corpus, batch_size, seq_len, eval_batch_size, cache_dir)
+    return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

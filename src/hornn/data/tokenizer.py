@@ -1,6 +1,8 @@
 """From lines of text to tokens and back."""
 
 import re
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,12 +36,42 @@ class Tokenizer:
 
     def tokens(self, line: str) -> list[str]:
         """The tokens of one line, its `<eos>` included if `eos`."""
+        return [*self.cut(line), EOS] if self.eos else self.cut(line)
+
+    def cut(self, text: str) -> list[str]:
+        """The tokens of a line, or of a part of it that ends where `whole` says."""
         if self.unit == "english":
-            found = [_normalise(token) for token in _ENGLISH.findall(line)]
-        else:
-            line = line.lower() if self.lowercase else line
-            found = line.split() if self.unit == "word" else list(line.rstrip())
-        return [*found, EOS] if self.eos else found
+            return [_normalise(token) for token in _ENGLISH.findall(text)]
+        text = text.lower() if self.lowercase else text
+        return text.split() if self.unit == "word" else list(text.rstrip())
+
+    def blocks(self, pieces: Iterable[tuple[str, bool]]) -> Iterator[tuple[list[str], bool]]:
+        """The tokens of lines that come in pieces, each with whether its line ends there, as `tokens` gives them."""
+        held: list[str] = []  # of a line that is not whole yet
+        for piece, ends in pieces:
+            if ends:
+                yield self.tokens("".join([*held, piece])), True
+                held = []
+            elif length := self.whole(piece):
+                yield self.cut("".join([*held, piece[:length]])), False
+                held = [piece[length:]]
+            else:
+                held.append(piece)
+
+    def whole(self, piece: str) -> int:
+        """How many characters of a piece, with what stands before them, have tokens that no later text changes.
+
+        White space at its end does not count: it may be that of the line. Lower case depends on the letters around
+        (a sigma at the end of a word is another one), as far as to white space or a letter without case.
+        """
+        if self.unit == "char" and not self.lowercase:
+            return len(piece.rstrip())
+        place = len(piece)
+        while place and not (
+            piece[place - 1].isspace() or (self.unit == "char" and _is_caseless(piece[place - 1]))
+        ):
+            place -= 1
+        return len(piece[:place].rstrip())
 
     def join(self, tokens: list[str]) -> str:
         """Readable text; `<eos>` becomes the end of a line."""
@@ -61,6 +93,11 @@ class Tokenizer:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Tokenizer":
         return cls(**state)
+
+
+def _is_caseless(character: str) -> bool:
+    """Whether it is a letter of a script without capitals."""
+    return unicodedata.category(character) == "Lo" and not character.islower()
 
 
 def _normalise(token: str) -> str:

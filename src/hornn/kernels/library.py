@@ -2,7 +2,8 @@
 
 Its kernels compute on the CPU, in fp32, what the readable code computes for the same parameters. The library lies
 in the folder that the environment variable HORNN_CACHE names, or else in `~/.cache/hornn/kernels`. Its folder's
-name is a hash of all that decides its contents.
+name is a hash of all that decides its contents. Beside it lies its checksum: one that was cut short would end the
+process when it is loaded, without a word, and is built anew.
 """
 
 import fcntl
@@ -21,6 +22,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from hornn.data.download import checksum
+from hornn.result import write_atomically
 
 SOURCE = Path(__file__).with_name("native.cpp")
 FLAGS = ("-O3", "-march=native", "-fopenmp")
@@ -67,15 +71,14 @@ def build(flags: Sequence[str] = FLAGS) -> Any:
     """The operators compiled with `flags`: from the cache, or built into it, by one process at a time."""
     parts = (SOURCE.read_text("utf-8"), " ".join(flags), torch.__version__, _processor())
     namespace = "hornn_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("HORNN_CACHE") or Path.home() / ".cache" / "hornn" / "kernels")
-    library = cache.absolute() / namespace / "native.so"
+    library = cache_folder() / namespace / "native.so"
     try:
-        if not library.exists():
+        if not is_whole(library):
             _require_compiler()
             library.parent.mkdir(parents=True, exist_ok=True)
             with (library.parent / "build.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                if not library.exists():
+                if not is_whole(library):
                     _compile(library, namespace, flags)
         torch.ops.load_library(str(library))
     except OSError as error:
@@ -84,6 +87,27 @@ def build(flags: Sequence[str] = FLAGS) -> Any:
             "set HORNN_CACHE to a folder that can be written, or set network.backend=eager"
         ) from error
     return getattr(torch.ops, namespace)
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept. NativeError where neither HORNN_CACHE nor the user's home says it."""
+    try:
+        return Path(os.environ.get("HORNN_CACHE") or Path.home() / ".cache" / "hornn" / "kernels").absolute()
+    except RuntimeError as error:
+        raise NativeError(
+            f"there is no folder for the native kernels ({error}): set HORNN_CACHE to one that can be written, or set "
+            "network.backend=eager"
+        ) from error
+
+
+def is_whole(library: Path) -> bool:
+    """Whether a library is there and has the checksum that was written when it was built."""
+    written = checksum_file(library)
+    return library.exists() and written.exists() and written.read_text("utf-8") == checksum(library, "sha256")
+
+
+def checksum_file(library: Path) -> Path:
+    return library.with_name(f"{library.name}.sha256")
 
 
 def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
@@ -95,7 +119,8 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
         folder, ignore_errors=True
     )  # a build that was killed, with the lock file torch would wait for
     folder.mkdir()
-    print("building the native kernels (once, about 10 s) …", file=sys.stderr, flush=True)
+    why = "the one in the cache is damaged" if library.exists() else "once"
+    print(f"building the native kernels ({why}, about 10 s) …", file=sys.stderr, flush=True)
     try:
         with _scripts_on_path():
             cpp_extension.load(
@@ -112,10 +137,18 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
         lines = [line for line in said.splitlines() if line.strip()] or [str(error)]
         last = [line for line in lines if not line.startswith(("ninja:", "[", "FAILED:"))][-5:] or lines[-1:]
         reason = next((line for line in last if "error" in line), last[-1])
+        if (
+            isinstance(error, subprocess.CalledProcessError) and "error" not in reason
+        ):  # what it said is no reason
+            reason = f"{' '.join(map(str, error.cmd))} ended with exit code {error.returncode}"
+            raise NativeError(f"the native kernels cannot be built ({reason}): {REMEDY}") from error
         detail = "\n".join(last)
         print(detail, file=sys.stderr, flush=True)
         raise NativeError(f"the native kernels cannot be built ({reason}): {REMEDY}\n{detail}") from error
-    os.replace(next(folder.glob("*.so")), library)
+    built = next(folder.glob("*.so"))
+    library.unlink(missing_ok=True)
+    write_atomically(checksum_file(library), checksum(built, "sha256"))
+    os.replace(built, library)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -17,6 +17,7 @@ from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
 from hornn.cells.lstm import Lstm, LstmState
 from hornn.cells.mlp import PointwiseUnits
 from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
+from hornn.columns import world_size
 from hornn.kernels import library
 from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan
 
@@ -175,6 +176,8 @@ def find_native_obstacle(cell: Cell, device: torch.device, max_norm: float | Non
         return "the native kernels are for CPUs"
     if type(cell) not in NATIVE:
         return f"there are native kernels for {', '.join(kind.__name__ for kind in NATIVE)}"
+    if max_norm is not None and world_size() > 1:
+        return "network.state_grad_norm bounds the gradient of the columns of all processes together"
     if (obstacle := NATIVE[type(cell)].obstacle(cell, max_norm)) is not None:
         return obstacle
     dtype = cell.initial_state(1)[0].dtype  # a cell without weights of its own has one, too

@@ -10,6 +10,7 @@ from torch import Tensor
 from hornn.checks import require_choice, require_range
 from hornn.kernels import update as kernels
 from hornn.kernels.bf16_copy import Bf16Copy
+from hornn.norm import norm
 from hornn.optim.divergence import require_finite
 
 CLIP_MODES = ("element", "norm")
@@ -52,15 +53,14 @@ class ClippedOptimizer(torch.optim.Optimizer):
     def clip_gradients(self) -> None:
         """Measure the gradient's norm, stop where it is not finite, clip."""
         grads = self.gradients()
-        norm = torch.stack(torch._foreach_norm(grads)).norm()
-        self.grad_norm = require_finite(float(norm))
+        self.grad_norm = require_finite(float(norm(grads)))
         if self.clip is None or self.grad_norm <= self.clip:  # then no element exceeds the clip
             return
         if self.clip_mode == "element":
             torch._foreach_clamp_min_(grads, -self.clip)
             torch._foreach_clamp_max_(grads, self.clip)
         else:
-            torch._foreach_mul_(grads, (self.clip / norm).clamp(max=1.0))
+            torch._foreach_mul_(grads, self.clip / self.grad_norm)
 
     def gradients(self) -> list[Tensor]:
         """The gradients of all parameters; of a sparse one the rows that it has, each once."""

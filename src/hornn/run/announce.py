@@ -6,13 +6,13 @@ from typing import Any
 
 from rich.console import Console
 
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 
 console = Console()
 
 
 def announce(
-    run_dir: Path, model: str, size: str, data: TextDataModule, notes: Sequence[str], resume: bool
+    run_dir: Path, model: str, size: str, data: TextData, notes: Sequence[str], resume: bool
 ) -> None:
     """The model with its `size`, its data, what else is to be noted, and where it all goes."""
     tokens = ", ".join(f"{split} {count:,}" for split, count in data.describe()["tokens"].items())

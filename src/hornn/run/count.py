@@ -16,8 +16,8 @@ import torch
 
 from hornn.baselines.counts import CountModel
 from hornn.build import build_corpus, build_counts, call, make_card
-from hornn.checkpoint import AtomicCheckpointIO
-from hornn.data.text import TextDataModule
+from hornn.checkpoint import write_checkpoint
+from hornn.data.text import TextData
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.metrics import perplexity
 from hornn.run.folder import METRICS, open_run
@@ -64,7 +64,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         run.finish(figures, how)
 
 
-def measure(model: CountModel, data: TextDataModule) -> dict[str, Any]:
+def measure(model: CountModel, data: TextData) -> dict[str, Any]:
     """Fit the model; all of result.json that comes out of that."""
     train, valid, test = (data.tokens(split) for split in ("train", "valid", "test"))
     start = time.perf_counter()
@@ -90,7 +90,7 @@ def measure(model: CountModel, data: TextDataModule) -> dict[str, Any]:
     }
 
 
-def describe(data: TextDataModule) -> dict[str, Any]:
+def describe(data: TextData) -> dict[str, Any]:
     """All of result.json that speaks of the data, the program and the machine."""
     return {
         "unigram": {f"{split}_ppl": data.unigram_ppl(split) for split in ("valid", "test")},
@@ -117,4 +117,4 @@ def save(path: Path, card: dict[str, Any], model: CountModel) -> None:
         name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in model.state().items()
     }
-    AtomicCheckpointIO(card).save_checkpoint({"state_dict": fitted}, path)
+    write_checkpoint({"state_dict": fitted}, path, card)

@@ -9,7 +9,7 @@ import yaml
 from lightning.pytorch.loggers import Logger
 
 from hornn.checkpoint import CARD, read_checkpoint
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.result import NAME, read_result, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.identity import BEST, CONFIG, LAST, Identity
@@ -27,7 +27,7 @@ class OpenRun:
     """
 
     def __init__(
-        self, identity: Identity, data: TextDataModule, resume: Path | None, logger: Logger, main: bool
+        self, identity: Identity, data: TextData, resume: Path | None, logger: Logger, main: bool
     ) -> None:
         self.identity, self.data, self.resume, self.logger, self.main = identity, data, resume, logger, main
         self.dir = identity.folder
@@ -78,7 +78,7 @@ class OpenRun:
 @contextmanager
 def open_run(
     identity: Identity,
-    data: TextDataModule,
+    data: TextData,
     make_logger: Callable[..., Logger],
     overwrite: bool = False,
     main: bool = True,
@@ -107,7 +107,7 @@ def open_run(
             lock.close()
 
 
-def find_unfinished(identity: Identity, data: TextDataModule) -> Path | None:
+def find_unfinished(identity: Identity, data: TextData) -> Path | None:
     """The checkpoint to continue from, None for a fresh start. Errors: those of `open_run`."""
     folder = identity.folder
     if result := read_result(folder):

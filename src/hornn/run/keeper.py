@@ -85,6 +85,15 @@ class RunKeeper(Checkpoint):
         self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.clock = Clock()  # of the running epoch
+        self.random = torch.get_rng_state()
+
+    def setup(self, trainer: lightning.Trainer, module: Any, stage: str) -> None:
+        """Go on with the random numbers where the network's first weights ended, as a process alone does.
+
+        Lightning sets the seed once more in a run of several processes.
+        """
+        if stage == "fit":
+            torch.set_rng_state(self.random)
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
         self.began = True

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from hornn.command_line.messages import TERMINATED
+from hornn.command_line.ending import TERMINATED
 
 CLOSED = (
     "Connection closed by peer",

@@ -16,13 +16,13 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
 from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
-from hornn.checkpoint import AtomicCheckpointIO, first_line, read_checkpoint
+from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_range
-from hornn.data.text import TextDataModule
+from hornn.data.text import TextData
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
+from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.composed import as_dict
 from hornn.run.count import count
 from hornn.run.folder import open_run
@@ -50,7 +50,7 @@ WHOLE = {
 class Training(NamedTuple):
     """All that a run of a network needs; nothing that it can be refused for is still to come, but its folder."""
 
-    data: TextDataModule
+    data: TextData
     module: TruncatedBptt
     trainer: lightning.Trainer
     keeper: RunKeeper
@@ -85,11 +85,11 @@ def train(cfg: DictConfig) -> None:
         trainer.logger = run.logger
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
         run.begin(module.network.num_parameters)
-        run.announce(f"{module.network.num_parameters:,} parameters", notes_on(module.network))
+        run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
         try:
             fit(training, run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
-            trainer.test(module, datamodule=data, verbose=False)
+            trainer.test(module, data.stream("test", trainer.global_rank, trainer.world_size), verbose=False)
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
@@ -118,12 +118,10 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data))
     module.configure_optimizers()
     module.network.prepare(trainer.strategy.root_device)
-    data.trainer = trainer
-    data.setup()
     return Training(data, module, trainer, keeper)
 
 
-def build_module(config: Mapping[str, Any], data: TextDataModule) -> TruncatedBptt:
+def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
     """The network with its training, from the weights of `init_from` where that is given."""
     network = build_network(config, data.vocabulary.counts)
     start = config["init_from"]
@@ -186,8 +184,9 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
 def fit(training: Training, resume: Path | None) -> None:
     """Train, from where a checkpoint left off if there is one. ValueError for one that does not hold all of that."""
     data, module, trainer, keeper = training
+    rank = trainer.global_rank, trainer.world_size
     try:
-        trainer.fit(module, datamodule=data, ckpt_path=resume)
+        trainer.fit(module, data.stream("train", *rank), data.stream("valid", *rank), ckpt_path=resume)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
         explain_lost_rank(error, trainer)
         if resume is None or keeper.began:
@@ -198,11 +197,23 @@ def fit(training: Training, resume: Path | None) -> None:
         ) from error
 
 
-def notes_on(network: LanguageModel) -> list[str]:
+def notes_on(training: Training) -> list[str]:
     """What computes a network here, as a person wants to know it before a training."""
+    network, processes, batch_size = (
+        training.module.network,
+        training.trainer.world_size,
+        training.data.batch_size,
+    )
     kernels = ", native kernels" if network.native else ""
-    how = f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"
-    return [how, *([network.missing] if network.missing else [])]
+    notes = [f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"]
+    if network.missing:
+        notes.append(network.missing)
+    if processes > batch_size:
+        idle = processes - batch_size
+        notes.append(
+            f"{idle} of {processes} processes have nothing to train on: data.batch_size is {batch_size}"
+        )
+    return notes
 
 
 # -- after training ------------------------------------------------------------------------------------------

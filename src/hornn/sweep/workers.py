@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hornn.command_line.messages import TERMINATED
+from hornn.command_line.ending import TERMINATED
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job

@@ -16,7 +16,7 @@ from hornn.baselines.cache import require_lengths
 from hornn.baselines.ngram import BackoffModel
 from hornn.build import rebuild_corpus
 from hornn.checks import require_choice, require_positive
-from hornn.data.text import SPLITS, TextDataModule, encode_text
+from hornn.data.text import SPLITS, TextData, encode_text
 from hornn.metrics import bits, perplexity
 from hornn.result import NAME, finite, read_result, write_atomically, write_result
 from hornn.run.identity import BEST
@@ -251,7 +251,7 @@ def corpus_of(model: Scorer) -> Mapping[str, Any]:
     return described
 
 
-def open_corpus(model: Scorer, cfg: DictConfig) -> TextDataModule:
+def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
     """The corpus that the model was trained on. Raises ValueError where the one at hand is another."""
     trained_on = corpus_of(model)
     assert model.card is not None

@@ -1,0 +1,141 @@
+"""How every command ends: an exit code, one line on stderr where it is not 0, whatever became of its standard output.
+
+0: done, also where the reader of its output went away first (`| head`). 2: refused or failed, in words. 130: Ctrl-C.
+143: SIGTERM.
+"""
+
+import errno
+import io
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+FAILED = 2
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+REMEDIES = {
+    errno.ENOENT: "check the path",
+    errno.EACCES: "check its permissions or choose another folder",
+    errno.ENOSPC: "free some space on that disk or write elsewhere with run_dir=FOLDER",
+}
+
+
+def run(main: Callable[[], str | None], needed: bool = False) -> None:
+    """Run a command that is not Hydra's and print what it returns; an expected error is one line and an exit code.
+
+    needed: see `lasting_output`.
+    """
+    with lasting_output(needed):
+        try:
+            said = main()
+            if said is not None:
+                print(said)
+        except KeyboardInterrupt:
+            end("interrupted", INTERRUPTED)
+        except OSError as error:
+            end(describe_system_error(error), FAILED)
+        except ValueError as error:
+            end(str(error), FAILED)
+
+
+def end(message: str, code: int) -> NoReturn:
+    """End the program with one line on stderr."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def describe_system_error(error: OSError) -> str:
+    """The path, what the system says of it, and what to do about it."""
+    if error.errno is None or error.strerror is None:
+        return str(error)
+    place = f"{error.filename}: " if error.filename is not None else ""
+    remedy = f"; {REMEDIES[error.errno]}" if error.errno in REMEDIES else ""
+    return f"{place}{error.strerror}{remedy}"
+
+
+@contextmanager
+def lasting_output(needed: bool) -> Iterator[None]:
+    """Let the command outlive its standard output and error: what cannot be written there is dropped.
+
+    needed: whether standard output is what the command is for; then it fails where that could not be written. Else
+    one line says that no more is shown. A reader that has gone away has what it wanted: nothing is said of that.
+    A character that the locale does not have is written as `\\N`, not refused.
+    """
+    outlet = None
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open_nowhere())
+        elif stream is getattr(sys, f"__{name}__"):  # not one that a caller has put in its place
+            lasting = Outlet(stream.fileno(), speaks=name == "stdout" and not needed)
+            outlet = lasting if name == "stdout" else outlet
+            setattr(sys, name, lasting.like(stream))
+    stop = None
+    try:
+        yield
+    except SystemExit as caught:
+        stop = caught
+    finally:
+        sys.stdout.flush()
+    if needed and outlet and outlet.lost and (stop is None or not stop.code):
+        end(f"standard output cannot be written ({outlet.lost}): send it elsewhere", FAILED)
+    if stop is not None:
+        raise stop
+
+
+def open_nowhere() -> Any:
+    """A stream for one that was closed when the program began, whose number no other file is to get."""
+    numbers = [os.open(os.devnull, os.O_RDWR)]
+    while numbers[-1] <= 2:
+        os.set_inheritable(numbers[-1], True)
+        numbers.append(os.open(os.devnull, os.O_RDWR))
+    return os.fdopen(numbers[-1], "w", encoding="utf-8")
+
+
+class Outlet(io.FileIO):
+    """An open file of the system that is written as long as it can be; then it, too, leads nowhere.
+
+    speaks: say so once on stderr. lost: what the system said when it could no longer be written, None for a reader that
+    has gone away.
+    """
+
+    def __init__(self, number: int, speaks: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self.speaks = speaks
+        self.lost: str | None = None
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        written = 0
+        try:
+            while written < len(view):
+                taken = super().write(view[written:])
+                if taken is None:  # a pipe that does not block, and is full
+                    select.select([], [self], [])
+                written += taken or 0
+        except OSError as error:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(
+                nowhere, self.fileno()
+            )  # for what else of this process writes there, and for its children
+            os.close(nowhere)
+            if error.errno != errno.EPIPE:
+                self.lost = error.strerror
+                if self.speaks:
+                    note = f"standard output cannot be written ({self.lost}): no more is shown, the command goes on"
+                    print(f"warning: {note}", file=sys.stderr)
+        return len(view)
+
+    def like(self, stream: Any) -> io.TextIOWrapper:
+        """A text stream on it with the settings of another one."""
+        return io.TextIOWrapper(
+            self if stream.write_through else io.BufferedWriter(self),
+            encoding=stream.encoding,
+            errors="backslashreplace" if stream.errors == "strict" else stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
