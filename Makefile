@@ -32,7 +32,7 @@ faults: .venv/stamp fuzz
 	HORNN_FAULTS=$(FAULTS) HORNN_FAULTS_SEED=$(SEED) $(BIN)/pytest -m faults tests/faults
 
 fuzz: .venv/stamp
-	$(BIN)/python tests/faults/fuzz.py --seconds $(SECONDS) --seed $(SEED)
+	PYTHONPATH=tests $(BIN)/python -m faults.fuzz --seconds $(SECONDS) --seed $(SEED)
 
 bench: .venv/stamp
 	$(BIN)/python src/bench.py $(BENCH)

@@ -1,4 +1,4 @@
-"""Damaged files for every command that reads them: `python tests/faults/fuzz.py --seconds 180 --seed 0`.
+"""Damaged files for every command that reads them: `PYTHONPATH=tests python -m faults.fuzz --seed 0`.
 
 Each input ends well or with one line `error: ...`, within a time and a memory. What does not is printed with its seed,
 kind and number; `--kind arpa --number 17` repeats one, and its file stays in the folder that is printed.
@@ -20,15 +20,11 @@ from typing import Any
 import torch
 import yaml
 
-ROOT = Path(__file__).parents[2]
-if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+from faults.commands import ROOT, Ended, ForkServer
+from faults.mutation import damage_bytes, damage_lines, damage_values
+from faults.places import MEMORY, SECONDS, SMALL, Place, fault_of
+from faults.sweeps import FAKE
 
-from faults.commands import Ended, ForkServer  # noqa: E402
-from faults.mutation import damage_bytes, damage_lines, damage_values  # noqa: E402
-from faults.places import MEMORY, SECONDS, SMALL, Place, fault_of  # noqa: E402
-
-FAKE = ROOT / "tests" / "sweep" / "fake_train.py"
 TABLE = {
     "defaults": [{"override /experiment": "demo"}],
     "sweep": {

@@ -19,11 +19,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf, open_dict
 
 from hornn.cells.lstm import Lstm
-from hornn.checkpoint import AtomicCheckpointIO
 from hornn.module import TruncatedBptt
 from hornn.network import LanguageModel
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
+from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper, write_metrics
 from hornn.run.train import train

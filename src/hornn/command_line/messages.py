@@ -141,10 +141,8 @@ def _explain(error: BaseException) -> str | None:
         case ValueError():
             return text
     names = {known.__name__ for known in type(error).__mro__}
-    if (
-        names & {"MemoryError", "OutOfMemoryError"} or "can't allocate memory" in text
-    ):  # torch has no type for it
-        return (
-            f"there is not enough memory ({text.splitlines()[0]}): lower the sizes of the model or of a batch"
-        )
+    # torch has no type of its own for the memory of the CPU
+    if names & {"MemoryError", "OutOfMemoryError"} or "can't allocate memory" in text:
+        said = text.splitlines()[0]
+        return f"there is not enough memory ({said}): lower the sizes of the model or of a batch"
     return text if names & {"MisconfigurationException", "YAMLError"} else None
