@@ -13,7 +13,9 @@ TABLES = Path(__file__).parents[1] / "outputs" / "tables"
 
 
 def test_a_network_is_built_by_its_words_and_runs_a_chunk() -> None:
-    network = hornn.build("hornn_fofe", vocab_size=11, order=3, hidden_size=5, network={"init_std": 0.2})
+    network = hornn.make_network(
+        "hornn_fofe", vocab_size=11, order=3, hidden_size=5, network={"init_std": 0.2}
+    )
     assert isinstance(network.cells[0], FofeHornn)
     assert network.cells[0].order == 3
     features, state = network(torch.randint(11, (7, 2)), network.initial_state(2))
@@ -25,11 +27,11 @@ def test_a_network_is_built_by_its_words_and_runs_a_chunk() -> None:
 
 def test_a_name_or_key_that_is_not_there_is_said() -> None:
     with pytest.raises(ValueError, match=r"unknown model 'hornn_fof'; it is one of: .*hornn_fofe"):
-        hornn.build("hornn_fof", vocab_size=11)
+        hornn.make_network("hornn_fof", vocab_size=11)
     with pytest.raises(ValueError, match=r"model 'rnn' has no key 'order'; it takes: .*hidden_size"):
-        hornn.build("rnn", vocab_size=11, order=3)
+        hornn.make_network("rnn", vocab_size=11, order=3)
     with pytest.raises(ValueError, match="order must be an integer >= 1, got 0"):
-        hornn.build("hornn", vocab_size=11, order=0)
+        hornn.make_network("hornn", vocab_size=11, order=0)
 
 
 def test_results_are_rows(tmp_path: Path) -> None:
@@ -49,6 +51,6 @@ def test_results_are_rows(tmp_path: Path) -> None:
 
 def test_the_package_names_what_it_has() -> None:
     with pytest.raises(
-        AttributeError, match="has no attribute 'lod'; it has: Model, Score, build, load, results"
+        AttributeError, match="has no attribute 'lod'; it has: Model, Score, load, make_network, results"
     ):
         hornn.lod  # noqa: B018

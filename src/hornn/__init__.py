@@ -1,6 +1,6 @@
 """Recurrent language models that can be compared honestly.
 
-In Python: `load` a trained model, `build` a network by the words of the command line, read `results`. Each is imported
+In Python: `load` gives a trained model, `make_network` a fresh one, `results` what runs have left. Each is imported
 when it is first used, so that what needs no torch does not wait for it.
 """
 
@@ -8,15 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hornn.research import build, results
+    from hornn.research import make_network, results
     from hornn.use.model import Model, Score, load
 
-__all__ = ["Model", "Score", "build", "load", "results"]
+__all__ = ["Model", "Score", "load", "make_network", "results"]
 
 _PLACES = {
     "Model": "hornn.use.model",
     "Score": "hornn.use.model",
-    "build": "hornn.research",
+    "make_network": "hornn.research",
     "load": "hornn.use.model",
     "results": "hornn.research",
 }

@@ -10,7 +10,7 @@ from hornn.recipe import flatten, read_choice
 from hornn.result import read_result_file
 
 
-def build(
+def make_network(
     model: str,
     vocab_size: int,
     head: str = "softmax",

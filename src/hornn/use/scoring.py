@@ -154,7 +154,8 @@ def keep_likeliest(p: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
     if top_k is None and top_p is None:
         return p
     sorted_p, order = p.sort(descending=True, stable=True)
-    sorted_p[top_k:] = 0
+    if top_k is not None:
+        sorted_p[top_k:] = 0
     if top_p is not None:
         before = sorted_p.cumsum(0) - sorted_p  # the likeliest token always stays
         sorted_p[before >= top_p * sorted_p.sum()] = 0
