@@ -9,7 +9,8 @@ languages in `SHOWN` are read by people alone. A comment on the line before a bl
     <!-- test: skip, REASON -->       nothing runs
 
 Without one, a training runs two updates of a tiny network on a tiny text, once its own words have been composed and
-checked; a sweep composes all its jobs; every other command runs as it stands.
+checked. A sweep composes all its jobs; one whose file the page itself writes runs them, with two updates each. Every
+other command runs as it stands.
 
 A Python or YAML block whose first lines hold a comment with a path is written to that file. The other Python blocks of
 a page share one namespace. Files that exist in the folder where the commands run: `RUN`, `A`, `B` (finished runs), `KN`
@@ -18,22 +19,22 @@ a page share one namespace. Files that exist in the folder where the commands ru
 
 import re
 import shlex
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 SHELL, SHOWN = ("", "bash", "sh"), ("text", "bibtex", "markdown", "mermaid", "json", "diff", "latex")
 FENCE = re.compile(r"^(`{3,})(\w*)[ \t]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
-DIRECTIVE = re.compile(r"<!-- test: (.*?) -->\n\s*\Z", re.DOTALL)
+DIRECTIVE = re.compile(r"<!-- test: ([^\n]*?) -->\n\s*\Z")
 FILE = re.compile(r"^# ([\w./-]+\.(?:py|yaml))$", re.MULTILINE)
 ENTRY = re.compile(r"^(\S*python3?) src/(\w+)\.py\b(.*)$", re.DOTALL)
 COMPOSE_ONLY, SKIP = "compose only", "skip,"
 CHECK = "HORNN_TEST_COMPOSE_ONLY=1"  # the fork server then trains nothing
 QUIET = ("logger=csv", "trainer.enable_progress_bar=false")
-SMALL = ("trainer.max_steps=2", "model.hidden_size=6", "checkpoint_every=0")
-TEXT = (
-    *("data=files", "data.train=train.txt", "data.valid=valid.txt", "data.test=test.txt"),
-    *("data.batch_size=4", "data.seq_len=5", "data.eval_batch_size=2"),
-)
+UPDATES = "trainer.max_steps=2"
+SMALL = (UPDATES, "model.hidden_size=20", "checkpoint_every=0")
+CHUNKS = ("data.batch_size=4", "data.seq_len=5", "data.eval_batch_size=2")
+TEXT = ("data=files", "data.train=train.txt", "data.valid=valid.txt", "data.test=test.txt")
 
 
 class Block(NamedTuple):
@@ -63,14 +64,17 @@ def blocks_of(page: Path) -> list[Block]:
 
 def commands_of(text: str) -> list[str]:
     """The commands of a shell block: continued lines joined, remarks behind two blanks dropped."""
-    joined = re.sub(r"\\\n\s*", " ", text)
+    joined = re.sub(r"[ \t]*\\\n\s*", " ", text)
     lines = [re.sub(r"(^|\s+)#\s.*$", "", line).strip() for line in joined.splitlines()]
     return [line for line in lines if line]
 
 
-def to_run(command: str, steer: str) -> list[str]:
-    """The shell commands that stand for a command of a page."""
+def to_run(command: str, steer: str = "", own_sweeps: Collection[str] = ()) -> list[str]:
+    """The shell commands that stand for a command of a page; `own_sweeps`: sweep files that the page writes."""
     if match := ENTRY.match(command):
+        named = re.search(r"\bsweeps=([\w-]+)", command)
+        if named and named[1] in own_sweeps and not steer:
+            steer = UPDATES
         return entry_to_run(match[1], match[2], match[3], steer)
     first, *rest = command.split()
     if first == "make":
@@ -98,15 +102,16 @@ def entry_to_run(python: str, entry: str, words: str, steer: str) -> list[str]:
         return [written] if "--" not in words else [f"{python} src/{entry}.py{words}"]
     if given:
         return [f"{python} src/{entry}.py{with_words(words, [*QUIET, *given])}"]
-    counted = re.search(r"\bmodel=kn", words)
-    own_text = re.search(r"\bdata=files", words)
-    small = [*QUIET, *(() if counted else SMALL), *(() if counted or own_text else TEXT)]
+    small = [*QUIET]
+    if not re.search(r"\bmodel=kn", words):  # n-grams are counted in a second, and need more than a tiny text
+        small += [*SMALL, *CHUNKS, *(() if re.search(r"\bdata=files", words) else TEXT)]
     return [written, f"{python} src/{entry}.py{with_words(words, small)}"]
 
 
-def with_words(words: str, more: list[str]) -> str:
-    """A command's words with these overrides, in the place of those with the same keys, the others first."""
+def with_words(words: str, more: Sequence[str]) -> str:
+    """A command's words with these overrides behind its first options, in the place of words with the same keys."""
     for word in more:
-        key = word.partition("=")[0]
-        words = re.sub(rf"(?<=\s){re.escape(key)}=\S+", "", words)
-    return "".join(f" {word}" for word in more) + words
+        words = re.sub(rf"(?<=\s){re.escape(word.partition('=')[0])}=\S+", "", words)
+    options = re.match(r"(?: --?[a-z]+)*", words)
+    assert options
+    return options[0] + "".join(f" {word}" for word in more) + words[options.end() :]

@@ -1,5 +1,6 @@
 """A copy of the checkout in which the commands of a page run, and the server that starts their processes."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from documents.interpreter import DONE
 from small_text import write_text
 
 ROOT = Path(__file__).parents[2]
-SERVER = Path(__file__).with_name("fork_server.py")
+SERVER, INTERPRETER = (Path(__file__).with_name(name) for name in ("fork_server.py", "interpreter.py"))
 PARTS = ("src", "conf", "sweeps", "tests", "docs", "pyproject.toml", "Makefile", "README.md", ".ci")
 RESULTS = ("hornn_table1", "thesis_table63")  # enough for a report
-LIMIT = 120.0  # seconds that the commands of one block may take
+LIMIT = 300.0  # seconds that the commands of one block may take
 Shell = Callable[[str], subprocess.CompletedProcess[str]]
+Python = Callable[[str, str], str | None]
 
 
 @pytest.fixture(scope="session")
@@ -63,17 +66,22 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shell(checkout: Path, server: Path) -> Shell:
-    """Run the lines of a script in the copy, each after the other, until one fails."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))}
+def environment(checkout: Path, server: Path) -> dict[str, str]:
+    """For commands in the copy."""
+    given = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))}
     programs = checkout / ".venv" / "bin"
-    environment |= {
-        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), environment["PATH"]]),
+    return given | {
+        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), given["PATH"]]),
         "PYTHONPATH": str(checkout / "src"),
         "PYTHON_SERVER": str(server),
         "PYTHON_CLIENT": str(programs / "python"),
         "OMP_NUM_THREADS": "1",
     }
+
+
+@pytest.fixture
+def shell(checkout: Path, environment: dict[str, str]) -> Shell:
+    """Run the lines of a script in the copy, each after the other, until one fails."""
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -88,3 +96,31 @@ def shell(checkout: Path, server: Path) -> Shell:
         )
 
     return run
+
+
+@pytest.fixture
+def python(checkout: Path, environment: dict[str, str]) -> Iterator[Python]:
+    """Run a block of Python in the copy, in the namespace of those before it; what it wrote if it failed, else None."""
+    process = subprocess.Popen(
+        [environment["PYTHON_CLIENT"], str(INTERPRETER)],
+        cwd=checkout,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    def run(text: str, where: str) -> str | None:
+        assert process.stdin and process.stdout  # noqa: PT018
+        process.stdin.write(json.dumps({"text": text, "where": where}) + "\n")
+        process.stdin.flush()
+        lines: list[str] = []
+        for line in process.stdout:
+            if line.startswith(DONE):
+                return None if line.split()[-1] == "ok" else "".join(lines)
+            lines.append(line)
+        return "".join([*lines, "the process ended"])
+
+    yield run
+    process.communicate(timeout=LIMIT)

@@ -11,8 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
-from documents.code import COMPOSE_ONLY, SHELL, SHOWN, SKIP, Block, blocks_of, commands_of, to_run
-from documents.conftest import ROOT, Shell
+from documents.code import (
+    COMPOSE_ONLY,
+    QUIET,
+    SHELL,
+    SHOWN,
+    SKIP,
+    UPDATES,
+    Block,
+    blocks_of,
+    commands_of,
+    to_run,
+)
+from documents.conftest import ROOT, Python, Shell
 from hornn.blocks import pages_with_blocks
 from hornn.reporting.sweeps import read_sweep
 
@@ -35,11 +46,11 @@ CELL_CHECKS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_block_runs(page: Path, checkout: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(checkout)
+def test_every_block_runs(page: Path, checkout: Path, shell: Shell, python: Python) -> None:
     if (ROOT / ".mypy_cache").is_dir():  # what mypy knows of the libraries
         os.symlink(ROOT / ".mypy_cache", checkout / ".mypy_cache")
-    blocks, namespace = blocks_of(page), {"__name__": "__main__"}
+    blocks = blocks_of(page)
+    sweeps = {Path(block.file).stem for block in blocks if block.file and block.file.startswith("sweeps/")}
     prepare(blocks, shell)
     for block in blocks:
         where = f"{page.relative_to(ROOT)}, line {block.line}"
@@ -48,13 +59,12 @@ def test_every_block_runs(page: Path, checkout: Path, shell: Shell, monkeypatch:
         if block.file and block.language in ("python", "yaml"):
             write(block, checkout)
         elif block.language in SHELL:
-            script = "\n".join(
-                line for command in commands_of(block.text) for line in to_run(command, block.steer)
-            )
-            done = shell(script)
+            commands = [to_run(command, block.steer, sweeps) for command in commands_of(block.text)]
+            done = shell("\n".join(line for lines in commands for line in lines))
             assert done.returncode == 0, f"{where}:\n{done.stdout[-6000:]}"
         elif block.language == "python":
-            exec(compile(block.text, where, "exec"), namespace)
+            failure = python(block.text, where)
+            assert failure is None, f"{where}:\n{failure}"
         elif block.language == "yaml":
             yaml.safe_load(block.text)
         else:
@@ -128,8 +138,13 @@ def test_commands_of_a_block() -> None:
             "",
             ["HORNN_TEST_COMPOSE_ONLY=1 python src/train.py -m sweeps=x"],
         ),
+        (
+            "python src/train.py -m sweeps=own",
+            "",
+            [f"python src/train.py -m {' '.join(QUIET)} {UPDATES} sweeps=own"],
+        ),
         ("python src/train.py --help", "", ["python src/train.py --help"]),
     ],
 )
 def test_what_stands_for_a_command(command: str, steer: str, expected: list[str]) -> None:
-    assert to_run(command, steer) == expected
+    assert to_run(command, steer, own_sweeps={"own"}) == expected

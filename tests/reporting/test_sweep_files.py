@@ -80,8 +80,7 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
         cfg = compose("config", [f"sweeps={sweep.name}", *run], return_hydra_config=True)
     choices = cfg.hydra.runtime.choices
     assert choices.experiment == chosen.pop("experiment", choices.experiment)
-    papers = {"Soltani": "hornn", "Mikolov": "scrn", "Pascanu": "deep_rnn"}
-    paper = papers.get(sweep.paper.split()[0])
+    paper = {"Soltani": "hornn", "Mikolov": "scrn", "Pascanu": "deep_rnn"}.get(sweep.paper.split()[0])
     if paper and "experiment" not in dict(word.split("=", 1) for word in run):
         assert choices.experiment.startswith(f"{paper}/")
     for key, value in chosen.items():

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from hornn.reporting.grid import UNVERIFIED_SIGN
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.panels import COLOURS, Panel
-from hornn.reporting.scores import has_published, published_value
 from hornn.reporting.svg import element, picture, shortened
 from hornn.reporting.tables import Table
 
@@ -76,11 +75,10 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
             rows = []
             for line in table.lines:
                 score = line.scores.get(metric.key)
-                if score is None or score.mean is None or not has_published(score):
+                published = score.published if score else None
+                if score is None or score.mean is None or published is None or published.value is None:
                     continue
-                published = score.published
-                assert published is not None
-                theirs = published_value(score)
+                theirs = published.value
                 mark = (paper, line.row.identity, theirs)
                 if mark not in shown:
                     shown.add(mark)

@@ -7,8 +7,8 @@ from hornn.reporting.order import Order
 from hornn.reporting.panels import COLOURS, Panel
 from hornn.reporting.svg import element, picture, shortened
 
-WIDTH, PITCH, TOP, SIZE = 560, 20, 34, 12.0
-LEFT, RIGHT = 225, 335  # where the lines begin and end
+WIDTH, PITCH, TOP, SIZE = 640, 20, 34, 12.0
+LEFT, RIGHT = 265, 375  # where the lines begin and end
 RISES, FALLS = COLOURS[0], COLOURS[1]
 
 
@@ -25,7 +25,7 @@ def draw_ranks(order: Order) -> Panel:
         colour = RISES if y_end < y else FALLS if y_end > y else "currentColor"
         line = element("line", x1=LEFT, y1=y, x2=RIGHT, y2=y_end, stroke=colour, stroke_width=1.8)
         dots = [element("circle", cx=x, cy=at, r=3.5, fill=colour) for x, at in ((LEFT, y), (RIGHT, y_end))]
-        name = shortened(label, LEFT - 60, SIZE)
+        name = shortened(label, LEFT - 50, SIZE)
         theirs = format_published(order.published[index])
         ours = format_number(order.metric.key, order.measured[index])
         elements += [
