@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from hornn.recipe import load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import CONFIG, INIT_FROM, Identity, identify, named_values
@@ -90,9 +90,9 @@ def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal names."""
     path = job.run_dir / CONFIG
     if path.exists() and not job.overwrite:
-        held = yaml.safe_load(path.read_text(encoding="utf-8"))
-        known = held if isinstance(held, dict) else {}
-        check_same(known, job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}")
+        check_same(
+            load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}"
+        )
 
 
 def check_start(job: Job) -> None:
