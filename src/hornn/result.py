@@ -80,32 +80,17 @@ def write_result(run_dir: Path, result: dict[str, Any]) -> None:
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
-<<<<<<< HEAD
     """The result of a run, or None where there is none yet. Errors: those of `read_result_file`."""
     path = run_dir / NAME
     return read_result_file(path) if path.exists() else None
 
 
 def read_result_file(path: Path) -> dict[str, Any]:
-    """The result that a file holds. ValueError where it is damaged or of another schema version."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        version = result["schema_version"]
-        if version == SCHEMA_VERSION and result["status"] not in STATUSES:
-            raise ValueError(f"its status is {result['status']!r}")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove it, or give another run_dir") from error
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}")
-=======
-    """The result of a run, or None where there is none yet.
+    """The result that a file holds.
 
     Raises Damaged, which names the file, where it holds anything else or is of another schema version; OSError where
     it cannot be read.
     """
-    path = run_dir / NAME
-    if not path.exists():
-        return None
     remedy = "remove it, or give another run_dir"
     try:
         result = read_json(path)
@@ -119,7 +104,6 @@ def read_result_file(path: Path) -> dict[str, Any]:
         raise
     except ValueError as error:
         raise Damaged(f"{path} is damaged ({error}): {remedy}") from error
->>>>>>> ends
     assert isinstance(result, dict)
     return result
 
