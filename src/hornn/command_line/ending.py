@@ -20,7 +20,7 @@ TERMINATED = 128 + signal.SIGTERM
 REMEDIES = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions or choose another folder",
-    errno.ENOSPC: "free some space on that disk or write elsewhere with run_dir=FOLDER",
+    errno.ENOSPC: "free some space on that disk",
 }
 
 
@@ -118,10 +118,9 @@ class Outlet(io.FileIO):
                     select.select([], [self], [])
                 written += taken or 0
         except OSError as error:
+            # so that what else of this process writes there goes on, too, and its children
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(
-                nowhere, self.fileno()
-            )  # for what else of this process writes there, and for its children
+            os.dup2(nowhere, self.fileno())
             os.close(nowhere)
             if error.errno != errno.EPIPE:
                 self.lost = error.strerror

@@ -1,6 +1,7 @@
 """What a command says of its user's errors: `launch` makes each one line on stderr and an exit code."""
 
 import argparse
+import errno
 import os
 import re
 import sys
@@ -90,7 +91,7 @@ def _check_options() -> None:
     Python could not decode.
     """
     for word in sys.argv[1:]:
-        if not word.isprintable() and any("\ud800" <= character <= "\udfff" for character in word):
+        if any("\ud800" <= character <= "\udfff" for character in word):
             readable = word.encode(errors="surrogateescape").decode(errors="replace")
             raise ValueError(
                 f"this locale cannot read {readable}: set PYTHONUTF8=1 or another LC_ALL, such as C.UTF-8"
@@ -136,6 +137,8 @@ def _explain(error: BaseException) -> str | None:
             return f"the environment variable {unset[1]} is not set: set it, or give the value by its key"
         case OmegaConfBaseException(full_key=key) if isinstance(error, ValueError | GrammarParseError):
             return f"{key}: {text.partition('    full_key:')[0]}" if key else text
+        case OSError(errno=errno.ENOSPC):
+            return f"{describe_system_error(error)} or write elsewhere with run_dir=FOLDER"
         case OSError():
             return describe_system_error(error) or text
         case ValueError():

@@ -19,11 +19,8 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
     with path.open("rb") as file:
         start = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(start)
-        rest, ends, empty = (
-            b"",
-            True,
-            True,
-        )  # rest: the beginning of a character that the end of a piece has cut
+        ends, empty = True, True
+        rest = b""  # the beginning of a character that the end of a piece has cut
         while raw := file.readline(size):
             ends, empty = raw.endswith(b"\n"), False
             text, used = decode(path, start, rest + raw, ends)

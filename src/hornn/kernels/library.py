@@ -137,9 +137,8 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
         lines = [line for line in said.splitlines() if line.strip()] or [str(error)]
         last = [line for line in lines if not line.startswith(("ninja:", "[", "FAILED:"))][-5:] or lines[-1:]
         reason = next((line for line in last if "error" in line), last[-1])
-        if (
-            isinstance(error, subprocess.CalledProcessError) and "error" not in reason
-        ):  # what it said is no reason
+        if isinstance(error, subprocess.CalledProcessError) and "error" not in reason:
+            # what it said is no reason
             reason = f"{' '.join(map(str, error.cmd))} ended with exit code {error.returncode}"
             raise NativeError(f"the native kernels cannot be built ({reason}): {REMEDY}") from error
         detail = "\n".join(last)

@@ -244,7 +244,7 @@ def read_run(path: Path, seed: int) -> Run:
         if result["status"] == "completed":
             check_kinds(result, dict.fromkeys(SCORES, (float,)), SCORES)
     except OSError as error:
-        return Run(seed, "damaged", path, problem=f"it cannot be read: {error.strerror}")
+        return Run(seed, "damaged", path, problem=f"it cannot be read ({error.strerror}): remove it")
     except ValueError as error:
         return Run(seed, "damaged", path, problem=f"not a whole result file: {error}; remove it")
     state = "done" if result["status"] == "completed" else "diverged"

@@ -29,8 +29,8 @@ def as_dict(cfg: DictConfig) -> dict[str, Any]:
 
 def values_without_variable(node: DictConfig) -> Iterator[tuple[str, list[str]]]:
     """Each key whose value is that of environment variables which are not set, with their names."""
-    for key in node:
-        written = OmegaConf.to_container(node, resolve=False)[key]  # type: ignore[index]
+    plain: Any = OmegaConf.to_container(node, resolve=False)
+    for key, written in plain.items():
         if isinstance(written, str) and (names := VARIABLE.findall(written)):
             try:
                 node[key]
