@@ -22,7 +22,6 @@ LIBRARIES = (
     "torch lightning hydra omegaconf wandb torchmetrics numpy rich yaml jinja2 optuna pytest matplotlib.figure"
     " matplotlib.backends.backend_svg lightning.pytorch.loggers lightning.pytorch.callbacks torch._dynamo"
 )
-OWN = ("src", "")
 
 
 def serve(path: str) -> None:
