@@ -5,7 +5,7 @@ ARGS ?= experiment=demo
 JOBS ?= auto
 BIN := .venv/bin
 
-.PHONY: train test lint smoke faults fuzz bench clean
+.PHONY: train test lint smoke faults fuzz bench pages clean
 
 train: .venv/stamp
 	$(BIN)/python src/train.py $(ARGS)
@@ -36,6 +36,12 @@ fuzz: .venv/stamp
 
 bench: .venv/stamp
 	$(BIN)/python src/bench.py $(BENCH)
+
+# Everything generated that is committed: the pages beside the results, the blocks in README.md and docs/.
+pages: .venv/stamp
+	$(BIN)/python src/report.py --write
+	$(BIN)/python src/bench.py --write
+	$(BIN)/python src/parameters.py --write
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache src/*.egg-info

@@ -21,13 +21,13 @@ def main() -> None:
     add("--device", default="cpu", help="cpu, or cuda: what does not concern the CPU alone, on a GPU")
     add("--rounds", type=int, metavar="N", help="quiet rounds a row, at most 5 in series; default 15")
     add("--quick", action="store_true", help="tiny sizes: whether everything runs, not how fast")
-    add("--readme", type=Path, metavar="README.md", help="measure nothing, write --tables to this file")
+    add("--write", action="store_true", help="measure nothing, write --tables to docs/speed.md and README.md")
     add("--tables", type=Path, metavar="FILE.json", default=Path("outputs/tables/bench.json"))
     options = parser.parse_args()
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 
-    if options.readme:
-        program.renew(options.readme, options.tables)
+    if options.write:
+        program.renew(Path(), options.tables)
         return
     names = options.only.split(",") if options.only else program.SECTIONS
     plan = program.choose_plan(options.quick, options.rounds)

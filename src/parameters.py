@@ -1,17 +1,26 @@
-"""Print the table of weight counts, or renew it in a file: `python src/parameters.py [README.md]`."""
+"""Print the table of weight counts; with --write put it into docs/parameters.md, which holds it."""
 
-import sys
+import argparse
 from pathlib import Path
 
 from hornn.command_line.ending import run
 
 
 def main() -> str | None:
-    from hornn.parameters import render, renew
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--write", action="store_true", help="renew the block in docs/parameters.md, print nothing"
+    )
+    write = parser.parse_args().write
+    from hornn.parameters import (
+        render,
+        renew,
+    )  # after the command line is understood: torch takes seconds to load
 
-    for path in sys.argv[1:]:
-        renew(Path(path))
-    return None if sys.argv[1:] else render()
+    if not write:
+        return render()
+    renew(Path())
+    return None
 
 
 if __name__ == "__main__":

@@ -13,21 +13,22 @@ def main() -> str:
     )
     parser.add_argument("--sweeps", type=Path, default=Path("sweeps"), help="folder of sweep files")
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder written")
-    parser.add_argument(
-        "--readme", type=Path, help="renew the results in this Markdown file, write nothing else"
-    )
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help="copy results of finished runs to RESULTS/tables, to be committed, write nothing else",
-    )
+    for option, does in (
+        ("--keep", "copy results of finished runs to RESULTS/tables, to be committed, write nothing else"),
+        (
+            "--write",
+            "from committed results write RESULTS/tables/**/README.md and the generated blocks in "
+            "*.md and docs/, nothing else",
+        ),
+    ):
+        parser.add_argument(option, action="store_true", help=does)
     given = parser.parse_args()
-    from hornn.reporting.commands import keep_for_commit, renew_readme, write_report
+    from hornn.reporting.commands import keep_for_commit, write_pages, write_report
 
     if given.keep:
         return keep_for_commit(given.results, given.sweeps)
-    if given.readme:
-        return renew_readme(given.results, given.sweeps, given.readme)
+    if given.write:
+        return write_pages(given.results, given.sweeps, Path())
     return write_report(given.results, given.sweeps, given.out)
 
 

@@ -12,7 +12,7 @@ ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
 
 # What a part may import stands before it, or beside it on the same line; of a room that is at two heights, the files.
 LEVELS = (
-    ("checks", "metrics", "result", "command_line", "run.lock", "columns"),
+    ("checks", "metrics", "result", "command_line", "run.lock", "columns", "blocks"),
     ("norm",),
     ("recipe",),
     ("cells", "data"),
@@ -25,7 +25,7 @@ LEVELS = (
     ("optim",),
     ("module", "checkpoint"),
     ("build",),
-    ("run", "use"),
+    ("run", "use", "research"),
     ("sweep", "bench", "parameters"),
     ("dashboard",),
 )
@@ -86,7 +86,7 @@ def test_imports_go_one_way(module: str) -> None:
         assert {part_of(name) for name in own(module)} <= {part}
         return
     if part in REPORTS:
-        known = {"metrics", "result", "recipe", "run.identity"}
+        known = {"blocks", "metrics", "result", "recipe", "run.identity"}
         assert {part_of(name) for name in own(module)} <= known | REPORTS
         return
     assert part in level, f"give {module} a place in LEVELS"
@@ -142,7 +142,7 @@ def test_libraries_stay_where_they_belong(module: str) -> None:
         assert "lightning" not in used
     if part not in HYDRA:
         assert not used & {"hydra", "omegaconf", "wandb"}
-    if part in {"metrics", "result"}:
+    if part in {"blocks", "metrics", "result"}:
         assert used - {"hornn"} <= sys.stdlib_module_names
 
 

@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from hornn.metrics import bits, perplexity
-from hornn.result import SCHEMA_VERSION, finite, read_result, write_atomically, write_result
+from hornn.result import SCHEMA_VERSION, Damaged, finite, read_result, write_atomically, write_result
 from hornn.run import provenance
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:
     assert read_result(tmp_path) is None
-    write_result(tmp_path, {"status": "completed", "test_ppl": 101.25, "metrics": [{"epoch": 1}]})
+    scores = {"valid_ppl": 102.5, "test_ppl": 101.25}
+    write_result(tmp_path, {"status": "completed", **scores, "metrics": [{"epoch": 1}]})
     assert read_result(tmp_path) == {
         "schema_version": SCHEMA_VERSION,
         "status": "completed",
+        "valid_ppl": 102.5,
         "test_ppl": 101.25,
         "metrics": [{"epoch": 1}],
     }
@@ -33,16 +35,55 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path: Path) -> None:
     assert finite([math.inf, 0.0, "x", None, True]) == [None, 0.0, "x", None, True]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"x"', "7"])
-def test_a_damaged_result_is_named(tmp_path: Path, text: str) -> None:
+WHOLE = {"schema_version": SCHEMA_VERSION, "status": "completed", "valid_ppl": 102.5, "test_ppl": 101.25}
+
+
+def changed(**keys: object) -> str:
+    """A whole result with other values; `...` takes a key away."""
+    return json.dumps({key: value for key, value in {**WHOLE, **keys}.items() if value is not ...})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Expecting value"),
+        ("{", "Expecting property name"),
+        ("[1]", "it must hold keys and values, got [1]"),
+        ("{}", "it is without schema_version, status"),
+        ('"x"', 'it must hold keys and values, got "x"'),
+        ("7", "it must hold keys and values, got 7"),
+        ("[" * 100_000, "its brackets are nested too deeply"),
+        (changed(status=...), "it is without status"),
+        (changed(status="done"), 'status must be completed or diverged, got "done"'),
+        (changed(test_ppl=...), "it is without test_ppl"),
+        (changed(test_ppl="low"), 'test_ppl must be a number or null, got "low"'),
+        (changed(test_ppl=True), "test_ppl must be a number or null, got true"),
+        (changed(test_ppl=10**400), "test_ppl must be a number or null, got 1000"),
+        (changed(test_ppl=-1), "test_ppl must be above 0, got -1"),
+        (changed(test_ppl=math.nan), "NaN is no number"),
+        (changed(metrics="none"), 'metrics must be a list, got "none"'),
+        (changed(metrics=[1]), "it must hold keys and values, got 1"),
+        (changed(metrics=[{"valid_ppl": 0}]), "valid_ppl must be above 0, got 0"),
+        (changed(config=["x" * 100]), 'config must be keys and values, got ["' + "x" * 58 + "..."),
+        (changed(commit=7), "commit must be text or null, got 7"),
+        (changed(seed=1.5), "seed must be a whole number, got 1.5"),
+    ],
+)
+def test_a_damaged_result_is_named(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "result.json").write_text(text)
-    with pytest.raises(ValueError, match=r"result\.json is damaged .*: remove it, or give another run_dir"):
+    with pytest.raises(Damaged) as caught:
         read_result(tmp_path)
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path}/result.json is damaged (")
+    assert reason in said
+    assert said.endswith("): remove it, or give another run_dir")
 
 
 def test_another_schema_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"schema_version": 99}')
-    with pytest.raises(ValueError, match=f"has schema version 99, this program reads {SCHEMA_VERSION}"):
+    with pytest.raises(
+        ValueError, match=f"has schema version 99, this program reads {SCHEMA_VERSION}: remove it"
+    ):
         read_result(tmp_path)
 
 

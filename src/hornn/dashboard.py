@@ -170,7 +170,7 @@ def build_dashboard(tables: Sequence[Table], project: str, entity: str = "") -> 
     ]
     for table in tables:
         name = table.sweep.name
-        remarks = [f"- {text}" for text in (*table.comparisons, *table_notes(table))]
+        remarks = [f"- {text}" for text in (*map(str, table.verdicts), *table_notes(table))]
         blocks += [wr.H1(table.sweep.title), wr.MarkdownBlock("\n".join([table.sweep.paper, "", *remarks]))]
         logged = wr.Runset(name=name, filters=And(Metric("JobType") == REPORT, Metric("Group") == name))
         blocks.append(wr.PanelGrid(runsets=[logged], panels=comparison(table)))

@@ -6,14 +6,13 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from hornn.blocks import pages_with_blocks, renew_page
 from hornn.build import bound
 from hornn.cells.base import Cell
 from hornn.network import LanguageModel
 from hornn.recipe import read_choice
-from hornn.result import write_between
 
 TABLE = Path(__file__).with_suffix(".yaml")
-MARKS = "parameter counts"
 
 
 def count_parameters(row: DictConfig) -> int:
@@ -59,6 +58,7 @@ def render() -> str:
     return "\n".join(lines)
 
 
-def renew(path: Path) -> None:
-    """Replace the table between the marks in a Markdown file. ValueError where the marks are missing."""
-    write_between(path, MARKS, render())
+def renew(folder: Path) -> list[Path]:
+    """Write the table into the pages of `folder` that have a block for it; the pages that changed."""
+    text = render()
+    return [page for page in pages_with_blocks(folder) if renew_page(page, {"parameters": lambda _: text})]

@@ -2,37 +2,72 @@
 
 import json
 import os
+import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, NoReturn
 
 SCHEMA_VERSION = 2
 NAME = "result.json"
 STATUSES = ("completed", "diverged")
+SCORES = ("valid_ppl", "test_ppl")  # what a completed run has
+# What readers of a result take for granted of its keys, where they are there; `float` stands for any number.
+KINDS: dict[str, tuple[type, ...]] = {
+    "status": (str,),
+    "name": (str,),
+    "seed": (int,),
+    "num_parameters": (int,),
+    "valid_ppl": (float, NoneType),
+    "test_ppl": (float, NoneType),
+    "epochs": (float, NoneType),
+    "seconds_per_epoch": (float, NoneType),
+    "device": (str, NoneType),
+    "commit": (str, NoneType),
+    "finished": (str, NoneType),
+    "error": (str, NoneType),
+    "choices": (dict,),
+    "config": (dict,),
+    "corpus": (dict,),
+    "dynamic": (dict,),
+    "metrics": (list,),
+}
+FINITE = sys.float_info.max
+SHOWN = 60  # characters of a value in a message
+WORDS = {str: "text", int: "a whole number", float: "a number", dict: "keys and values", list: "a list"}
+
+
+class Damaged(ValueError):
+    """A result file does not hold what it should."""
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to a temporary file beside `path`, then move it there: a reader sees all or nothing."""
+    """Write `text` to a temporary file beside `path`, then move it there: a reader sees all or nothing.
+
+    Raises OSError, which names `path`, where that cannot be.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def write_between(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the marks of `name` in a Markdown file. ValueError where it or they are missing."""
-    begin, end = (f"<!-- {name}: {which} -->" for which in ("begin", "end"))
-    if not path.is_file():
-        raise ValueError(f"no file {path}: give a Markdown file with the lines {begin!r} and {end!r}")
-    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise ValueError(f"{path} has no place for the {name}: put the lines {begin!r} and {end!r} there")
-    write_atomically(path, f"{before}{begin}\n{text}\n{end}{after}")
+def require_writable(path: Path) -> None:
+    """Raise OSError, which names `path`, unless `write_atomically` can write there; nothing that is there changes."""
+    trial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise OSError(f"cannot write {path} ({error.strerror}): give another path") from error
 
 
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:
@@ -45,24 +80,85 @@ def write_result(run_dir: Path, result: dict[str, Any]) -> None:
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
-    """The result of a run, or None where there is none yet.
-
-    Raises ValueError naming the file where it is damaged or of another schema version.
-    """
+    """The result of a run, or None where there is none yet. Errors: those of `read_result_file`."""
     path = run_dir / NAME
-    if not path.exists():
-        return None
+    return read_result_file(path) if path.exists() else None
+
+
+def read_result_file(path: Path) -> dict[str, Any]:
+    """The result that a file holds.
+
+    Raises Damaged, which names the file, where it holds anything else or is of another schema version; OSError where
+    it cannot be read.
+    """
+    remedy = "remove it, or give another run_dir"
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        version = result["schema_version"]
-        if version == SCHEMA_VERSION and result["status"] not in STATUSES:
-            raise ValueError(f"its status is {result['status']!r}")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove it, or give another run_dir") from error
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}")
+        result = read_json(path)
+        version = result.get("schema_version", SCHEMA_VERSION) if isinstance(result, dict) else None
+        if version not in (None, SCHEMA_VERSION):
+            raise Damaged(
+                f"{path} has schema version {version}, this program reads {SCHEMA_VERSION}: {remedy}"
+            )
+        check_result(result, ("schema_version", "status"))
+    except Damaged:
+        raise
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged ({error}): {remedy}") from error
     assert isinstance(result, dict)
     return result
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises ValueError that says what is wrong with it, OSError where it cannot be read."""
+
+    def refuse(word: str) -> NoReturn:
+        raise ValueError(f"{word} is no number")
+
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def check_result(result: Any, needed: Collection[str]) -> None:
+    """Raise ValueError unless `result` has the keys `needed` and those of `KINDS` that it has are of their kinds."""
+    check_kinds(result, KINDS, needed)
+    if result["status"] not in STATUSES:
+        raise ValueError(f"status must be {' or '.join(STATUSES)}, got {shorten(result['status'])}")
+    if result["status"] == "completed":
+        check_kinds(result, KINDS, SCORES)
+    records = result.get("metrics", ())
+    for record in records:
+        check_kinds(record, dict.fromkeys(("epoch", "seconds", "valid_ppl"), (float, NoneType)), ())
+    for scores, keys in ((result, SCORES), *((record, SCORES[:1]) for record in records)):
+        for key in keys:
+            if scores.get(key) is not None and scores[key] <= 0:
+                raise ValueError(f"{key} must be above 0, got {shorten(scores[key])}")
+
+
+def check_kinds(node: Any, kinds: Mapping[str, tuple[type, ...]], needed: Collection[str]) -> None:
+    """Raise ValueError unless `node` holds keys and values, all those `needed`, each of its kind in `kinds`."""
+    if not isinstance(node, dict):
+        raise ValueError(f"it must hold keys and values, got {shorten(node)}")
+    if missing := [key for key in needed if key not in node]:
+        raise ValueError(f"it is without {', '.join(missing)}")
+    for key, known in kinds.items():
+        if key in node and not any(is_of(node[key], kind) for kind in known):
+            words = " or ".join(WORDS.get(kind, "null") for kind in known)
+            raise ValueError(f"{key} must be {words}, got {shorten(node[key])}")
+
+
+def is_of(value: Any, kind: type) -> bool:
+    """Whether a value is of a kind; true and false are no numbers, and neither is infinity."""
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= FINITE
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def shorten(value: Any) -> str:
+    """A value as it is shown in a message."""
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def finite(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The command and its files: results written, read back, compared and shown in the README."""
+"""The command and its files: results written, read back, compared and shown in pages."""
 
 import json
 import math
@@ -12,8 +12,6 @@ from hornn.bench import meter, program, sections, tables
 from hornn.bench.plan import QUICK
 from hornn.bench.tables import SECTIONS
 from hornn.bench.work import Sizes
-
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
 def test_sections_are_checked_ordered_and_completed():
@@ -70,26 +68,30 @@ def test_other_sizes_are_not_compared(results):
         program.run(results.with_name("out"), results, ["head"], QUICK._replace(sizes=Sizes()))
 
 
-def test_the_readme_gets_the_tables_between_its_marks(tmp_path, results):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"# Title\n{BEGIN}\nold\n{END}\nend\n")
-    program.renew(readme, results)
-    once = readme.read_text()
-    assert once.startswith(f"# Title\n{BEGIN}\n")
-    assert once.endswith(f"\n{END}\nend\n")
+def test_pages_with_a_block_get_the_tables_and_the_ratios(tmp_path, results):
+    page = tmp_path / "docs" / "speed.md"
+    page.parent.mkdir()
+    page.write_text("# Title\n<!-- speed -->\nold\n<!-- end -->\nend\n")
+    assert program.renew(tmp_path, results) == [page]
+    once = page.read_text()
+    assert once.startswith("# Title\n<!-- speed -->\n")
+    assert once.endswith("\n<!-- end -->\nend\n")
     assert "old" not in once
     assert "| training step | `rnn` |" in once
-    program.renew(readme, results)
-    assert readme.read_text() == once
-
-
-@pytest.mark.parametrize("text", ["nothing", BEGIN, f"{END} {BEGIN}"])
-def test_a_readme_without_the_marks_is_left_alone(tmp_path, results, text):
+    assert program.renew(tmp_path, results) == []
     readme = tmp_path / "README.md"
-    readme.write_text(text)
-    with pytest.raises(ValueError, match="no place for the bench"):
-        program.renew(readme, results)
-    assert readme.read_text() == text
+    readme.write_text("<!-- ratios -->\n<!-- end -->")
+    with pytest.raises(
+        ValueError, match=r"README.md, line 1: the benchmark has no row of step for hornn_fofe"
+    ):
+        program.renew(tmp_path, results)
+    steps = [timed(ours=model, scan="native", dtype="bf16") for model in ("hornn_fofe", "lstm")]
+    memory = {**steps[0], "section": "memory", "ours_mb": 165.0, "other_mb": 304.0, "ratio": 0.543}
+    memory.pop("ours_ms")
+    results.write_text(json.dumps({**program.read(results), "rows": [*steps, memory]}))
+    program.renew(tmp_path, results)
+    assert readme.read_text().count("\n| One training step of ") == 2
+    assert "beside `nn.RNN` | 165 MB | 304 MB | 0.54 |" in readme.read_text()
 
 
 @pytest.mark.slow
@@ -121,7 +123,7 @@ def test_every_section_runs(tmp_path, monkeypatch, capsys):
         (["--device", "tpu"], "error: --device must be one of cpu, cuda, got 'tpu'"),
         (["--speed"], "error: unrecognized arguments: --speed"),
         (["--against", "absent.json"], "error: absent.json cannot be read"),
-        (["--readme", "absent.md", "--tables", "absent.json"], "error: absent.json cannot be read"),
+        (["--write", "--tables", "absent.json"], "error: absent.json cannot be read"),
     ],
 )
 def test_a_mistake_is_one_line(command, words, message):

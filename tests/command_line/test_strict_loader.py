@@ -1,6 +1,7 @@
 """The composition of a config: an unknown choice names the nearest one, an argument that no file names can be set."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +61,27 @@ def test_good_input_passes(run: Callable[..., tuple[int, str, str]], command: st
     code, out, err = run(*command.split())
     assert (code, err) == (0, "")
     assert printed in out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no keys and values: write lines KEY: VALUE"),
+        (b"# @package _global_\n", "holds no keys and values: write lines KEY: VALUE"),
+        (b"hello\n", "holds no keys and values: write lines KEY: VALUE"),
+        (b"7\n", "holds no keys and values: write lines KEY: VALUE"),
+        (b"[1, 2]\n", "holds no keys and values: write lines KEY: VALUE"),
+        (b"run_dir: caf\xe9\n", "is not UTF-8: byte 0xe9 at offset 12: convert it to UTF-8"),
+        (b"\xff\xfe\x00", "is not UTF-8: byte 0xff at offset 0: convert it to UTF-8"),
+        (b"a: \x00\n", "special characters are not allowed"),
+    ],
+)
+def test_a_file_without_keys_and_values_is_named(
+    app: Path, refuse: Callable[[str], str], content: bytes, message: str
+) -> None:
+    path = app / "conf" / "experiment" / "strange.yaml"
+    path.write_bytes(content)
+    line = refuse("experiment=strange")
+    path.unlink()
+    assert str(path) in line
+    assert message in line

@@ -32,6 +32,8 @@ EVALUATE = {
     "sentences=scores.jsonl": "sentences= writes a score for each line of a text: give text=FILE too",
     "result=/none/figures.json": "the folder of /none/figures.json does not exist: make it",
     "result=/tmp": "/tmp is a folder: give the path of a file to write",
+    "result=/proc/figures.json": "cannot write /proc/figures.json (",
+    "arpa=/proc/kn.arpa": "cannot write /proc/kn.arpa (",
     "dynamic_lr=inf": "dynamic_lr must be > 0 and finite, or a list of such rates, got inf",
     "dynamic_lr=true": "dynamic_lr must be > 0 and finite, or a list of such rates, got True",
     "dynamic_lr=1e30 seq_len=5": "gives no finite score",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from commands.outcomes import refusal
+from commands.outcomes import refusal, result_of
 
 Command = Callable[..., Any]
 
@@ -80,6 +80,22 @@ VALUES = {
     "schedule.restore_best=no": "schedule.restore_best must be true or false, got 'no'",
     "data.eos=no": "data.eos must be true or false, got 'no'",
     "data.train=null": "data.train must be text, got null",
+    "init_from=7": "init_from must be the path of a checkpoint or null, got 7",
+    "init_from=[a]": "init_from must be the path of a checkpoint or null, got ['a']",
+    "optimizer=adamw optimizer.betas=[a,b]": "optimizer.betas must be two numbers >= 0 and < 1 such as [0.9,0.999]",
+    "optimizer=adamw optimizer.betas=[.9,.9,.9]": "optimizer.betas must be two numbers >= 0 and < 1",
+    "optimizer=adamw optimizer.betas=[.9,2]": "such as [0.9,0.999], got [0.9, 2]",
+    "optimizer=adamw optimizer.betas=0.9": "such as [0.9,0.999], got 0.9",
+    "model._target_=os.system": "model._target_ is set by the choice of model: write conf/model/NAME.yaml",
+    # from the environment
+    "seed=${oc.env:HORNN_SEED}": "seed needs HORNN_SEED in the environment: set that, or give seed=VALUE",
+    "optimizer.lr=${oc.env:HORNN_LR}": "optimizer.lr needs HORNN_LR in the environment",
+    "seed=${oc.env:HORNN_ONE}": (
+        "seed must be a whole number, got '1'; the environment gives text: write '${oc.decode:${oc.env:HORNN_ONE}}', "
+        "with the quotes"
+    ),
+    "optimizer.lr=${oc.env:HORNN_WORD}": "optimizer.lr must be a number, got 'fast'; the environment gives text",
+    "seed=${run_dir} run_dir=${seed}": "seed is taken from itself, through other keys: give one of them a value",
     # figures that would not be those of the corpus
     "trainer.limit_val_batches=0": "trainer.limit_val_batches=0 would leave data unread or updates uncounted",
     "trainer.limit_test_batches=3": "trainer.limit_test_batches=3 would leave data unread",
@@ -103,10 +119,56 @@ VALUES = {
 
 
 @pytest.mark.parametrize("setting", VALUES)
-def test_a_bad_value_is_one_line(train: Command, tmp_path: Path, setting: str) -> None:
+def test_a_bad_value_is_one_line(
+    train: Command, tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORNN_ONE", "1")
+    monkeypatch.setenv("HORNN_WORD", "fast")
     assert VALUES[setting] in refusal(train(*setting.split()))
     run_dir = tmp_path / "run"
     assert [path.name for path in run_dir.rglob("*") if path.suffix in (".ckpt", ".json", ".csv")] == []
+
+
+def test_a_value_from_the_environment(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORNN_ONE", "1")
+    assert train("seed='${oc.decode:${oc.env:HORNN_ONE}}'").code == 0
+    assert result_of(tmp_path / "run")["seed"] == 1
+
+
+def test_no_home(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "HORNN_DATA", "HORNN_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    assert refusal(command("train", f"run_dir={tmp_path / 'run'}")) == (
+        "error: data.root needs HORNN_DATA or HOME, data.cache_dir needs HORNN_CACHE or HOME in the environment: "
+        "set that, or give data.root=VALUE data.cache_dir=VALUE\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("same", "line"),
+    [
+        (
+            ("train", "valid", "test"),
+            "data.train, data.valid and data.test hold the same text: perplexity on valid and test says nothing of "
+            "text that is new; give other files",
+        ),
+        (
+            ("valid", "test"),
+            "data.valid and data.test hold the same text: the best epoch is chosen on the test text; give another file",
+        ),
+    ],
+)
+def test_splits_of_one_text_are_told(
+    train: Command, tmp_path: Path, same: tuple[str, ...], line: str
+) -> None:
+    for split in same[1:]:
+        (tmp_path / f"{split}.txt").write_text((tmp_path / f"{same[0]}.txt").read_text())
+    code, out, _ = train("trainer.max_steps=1")
+    assert code == 0
+    assert f"warning: {line}\n" in out
+    assert result_of(tmp_path / "run")["corpus"]["valid_is_test"] is True
 
 
 def test_a_table_is_not_one_run(command: Command, tmp_path: Path) -> None:

@@ -60,8 +60,6 @@ CLAIMS = """
     - {says: "max beats the RNN", better: max-2, than: rnn}
 """
 
-README_BEGIN, README_END = "<!-- results: begin -->", "<!-- results: end -->"
-
 CONF = {
     "config": "{defaults: [{model: rnn}, {experiment: null}, _self_], weight_noise: 0.0, hydra: {output_subdir: null}}",
     "experiment/toy/text": "{defaults: [override /data: text], optimizer: {lr: 1e-1}, trainer: {max_epochs: 20}}",
@@ -154,4 +152,4 @@ def cells_of(table: Table, row: str) -> dict[str, str]:
 
 
 def claims_of(place: Place) -> list[str]:
-    return [text for text in table_of(place).comparisons if text.startswith("Claim")]
+    return list(map(str, table_of(place).verdicts))

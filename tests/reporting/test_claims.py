@@ -12,34 +12,39 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert claims_of(place) == []
     place.commit("max-2", 1, 125.0)
     assert claims_of(place) == [
-        "Claim: three beat two. Published: Sum, order 3: 108; Max, order 2: 110; 1.8% better. "
-        "Ours: Sum, order 3: 100; Max, order 2: 125; 20.0% better (one seed each; "
-        "Max, order 2 is itself 14% worse than published): confirmed.",
-        "Claim: little is gained over max. Published: Sum, order 3: 108; Max, order 2: 110; 1.8% better. "
-        "Ours: Sum, order 3: 100; Max, order 2: 125; 20.0% better (one seed each; "
-        "Max, order 2 is itself 14% worse than published): not confirmed.",
+        "Claim: three beat two. Published: Sum, order 3: 108; Max, order 2: 110; 1.8 % better. "
+        "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
+        "Max, order 2 itself is 14 % worse than published). Outcome: confirmed.",
+        "Claim: little is gained over max. Published: Sum, order 3: 108; Max, order 2: 110; 1.8 % better. "
+        "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
+        "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed.",
     ]
     place.commit("rnn", 1, 120.0)
     assert claims_of(place)[2] == (
-        "Claim: max beats the RNN. Published: Max, order 2: 110; RNN: 123; 10.6% better "
+        "Claim: max beats the RNN. Published: Max, order 2: 110; RNN: 123; 10.6 % better "
         "(one of them by dynamic evaluation). "
-        "Ours: Max, order 2: 125; RNN: 120; 4.2% worse (one seed each; "
-        "Max, order 2 is itself 14% worse than published): not confirmed."
+        "Measured: Max, order 2: 125; RNN: 120; 4.2 % worse (one seed each; "
+        "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed."
     )
     place.commit("rnn", 1, 120.0, dynamic={"test_ppl": 110.0})
-    assert "worse than published; RNN by dynamic evaluation, as published: 110): not" in claims_of(place)[2]
+    assert (
+        "worse than published; RNN by dynamic evaluation, as published: 110). Outcome: not"
+        in claims_of(place)[2]
+    )
 
 
 def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
-    """Published: 1.8 % better."""
+    """Published: 1.8  % better."""
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("sum-2", 1, 130.0)
     place.commit("max-2", 1, 120.0)
     place.commit("sum-3", 1, 119.0)
     several, little = claims_of(place)
-    assert several.endswith("worse than published): confirmed in direction, with less than half of the gain.")
+    assert several.endswith(
+        "worse than published). Outcome: confirmed in direction (less than half of the published gain)."
+    )
     assert little.endswith(
-        "0.8% better (one seed each; Sum, order 3 is itself 10% worse than published): confirmed."
+        "0.8 % better (one seed each; Sum, order 3 itself is 10 % worse than published). Outcome: confirmed."
     )
 
 
@@ -56,7 +61,7 @@ def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:
     broken("  lower_is_better: true", f"{CLAIMS}  lower_is_better: false")
     place.commit("max-2", 1, 150.0)
     place.commit("rnn", 1, 120.0)
-    assert "25.0% better" in claims_of(place)[0]
+    assert "25.0 % better" in claims_of(place)[0]
 
 
 def test_validation_says_which_of_several_rows_a_claim_is_judged_by(place: Any, broken: Any) -> None:
@@ -64,7 +69,7 @@ def test_validation_says_which_of_several_rows_a_claim_is_judged_by(place: Any, 
     place.commit("sum-3", 1, 100.0)
     place.commit("sum-2", 1, 104.0, valid_ppl=140.0)
     place.commit("max-2", 1, 125.0, valid_ppl=130.0)
-    assert "Ours: Sum, order 3: 100; Max, order 2: 125; 20.0% better" in claims_of(place)[0]
+    assert "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better" in claims_of(place)[0]
 
 
 def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
@@ -73,4 +78,6 @@ def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
     place.commit(
         "rnn", 1, 120.0, config={"model": {"_target_": "Rnn", "hidden_size": 400}, "weight_noise": 1}
     )
-    assert claims_of(place)[0].endswith("16.7% better (one seed each): not judged (not by one recipe).")
+    assert claims_of(place)[0].endswith(
+        "16.7 % better (one seed each). Outcome: not judged (the rows are not trained by one recipe)."
+    )

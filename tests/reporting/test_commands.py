@@ -42,14 +42,11 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
             ("--out", "sweeps/toy.yaml"),
             "error: cannot write to sweeps/toy.yaml (File exists): give --out FOLDER",
         ),
-        (("--readme", "absent.md"), "error: no file absent.md: give a Markdown file with the lines"),
-        (
-            ("--readme", "sweeps/toy.yaml"),
-            "error: sweeps/toy.yaml has no place for the results: put the lines",
-        ),
+        (("--write",), "error: README.md, line 2: there is no sweep 'tpy'; there are: toy"),
     ],
 )
 def test_a_wrong_folder_or_file_is_one_line(place: Any, words: tuple[str, ...], message: str) -> None:
+    (place.folder / "README.md").write_text("#\n<!-- claims: tpy -->\n<!-- end -->\n")
     done = report(place, *words)
     assert done.returncode == 2
     assert done.stderr.startswith(message)

@@ -21,7 +21,7 @@ def test_the_weights_that_a_row_starts_from_are_of_its_recipe(place: Any) -> Non
     result = {"config": {"model": {"order": 3}, "init_from": None}}
     assert departures(was.recipe, result) == []
     (label,) = (row.label for row in other if row.name == "sum-2")
-    assert departures(now.recipe, result) == [f"init_from=None, not that of {label}"]
+    assert departures(now.recipe, result) == [f"init_from=None, not the weights of {label}"]
     assert departures(now.recipe, {"config": {**result["config"], "init_from": "outputs/a/best.ckpt"}}) == []
 
 

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from hornn.reporting.commands import renew_readme, write_report
+from hornn.reporting.commands import write_pages, write_report
 from hornn.reporting.figures import draw_figures
-from reporting.place import README_BEGIN, README_END, table_of
+from reporting.place import table_of
 
 
 def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
@@ -25,7 +25,7 @@ def test_rows_that_say_how_they_differ_have_curves_of_their_own(place: Any) -> N
     place.write_sweep("toy", re.sub(r"Sum, order 3|Max, order 2", "... decay", text))
     for row in ("rnn", "sum-2", "sum-3", "max-2"):
         place.commit(row, 1)
-    curves = draw_figures(table_of(place))[1]
+    curves = draw_figures(table_of(place))[2]
     labels = [label for label, _ in curves.legend]
     assert labels == ["RNN", "Sum, order 2", "Sum, order 2 ... decay", "Sum, order 2 ... decay"]
     assert len({style for _, style in curves.legend}) == 4
@@ -33,10 +33,10 @@ def test_rows_that_say_how_they_differ_have_curves_of_their_own(place: Any) -> N
 
 def test_a_figure_speaks_of_seeds_where_a_row_has_several(place: Any) -> None:
     place.commit("sum-2", 1)
-    assert "Full marks: ours; open marks" in draw_figures(table_of(place))[0].panels[0].caption
+    assert "Full marks: measured; open marks" in draw_figures(table_of(place))[0].panels[0].caption
     place.commit("sum-2", 2)
     caption = draw_figures(table_of(place))[0].panels[0].caption
-    assert "Full marks: ours, with one standard deviation where a row has several seeds; open" in caption
+    assert "Full marks: measured, with one standard deviation where a row has several seeds; open" in caption
 
 
 def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> None:
@@ -44,16 +44,15 @@ def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> Non
     broken("group: max", "group: sum")
     text = (place.sweeps / "toy.yaml").read_text()
     place.write_sweep("toy", text.replace("figure: {x: order,", "figure: {base: sum-2, x: order,"))
-    readme = place.folder / "README.md"
-    readme.write_text(f"{README_BEGIN}\n{README_END}\n")
+    page = place.results / "tables" / "toy" / "README.md"
     place.commit("rnn", 1, 90.0)
     place.commit("sum-2", 1, 111.5)
-    renew_readme(place.results, place.sweeps, readme)
-    assert "figure.svg" not in readme.read_text()
+    write_pages(place.results, place.sweeps, place.folder)
+    assert "figure.svg" not in page.read_text()
     place.commit("sum-3", 1, 107.0)
     place.commit("max-2", 1, 114.0)
-    renew_readme(place.results, place.sweeps, readme)
-    assert "perplexity, test: how far each row is from “Sum, order 2”, 111.5." in readme.read_text()
+    write_pages(place.results, place.sweeps, place.folder)
+    assert "Perplexity, test: how far each row is from “Sum, order 2”, 111.5." in page.read_text()
     drawn = (place.results / "tables" / "toy" / "figure.svg").read_text()
     words = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
     assert [word for word in words if word.startswith(("Sum", "Max", "RNN"))] == [

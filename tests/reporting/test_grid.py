@@ -13,7 +13,7 @@ def test_a_row_shows_mean_deviation_and_the_seed_that_validation_chooses(place: 
     assert cells_of(table_of(place), "sum-2") == {
         "model": "Sum, order 2",
         "published": "111",
-        "ours": f"102.0 ± {math.sqrt(8):.1f} (n = 2)",
+        "measured": f"102.0 ± {math.sqrt(8):.1f} (n = 2)",
         "best by validation": "104.0",
         "difference": "-9.0",
         "weights": "8,640,000",
@@ -33,8 +33,8 @@ def test_a_table_in_units_of_one_of_its_rows(place: Any, broken: Any) -> None:
     place.commit("sum-3", 1, 80.0)
     cells = cells_of(table_of(place), "sum-3")
     assert "difference" not in cells
-    assert (cells["published / Sum, order 2"], cells["ours / Sum, order 2"]) == ("0.97", "0.80")
-    assert cells_of(table_of(place), "max-2")["ours / Sum, order 2"] == ""
+    assert (cells["published / Sum, order 2"], cells["measured / Sum, order 2"]) == ("0.97", "0.80")
+    assert cells_of(table_of(place), "max-2")["measured / Sum, order 2"] == ""
 
 
 def test_published_numbers_are_marked(place: Any) -> None:

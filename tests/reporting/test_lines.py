@@ -23,8 +23,10 @@ def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
     assert line_of(table, "sum-2").marks == ("seed 1 failed: killed (signal 9)",)
     assert line_of(table, "sum-3").status == "seed 1 lost, seed 2 not run"
     assert line_of(table, "max-2").status == "seed 1 diverged, seed 2 not run"
-    assert cells_of(table, "max-2")["ours"] == ""
-    assert "`hydra.launcher.retry_failed=true` behind it also what failed" in "\n".join(table_notes(table))
+    assert cells_of(table, "max-2")["measured"] == ""
+    assert "With `hydra.launcher.retry_failed=true` it also repeats what failed." in "\n".join(
+        table_notes(table)
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -36,7 +38,7 @@ def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
     table = table_of(place)
     line = line_of(table, "rnn")
     assert line.status == "conflict"
-    assert cells_of(table, "rnn")["ours"] == ""
+    assert cells_of(table, "rnn")["measured"] == ""
     assert line.marks == (f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})",)
 
 

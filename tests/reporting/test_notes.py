@@ -11,7 +11,7 @@ def test_every_row_without_runs_says_why(place: Any) -> None:
     table = table_of(place)
     assert [line.status for line in table.lines] == ["not run", "not run", "not run", "not run", "not built"]
     text = "\n".join(table_notes(table))
-    assert "0 of 4 rows measured. `python src/train.py -m sweeps=toy` makes what is missing." in text
+    assert "0 of 4 rows are measured. `python src/train.py -m sweeps=toy` runs what is missing." in text
 
 
 def test_different_devices_have_letters_that_the_notes_explain(place: Any) -> None:
@@ -21,11 +21,11 @@ def test_different_devices_have_letters_that_the_notes_explain(place: Any) -> No
     table = table_of(place)
     assert cells_of(table, "rnn")["device"] == "A, B"
     assert cells_of(table, "sum-2")["device"] == "B"
-    assert "Results of commit 1234567 on A: cpu (abacus); B: gpu." in table_notes(table)
+    assert "The runs are of commit 1234567. Devices: A: cpu (abacus); B: gpu." in table_notes(table)
     assert table_csv(table).splitlines()[1].count("cpu (abacus); gpu") == 1
 
 
 def test_a_device_that_is_everywhere_the_same_is_told_once(place: Any) -> None:
     place.commit("rnn", 1, 120.0)
     assert "device" not in cells_of(table_of(place), "rnn")
-    assert "Results of commit 1234567 on cpu (abacus)." in table_notes(table_of(place))
+    assert "The runs are of commit 1234567. Devices: cpu (abacus)." in table_notes(table_of(place))

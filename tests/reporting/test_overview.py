@@ -7,17 +7,17 @@ from reporting.place import CLAIMS, table_of
 
 
 def test_a_table_has_its_line_in_the_overview(place: Any, broken: Any) -> None:
-    """Ours beside the published: without the row by dynamic evaluation, marked while a number is not verified."""
+    """Measured against published: without the row by dynamic evaluation, marked while a number is not verified."""
     assert overview_cells(table_of(place)) == ("Toy: order and pooling", "0 of 4", "", "", "", "", "", "")
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("rnn", 1, 200.0)
     place.commit("max-2", 1, 121.0)
-    assert overview_cells(table_of(place))[1:3] == ("2 of 4", "+10.0%")
+    assert overview_cells(table_of(place))[1:3] == ("2 of 4", "+10.0 %")
     place.commit("sum-2", 1, 110.99)
     place.commit("sum-3", 1, 113.4)
     assert overview_cells(table_of(place))[1:] == (
         "4 of 4",
-        "+5.0% (+0.0% to +10.0%)†",
+        "+5.0 % (+0.0 % to +10.0 %)†",
         "1",
         "",
         "2",

@@ -62,8 +62,8 @@ def test_the_page_shows_every_row(page: Outline) -> None:
 
 
 def test_the_page_begins_with_all_tables(page: Outline) -> None:
-    assert page.rows[0].startswith(" table rows ours beside the published")
-    assert " Toy: order and pooling 3 of 4 -0.9% (-0.9% to +0.9%)†" in page.rows
+    assert page.rows[0].startswith(" table rows measured measured against published")
+    assert " Toy: order and pooling 3 of 4 -0.9 % (-0.9 % to +0.9 %)†" in page.rows
     assert "#toy" in page.addresses
 
 
@@ -88,6 +88,7 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
     assert [caption.partition(".")[0] for caption in captions] == [
         "perplexity, test against order",
+        "Ranks by perplexity, test, the best on top",
         "Validation after each epoch, of each row&#39;s best run by validation",
         "The same over time, which compares only on one device",
         "perplexity, test against the number of weights",

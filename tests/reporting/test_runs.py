@@ -1,6 +1,7 @@
 """Which runs a row takes: those of records, those that are committed, and what is damaged; keeping for the commit."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -47,8 +48,8 @@ def test_committed_only_sees_no_record(place: Any) -> None:
     [
         ('{"schema_version": 2, "stat', "not a whole result file: Unterminated string"),
         ("", "not a whole result file: Expecting value"),
-        ('{"status": "completed"}', "not a whole result file: 'schema_version'"),
-        ("[1]", "not a whole result file: list indices"),
+        ('{"status": "completed"}', "not a whole result file: it is without schema_version, "),
+        ("[1]", "not a whole result file: it must hold keys and values, got [1]"),
         ('{"schema_version": 0}', "of schema version 0, this program reads 2"),
         ('{"schema_version": 2, "status": "completed", "seed": 2}', "without name, num_parameters"),
     ],
@@ -61,7 +62,67 @@ def test_a_result_that_cannot_be_used_is_shown_with_its_reason(place: Any, text:
     (mark,) = line_of(table, "rnn").marks
     assert "rnn-seed2.json" in mark
     assert message in mark
-    assert cells_of(table, "rnn")["ours"] == "120.0"
+    assert cells_of(table, "rnn")["measured"] == "120.0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test_ppl": "low"}, 'test_ppl must be a number or null, got "low"'),
+        ({"test_ppl": math.nan}, "NaN is no number"),
+        ({"test_ppl": None}, "test_ppl must be a number, got null"),
+        ({"valid_ppl": None}, "valid_ppl must be a number, got null"),
+        ({"metrics": "none"}, 'metrics must be a list, got "none"'),
+        ({"config": [1]}, "config must be keys and values, got [1]"),
+        ({"commit": 7}, "commit must be text or null, got 7"),
+        ({"num_parameters": "many"}, 'num_parameters must be a whole number, got "many"'),
+    ],
+)
+def test_a_result_of_wrong_values_is_no_measured_row(place: Any, changes: Any, message: str) -> None:
+    path = place.commit("rnn", 1)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    table = table_of(place)
+    assert table.measured == 0
+    assert line_of(table, "rnn").status == "seed 1 damaged, seed 2 not run"
+    (mark,) = line_of(table, "rnn").marks
+    assert mark == f"seed 1 damaged: {path}: not a whole result file: {message}; remove it"
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop", "nested"])
+def test_a_file_that_cannot_be_read_leaves_the_rest_of_the_report(place: Any, kind: str) -> None:
+    place.commit("rnn", 1, 120.0)
+    path = place.commit("rnn", 2)
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    else:
+        path.write_text("[" * 100_000)
+    line = line_of(table_of(place), "rnn")
+    assert line.scores["test_ppl"].values == (120.0,)
+    assert line.status == "seed 2 damaged"
+    assert str(path) in line.marks[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"run_dir": 7}, "run_dir must be text, got 7"), ({"row": ["rnn"]}, "row must be text")],
+)
+def test_a_record_of_wrong_values_is_a_warning(place: Any, change: Any, reason: str) -> None:
+    path = place.record({"row": "rnn", "seed": 1, "status": "queued"})
+    record = json.loads(path.read_text())
+    record["jobs"][0] |= change
+    path.write_text(json.dumps(record))
+    assert reason in table_of(place).warnings[0]
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop"])
+def test_a_record_that_cannot_be_read_is_a_warning(place: Any, kind: str) -> None:
+    path = place.record()
+    path.unlink()
+    path.mkdir() if kind == "folder" else path.symlink_to(path.name)
+    assert f"{path} cannot be read (" in table_of(place).warnings[0]
 
 
 def test_a_result_with_another_seed_than_its_name_is_damaged(place: Any) -> None:
@@ -82,7 +143,7 @@ def test_a_damaged_record_is_a_warning(place: Any, text: str) -> None:
     place.record().write_text(text)
     table = table_of(place)
     assert "toy.json is damaged (" in table.warnings[0]
-    assert cells_of(table, "rnn")["ours"] == "120.0"
+    assert cells_of(table, "rnn")["measured"] == "120.0"
 
 
 def test_results_that_fit_no_row_are_a_warning(place: Any) -> None:

@@ -1,6 +1,7 @@
 """Damaged files, full disks, and folders that hold another run."""
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -35,10 +36,28 @@ def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     result = Path(recorded()["elman", 1]["run_dir"], "result.json")
     result.write_text(result.read_text()[:40])
-    code, out, _ = launch("sweeps=mini", ONE_EPOCH)
+    code, out, err = launch("sweeps=mini", ONE_EPOCH)
     assert code == 2
     assert f"elman seed=1: failed: {result} is damaged (" in out
+    assert "hydra.launcher.retry_failed=true tries them again" in err
     assert statuses() == ["failed", "done"]
+    assert (
+        launch("sweeps=mini", ONE_EPOCH, "hydra.launcher.retry_failed=true").code == 0
+    )  # as the last line said
+    assert statuses() == ["done", "done"]
+    assert json.loads(result.read_text())["test_ppl"] == 81
+    assert [len(lines) for lines in starts().values()] == [1, 2]
+
+
+def test_a_damaged_config_is_named(launch: Launch) -> None:
+    assert launch("sweeps=mini", ONE_EPOCH).code == 0
+    path = Path(recorded()["elman", 1]["run_dir"], "config.yaml")
+    for content in (b"[", b"\xff", b"7"):
+        path.write_bytes(content)
+        code, _, err = launch("sweeps=mini", ONE_EPOCH)
+        assert code == 2
+        assert err.startswith(f"error: {path} ")
+        assert err.count("\n") == 1
 
 
 def test_a_full_disk_under_the_record(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:

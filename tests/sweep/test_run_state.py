@@ -15,9 +15,15 @@ def test_progress_is_the_last_row(tmp_path: Path) -> None:
         ("epoch,lr,valid_ppl\n", None),
         ("epoch,lr,valid_ppl\n1,0.5,200.5\n2.5,0.5,150.25\n", (2.5, 150.25)),
         ("epoch,lr,valid_ppl\n1,0.5", None),
+        ("epoch,lr,valid_ppl\n1,0.5,low", None),
     ):
         path.write_text(text)
         assert read_progress(tmp_path) == expected
+
+
+def test_no_progress_is_read_of_what_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").mkdir()
+    assert read_progress(tmp_path) is None
 
 
 def test_a_claim_is_one_launchers(tmp_path: Path) -> None:
@@ -35,7 +41,8 @@ def test_a_claim_is_one_launchers(tmp_path: Path) -> None:
 
 def test_the_result_of_another_run(tmp_path: Path) -> None:
     assert result_of(tmp_path, "aaaaaaaaaa", 1) is None
-    write_result(tmp_path, {"status": "completed", "name": "aaaaaaaaaa", "seed": 1})
+    scores = {"valid_ppl": 90.0, "test_ppl": 80.0}
+    write_result(tmp_path, {"status": "completed", "name": "aaaaaaaaaa", "seed": 1, **scores})
     result = result_of(tmp_path, "aaaaaaaaaa", 1)
     assert result is not None
     assert result["status"] == "completed"

@@ -2,6 +2,7 @@
 
 import fcntl
 import io
+import json
 import subprocess
 import sys
 import time
@@ -65,6 +66,46 @@ def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     by_hand.close()
     with pytest.raises(ValueError, match="no sweep 'maxi' on record; outputs/sweeps has: mini"):
         shown("maxi")
+
+
+def test_a_record_that_cannot_be_used_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("outputs", "sweeps")
+    Record("whole", folder).merge([entry("a")])
+    (folder / "folder.json").mkdir()
+    (folder / "looped.json").symlink_to("looped.json")
+    for name, change in {
+        "number": {"run_dir": 7},
+        "listed": {"row": ["a"]},
+        "alien": {"status": "lost"},
+    }.items():
+        text = json.dumps({"schema_version": 2, "jobs": [{**entry("a"), **change}]})
+        (folder / f"{name}.json").write_text(text)
+    (folder / "nested.json").write_text("[" * 100_000)
+    reasons = {
+        "alien": "is damaged (status must be one of queued, running, done, failed, got 'lost'): remove it;",
+        "folder": "Is a directory",
+        "listed": 'is damaged (row must be text, got ["a"]): remove it;',
+        "looped": "Too many levels of symbolic links",
+        "nested": "is damaged (its brackets are nested too deeply): remove it;",
+        "number": "is damaged (run_dir must be text, got 7): remove it;",
+        "whole": "0 of 1 done, 1 queued",
+    }
+    for line, (name, reason) in zip(shown(), reasons.items(), strict=True):
+        assert line.startswith(f"{name}: ")
+        assert reason in line
+    with pytest.raises(ValueError, match="run_dir must be text, got 7"):
+        shown("number")
+
+
+def test_a_result_that_cannot_be_read_is_that_run_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Record("mini").merge([entry("a"), entry("b")])
+    Path(entry("a")["run_dir"], "result.json").mkdir(parents=True)
+    assert shown()[0] == "mini: 0 of 2 done, 1 failed, 1 queued"
+    assert "a seed=1: outputs/a/aaaaaaaaaa/seed=1/result.json: Is a directory" in "\n".join(shown("mini"))
 
 
 @pytest.mark.slow

@@ -14,14 +14,14 @@ import torch
 from hornn.bench.meter import Meter, clock_of
 from hornn.bench.plan import FULL, QUICK, Plan
 from hornn.bench.sections import Bench
-from hornn.bench.tables import SECTIONS, render, render_changes, render_section
+from hornn.bench.tables import SECTIONS, render, render_changes, render_ratios, render_section
 from hornn.bench.work import Sizes
+from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.checks import require_choice, require_positive
-from hornn.result import write_atomically, write_between
+from hornn.result import write_atomically
 from hornn.run.process import set_up_process
 
 SCHEMA_VERSION = 1
-FOREMOST = ("step", "thesis", "evaluation", "memory", "trainer")  # in the README
 NEEDS = {"roofline": "step"}
 OF_THE_CPU = {"roofline"}  # what a GPU's benchmark leaves out, beside the rows of native kernels
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
@@ -162,6 +162,11 @@ def read(path: Path) -> dict[str, Any]:
     return results
 
 
-def renew(path: Path, source: Path) -> None:
-    """Write the foremost tables of a JSON file between the marks in a Markdown file. ValueError where none are."""
-    write_between(path, "bench", render(read(source), FOREMOST))
+def renew(folder: Path, source: Path) -> list[Path]:
+    """Write the tables of a JSON file, and three ratios of them, into the pages of `folder` that have blocks for them.
+
+    The pages that changed. ValueError where the file cannot be read or a block is wrong.
+    """
+    results = read(source)
+    writers: Writers = {"speed": lambda _: render(results), "ratios": lambda _: render_ratios(results)}
+    return [page for page in pages_with_blocks(folder) if renew_page(page, writers)]

@@ -118,6 +118,36 @@ def render(results: Mapping[str, Any], only: Collection[str] = tuple(SECTIONS)) 
     return "\n\n".join([describe(results), *tables])
 
 
+RATIOS = {  # section, row: what a reader of the first page wants to know
+    "One training step of a third-order FOFE network, beside torch's `nn.RNN`": ("step", "hornn_fofe"),
+    "One training step of an LSTM, beside torch's `nn.LSTM`": ("step", "lstm"),
+    "Memory of that FOFE network in training, beside `nn.RNN`": ("memory", "hornn_fofe"),
+}
+
+
+def render_ratios(results: Mapping[str, Any]) -> str:
+    """Three ratios of native kernels with a bf16 output layer, for a page that has no room for more.
+
+    ValueError where a row is not measured.
+    """
+    lines = []
+    for says, (section, ours) in RATIOS.items():
+        wanted = {"section": section, "ours": ours, "scan": "native", "dtype": "bf16"}
+        row = next((row for row in results["rows"] if wanted.items() <= row.items()), None)
+        if row is None or "ratio" not in row:
+            raise ValueError(
+                f"the benchmark has no row of {section} for {ours}: measure it, then write again"
+            )
+        pair = (
+            ("{ours_ms:.0f} ms", "{other_ms:.0f} ms")
+            if "ours_ms" in row
+            else ("{ours_mb:.0f} MB", "{other_mb:.0f} MB")
+        )
+        lines.append([says, *(text.format_map(row) for text in (*pair, "{ratio:.2f}"))])
+    table = header(["", "ours", "torch", "ratio"]) + [f"| {' | '.join(cells)} |" for cells in lines]
+    return "\n".join([*table, "", f"{place(results)}, {origin(results)}."])
+
+
 def describe(results: Mapping[str, Any]) -> str:
     """Where, when and how it was measured."""
     on, rounds = results["machine"], results["rounds"]

@@ -5,17 +5,22 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import hydra._internal.hydra
 import hydra._internal.utils
+import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import ConfigCompositionException
+from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
 
 _is_hydras_own = Plugins.is_in_toplevel_plugins_module
 
@@ -37,7 +42,8 @@ class Loader(ConfigLoaderImpl):
 def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException], None]) -> Iterator[None]:
     """Hydra composes by `loader` and lets errors pass, those of a job after `annotate`, instead of printing them.
 
-    Hydra has no setting for these: its loader is fixed, and it prints errors itself and exits with code 1.
+    Hydra has no setting for these: its loader is fixed, and it prints errors itself and exits with code 1. Of a config
+    file that holds no keys and values it says something of another file, or nothing.
     """
 
     def result(job: JobReturn) -> Any:
@@ -47,12 +53,43 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
             raise value
         return value
 
+    Plugins.instance()  # knows what reads files, by a class that no import gives
+    files = SourcesRegistry.instance().resolve("file")
+    load_config = files.load_config
+
+    def load(source: ConfigSource, config_path: str) -> ConfigResult:
+        path = Path(source.path, source._normalize_file_name(config_path))
+        return keys_and_values(path, lambda: load_config(source, config_path))
+
     with (
         patch.object(hydra._internal.hydra, "ConfigLoaderImpl", loader),
         patch.object(hydra._internal.utils, "run_and_report", operator.call),
+        patch.object(files, "load_config", load),
         patch.object(JobReturn, "return_value", vars(JobReturn)["return_value"].getter(result)),
     ):
         yield
+
+
+def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResult:
+    """What `load` reads from a config file. Raises ValueError, which names the file, where that is anything else."""
+    try:
+        found = load()
+        content: Any = found.config
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{path} is not UTF-8: byte {byte:#04x} at offset {error.start:,}: convert it to UTF-8"
+        ) from error
+    except OSError as error:
+        if "Invalid loaded object type" not in str(error):
+            raise
+        content = None
+    if isinstance(content, DictConfig) and list(OmegaConf.to_container(content).values()) == [None]:  # type: ignore[union-attr]
+        # a text alone becomes a key
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict | DictConfig) or not content:
+        raise ValueError(f"{path} holds no keys and values: write lines KEY: VALUE")
+    return found
 
 
 def options_parser() -> argparse.ArgumentParser:

@@ -10,7 +10,12 @@ from unittest.mock import patch
 from hydra.core.utils import JobReturn
 from hydra.errors import HydraException, InstantiationException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf.errors import GrammarParseError, MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import (
+    GrammarParseError,
+    InterpolationResolutionError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from hornn.command_line.ending import (
     FAILED,
@@ -123,6 +128,12 @@ def _explain(error: BaseException) -> str | None:
             return f"{error} {cause or ''}"
         case MissingMandatoryValue():
             return f"missing value {error.full_key!r}: give {error.full_key}=..."
+        case InterpolationResolutionError(full_key=key) if "Recursive" in text:
+            return f"{key or error.key} is taken from itself, through other keys: give one of them a value"
+        case InterpolationResolutionError() if unset := re.search(
+            r"Environment variable '(\w+)' not found", text
+        ):
+            return f"the environment variable {unset[1]} is not set: set it, or give the value by its key"
         case OmegaConfBaseException(full_key=key) if isinstance(error, ValueError | GrammarParseError):
             return f"{key}: {text.partition('    full_key:')[0]}" if key else text
         case OSError():

@@ -3,6 +3,7 @@
 import inspect
 import pkgutil
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
@@ -11,6 +12,7 @@ from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError
 
 from hornn.command_line.hydra_patches import known_choices
 
@@ -158,26 +160,36 @@ def _check_values(node: DictConfig, reference: DictConfig) -> None:
     The keys at the top have no target: where `reference` holds a number or a truth value, that type counts.
     """
     types = {key: type(value) for key, value in _children(reference) if isinstance(value, int | float)}
-    for key, value in _children(node):
-        _check_value(str(key), value, types.get(key, Any))
+    for key, value in _values(node):
+        _check_value(node, key, value, types.get(key, Any))
         if isinstance(value, DictConfig) and "_target_" in value:
             target = pkgutil.resolve_name(str(value["_target_"]))
             try:
                 parameters = inspect.signature(target, eval_str=True).parameters
             except (NameError, ValueError):  # a name that only a type checker sees, or a builtin
                 continue
-            for argument, given in _children(value):
+            for argument, given in _values(value):
                 if argument in parameters:
-                    _check_value(_join(key, argument), given, parameters[str(argument)].annotation)
+                    _check_value(value, argument, given, parameters[str(argument)].annotation)
 
 
-def _check_value(key: str, value: Any, hint: Any) -> None:
-    """Raise ValueError unless `value` is what `hint` says; a hint beyond plain values allows everything."""
+def _check_value(node: DictConfig, key: Any, value: Any, hint: Any) -> None:
+    """Raise ValueError unless `value`, that of a key of `node`, is what `hint` says.
+
+    A hint beyond plain values allows everything.
+    """
     types = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
     accepted = type(value) in types or (type(value) is int and float in types)
     if not accepted and set(types) <= TYPES.keys():
         given = "null" if value is None else repr(value)
-        raise ValueError(f"{key} must be {' or '.join(TYPES[known] for known in types)}, got {given}")
+        allowed = " or ".join(TYPES[known] for known in types)
+        written = str(node._get_node(key)._value())  # type: ignore[union-attr]
+        remedy = (
+            f"; the environment gives text: write '${{oc.decode:{written}}}', with the quotes"
+            if "${oc.env:" in written
+            else ""
+        )
+        raise ValueError(f"{node._get_full_key(key)} must be {allowed}, got {given}{remedy}")
 
 
 def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:
@@ -185,6 +197,14 @@ def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:
     for key in range(len(node)) if isinstance(node, ListConfig) else list(node):
         if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key):
             yield key, node[key]
+
+
+def _values(node: DictConfig) -> Iterator[tuple[Any, Any]]:
+    """Keys with their values, also those that are taken from elsewhere, where they can be."""
+    for key in node:
+        if not OmegaConf.is_missing(node, key):
+            with suppress(InterpolationResolutionError):  # whoever needs the value says so
+                yield key, node[key]
 
 
 def _paths(node: DictConfig, path: str = "") -> Iterator[str]:

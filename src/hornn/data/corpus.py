@@ -33,6 +33,10 @@ class Corpus(ABC):
     def identity(self) -> dict[str, Any]:
         """What decides the text, in plain values: `checksum` of the source and whatever else has a say."""
 
+    def same_texts(self) -> list[tuple[str, ...]]:
+        """Splits that hold one and the same text, for each such text; published corpora have none."""
+        return []
+
     @abstractmethod
     def tokens(self, split: str) -> Iterator[list[str]]:
         """The tokens of a split in order, in blocks of any length."""

@@ -37,9 +37,16 @@ class TextFiles(Corpus):
                 )
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "checksum": " ".join(file_checksum(self.files[split], self.cache_dir) for split in self.splits)
-        }
+        return {"checksum": " ".join(self._checksum(split) for split in self.splits)}
+
+    def same_texts(self) -> list[tuple[str, ...]]:
+        by_content: dict[str, list[str]] = {}
+        for split in self.splits:
+            by_content.setdefault(self._checksum(split), []).append(split)
+        return [tuple(splits) for splits in by_content.values() if len(splits) > 1]
+
+    def _checksum(self, split: str) -> str:
+        return file_checksum(self.files[split], self.cache_dir)
 
     def tokens(self, split: str) -> Iterator[list[str]]:
         for tokens, _ in self.tokenizer.blocks(read_lines(self.files[split])):

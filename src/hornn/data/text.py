@@ -1,5 +1,6 @@
 """The streams over a text corpus, and text that comes from outside of one."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,10 @@ class TextData:
         """Whether the split is a text of its own; `valid` otherwise stands for the test text."""
         return split in self.corpus.splits
 
+    def shares_text(self, *splits: str) -> bool:
+        """Whether these splits hold one and the same text."""
+        return any(set(splits) <= set(same) for same in self.corpus.same_texts())
+
     def tokens(self, split: str) -> np.ndarray:
         """The memory-mapped ids of `train`, `valid` or `test`."""
         if split not in SPLITS:
@@ -104,7 +109,7 @@ class TextData:
             "vocab_size": len(cached.vocabulary),
             "vocabulary_rule": asdict(self.corpus.rule),
             "tokens": {split: len(ids) for split, ids in cached.splits.items()},
-            "valid_is_test": not self.has_split("valid"),
+            "valid_is_test": not self.has_split("valid") or self.shares_text("valid", "test"),
         }
 
     def unigram_ppl(self, split: str) -> float:
@@ -117,23 +122,30 @@ class TextData:
 def encode_text(
     path: Path, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> tuple[np.ndarray, int, np.ndarray]:
-    """Ids of a UTF-8 file, how many of its tokens the vocabulary lacks, and each line's number of tokens.
+    """`encode` for a UTF-8 file. Further errors: those of `read_lines`."""
+    return encode(read_lines(path), tokenizer, vocabulary, str(path))
 
-    A line's `<eos>` is one of its tokens if the tokenizer sets one. Errors: those of `read_lines`;
-    ValueError for a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
+
+def encode(
+    lines: Iterable[tuple[str, bool]], tokenizer: Tokenizer, vocabulary: Vocabulary, name: str
+) -> tuple[np.ndarray, int, np.ndarray]:
+    """Ids of a text, how many of its tokens the vocabulary lacks, and each line's number of tokens.
+
+    lines: as `read_lines` gives them. name: of the text, for errors. A line's `<eos>` is one of its tokens if the
+    tokenizer sets one. ValueError: a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
     """
     ids: list[np.ndarray] = []
     unknown, numbers = 0, [0]  # numbers: of the tokens of each line, the one that is being read last
-    for tokens, ends in tokenizer.blocks(read_lines(path)):
+    for tokens, ends in tokenizer.blocks(lines):
         try:
             ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
         except ValueError as error:
-            raise ValueError(f"{path}, line {len(numbers)}: {error}") from None
+            raise ValueError(f"{name}, line {len(numbers)}: {error}") from None
         unknown += sum(token not in vocabulary.index for token in tokens)
         numbers[-1] += len(tokens)
         if ends:
             numbers.append(0)
     lengths = np.array(numbers[:-1])
     if not lengths.sum():
-        raise ValueError(f"{path} holds no tokens: give a file that holds text")
+        raise ValueError(f"{name} holds no tokens: give a text that has some")
     return np.concatenate(ids), unknown, lengths

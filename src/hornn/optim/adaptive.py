@@ -24,13 +24,24 @@ class AdamW(ClippedOptimizer, torch.optim.AdamW):
     ) -> None:
         require_range("optimizer.lr", lr, "> 0", lr > 0)
         require_range("optimizer.eps", eps, "> 0", eps > 0)
-        first, second = betas
-        super().__init__(params, lr=lr, betas=(first, second), eps=eps, weight_decay=weight_decay, fused=True)
+        super().__init__(
+            params, lr=lr, betas=require_betas(betas), eps=eps, weight_decay=weight_decay, fused=True
+        )
         self.set_clip(clip, clip_mode)
 
     def update(self) -> None:
         torch.optim.AdamW.step(self)
         tell_versions(p for group in self.param_groups for p in group["params"])
+
+
+def require_betas(betas: Iterable[float]) -> tuple[float, float]:
+    """The two rates at which averages forget. Raises ValueError for anything else."""
+    given = list(betas) if isinstance(betas, Iterable) and not isinstance(betas, str) else [betas]
+    if len(given) != 2 or not all(type(beta) in (int, float) and 0 <= beta < 1 for beta in given):
+        raise ValueError(
+            f"optimizer.betas must be two numbers >= 0 and < 1 such as [0.9,0.999], got {betas!r}"
+        )
+    return given[0], given[1]
 
 
 class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):

@@ -1,4 +1,4 @@
-"""What became of a paper's claims about its rows, by our numbers."""
+"""What became of a paper's claims about its rows, by the measured numbers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,37 +6,51 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from hornn.reporting.lines import Line, by_one_recipe
+from hornn.reporting.numbers import percent
 from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
-from hornn.reporting.seeds import spread_over_seeds, standard_errors
+from hornn.reporting.seeds import error_of_gain, spread_over_seeds
 from hornn.reporting.sweeps import Claim, Sweep
 
-CONFIRMED, REFUTED = "confirmed", "not confirmed"
-IN_DIRECTION = "confirmed in direction, with less than half of the gain"
-UNDECIDED = "not decided: under three standard errors"
+CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
+UNDECIDED, NOT_JUDGED = "undecided", "not judged"
+REASONS = {
+    IN_DIRECTION: "less than half of the published gain",
+    UNDECIDED: "under three standard errors",
+    NOT_JUDGED: "the rows are not trained by one recipe",
+}
 DECISIVE_STANDARD_ERRORS = 3
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
 
 class Verdict(NamedTuple):
-    """What became of a claim, each part in words; `published` is empty where the paper gives no number."""
+    """What became of a claim.
+
+    `published` and `measured` say in words which numbers decide, `published` is empty where the paper gives none.
+    Gains are relative to the row that the claim says is worse; `error` is the standard error of the measured gain,
+    None with too few seeds. `outcome` is one of the words above.
+    """
 
     says: str
     published: str
-    ours: str
+    measured: str
     outcome: str
+    published_gain: float | None
+    gain: float
+    error: float | None
 
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
-        return f"Claim: {self.says}.{published} Ours: {self.ours}: {self.outcome}."
+        reason = f" ({REASONS[self.outcome]})" if self.outcome in REASONS else ""
+        return f"Claim: {self.says}.{published} Measured: {self.measured}. Outcome: {self.outcome}{reason}."
 
 
 def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
-    """Whether our numbers bear a claim of the paper; None while one of its rows is not measured."""
+    """Whether the measured numbers bear a claim of the paper; None while one of its rows is not measured."""
     sides = [[line for line in lines if line.row.name in names] for names in (claim.better, claim.than)]
     scores = [line.scores.get(claim.metric) for side in sides for line in side]
     if any(score is None or score.mean is None for score in scores):
         return None
-    published, claimed = "", 0.0
+    published, claimed = "", None
     if all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
         theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
@@ -47,16 +61,17 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)
     limit = (claim.at_most or 0.0) / 100
-    distance = standard_errors(one, other, gain - limit, spread_over_seeds(claim.metric, lines))
+    error = error_of_gain(one, other, spread_over_seeds(claim.metric, lines))
+    distance = abs(gain - limit) / error if error else None
     seeds = [len(score.values) for score in (one, other)]
     trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
     if distance is not None:
-        trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g}%' if limit else ''}, {trust}"
+        trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
     known = [trust]
     known += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     known += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
     if not by_one_recipe(best):
-        outcome = "not judged (not by one recipe)"
+        outcome = NOT_JUDGED
     elif distance is not None and distance < DECISIVE_STANDARD_ERRORS:
         outcome = UNDECIDED
     elif claim.at_most is not None:
@@ -64,8 +79,9 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     elif gain <= 0:
         outcome = REFUTED
     else:
-        outcome = IN_DIRECTION if gain < claimed / 2 else CONFIRMED
-    return Verdict(claim.says, published, f"{text} ({'; '.join(filter(None, known))})", outcome)
+        outcome = IN_DIRECTION if claimed and gain < claimed / 2 else CONFIRMED
+    measured = f"{text} ({'; '.join(filter(None, known))})"
+    return Verdict(claim.says, published, measured, outcome, claimed, gain, error)
 
 
 def mean_validation(line: Line) -> float:
@@ -78,9 +94,14 @@ def compare_rows(
 ) -> tuple[str, float]:
     """How much better the first of two lines is, in words and relative to the second."""
     one, other = (value(line.scores[metric]) for line in pair)
-    gain = (other - one) / other if sweep.lower_is_better else (one - other) / other
+    gain = gain_of(one, other, sweep)
     names = [f"{line.row.label}: {each:.4g}" for line, each in zip(pair, (one, other), strict=True)]
-    return f"{'; '.join(names)}; {abs(gain):.1%} {'better' if gain >= 0 else 'worse'}", gain
+    return f"{'; '.join(names)}; {percent(abs(gain))} {'better' if gain >= 0 else 'worse'}", gain
+
+
+def gain_of(one: float, other: float, sweep: Sweep) -> float:
+    """How much better the first number is, relative to the other."""
+    return (other - one) / other if sweep.lower_is_better else (one - other) / other
 
 
 def note_on_shortfall(line: Line, metric: str, sweep: Sweep) -> str:
@@ -90,14 +111,14 @@ def note_on_shortfall(line: Line, metric: str, sweep: Sweep) -> str:
         return ""
     behind = relative if sweep.lower_is_better else -relative
     return (
-        f"{line.row.label} is itself {behind:.0%} worse than published"
+        f"{line.row.label} itself is {percent(behind, 0)} worse than published"
         if behind > WORSE_THAN_PUBLISHED
         else ""
     )
 
 
 def note_on_dynamic_evaluation(line: Line, metric: str) -> str:
-    """What a row published with dynamic evaluation has by it here, in words; empty where that is not known."""
+    """The measured number of a row by dynamic evaluation, which its published number used; empty if not known."""
     values = [
         metric_value(run.result, DYNAMIC_EVALUATION + metric) for run in line.measured if line.row.dynamic
     ]

@@ -1,15 +1,17 @@
-"""What `src/report.py` does: write the report, renew the results in the README, keep results for the commit."""
+"""What `src/report.py` does: write the report, write the pages that are committed, keep results for the commit."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.reporting.comma_separated import table_csv
+from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.page import render_page
-from hornn.reporting.readme import renew_results, write_figures
 from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
 from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
 from hornn.result import write_atomically
 
@@ -46,16 +48,33 @@ def write_table_files(tables: Sequence[Table], folder: Path) -> None:
             (folder / f"{table.sweep.name}.{suffix}").write_text(text, encoding="utf-8")
 
 
-def renew_readme(results: Path, folder: Path, readme: Path) -> str:
-    """Put the tables that committed results fill into the README, nothing that only this checkout has.
+def write_pages(results: Path, folder: Path, project: Path) -> str:
+    """Renew what is generated for the commit from committed results alone; what to tell the user.
 
-    Figures are files beside the results that they show.
+    These are the pages and pictures in `results`/tables, and the blocks of the pages of `project` (see `hornn.blocks`).
+    Raises ValueError for a wrong sweep file, and with the page and the line for a wrong block.
     """
     sweeps = read_sweeps(folder)
     tables = build_tables(sweeps, find_runs(sweeps, results, committed_only=True))
-    figures = write_figures(tables, results, readme.parent)
-    renew_results(readme, tables, figures)
-    return f"{readme}: {sum(bool(table.measured) for table in tables)} tables"
+    place = results / "tables"
+    place.mkdir(parents=True, exist_ok=True)
+    write_table_pages(tables, place)
+    home = {
+        table.sweep.name: place / table.sweep.name / PAGE if table.measured else table.sweep.path
+        for table in tables
+    }
+
+    def writers(at: Path) -> Writers:
+        return {
+            "overview": lambda _: picture_markdown(tables, place, at),
+            "rows": lambda words: rows_excerpt(words, tables, home, at),
+            "claims": lambda words: claims_excerpt(words, tables, home, at),
+        }
+
+    pages = pages_with_blocks(project)
+    changed = [str(page) for page in pages if renew_page(page, writers(page.parent))]
+    measured = sum(bool(table.measured) for table in tables)
+    return "\n".join([*changed, f"{place / PAGE}: {measured} of {len(tables)} tables have results"])
 
 
 def keep_for_commit(results: Path, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The figures of a table: scores against the rows' x, learning curves, scores against cost."""
+"""The figures of a table: scores against the rows' x, ranks, learning curves, scores against cost."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hornn.metrics import bits
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import COLOURS, INK, Panel, Plot, draw_panel, nth_style
+from hornn.reporting.ranks import draw_ranks
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import has_published
 from hornn.reporting.sweeps import Figure, Metric, Sweep
@@ -23,7 +24,7 @@ UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def draw_figures(table: Table) -> list[Plot]:
-    """Those that there is data for: scores against the rows' x, learning curves, scores against cost."""
+    """Those that there is data for: scores against the rows' x, ranks, learning curves, scores against cost."""
     plots = []
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
@@ -32,6 +33,7 @@ def draw_figures(table: Table) -> list[Plot]:
             plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
         if effects := draw_effects(name, metric, lines, table.sweep):
             plots.append(effects)
+        plots += [Plot((draw_ranks(order),), ()) for order in table.orders if order.metric == metric]
         plots += draw_curves(name, metric, lines)
         plots += draw_costs(name, metric, lines)
     return plots
@@ -65,7 +67,7 @@ def time_unit(seconds: float) -> tuple[str, float]:
 
 
 def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) -> Plot:
-    """The metric against the rows' x, a line for each group, the published numbers beside ours."""
+    """The metric against the rows' x, a line for each group, the published numbers beside the measured ones."""
     groups: dict[str, list[Line]] = {}
     for line in lines:
         if line.row.x is not None:
@@ -99,7 +101,7 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
 
     several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
-    parts = [f"Full marks: ours{bars}"]
+    parts = [f"Full marks: measured{bars}"]
     shown = [line for line in lines if line.row.x is not None and has_published(line.scores[metric.key])]
     if shown:
         left_out = ", those by dynamic evaluation left out" if any(line.row.dynamic for line in shown) else ""

@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line
+from hornn.reporting.numbers import format_number, format_published, is_count
 from hornn.reporting.tables import Table
 
 UNVERIFIED_SIGN, DYNAMIC_SIGN = "†", "‡"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 SIGN_MEANINGS = {
     UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
-    DYNAMIC_SIGN: "the published number used dynamic evaluation; ours does not",
+    DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
 }
 
 
@@ -31,20 +32,22 @@ class Grid(NamedTuple):
 
 
 def table_grid(table: Table) -> Grid:
-    """Columns: the row, for each metric the published number, ours and the difference (or both in units of the row that
-    the sweep is relative to), then what a run cost.
+    """Columns: the row; for each metric the published number, the measured one, their difference; what a run cost.
 
-    Columns without any entry are left out, but for our numbers and for what is published of at least one row; so is a
-    device that is everywhere the same. The notes name the devices, the rows their letters there.
+    In a sweep that is relative to a row, both numbers divided by that row's stand in the place of the difference.
+    Columns without any entry are left out, except the measured numbers and the published ones of at least one row. A
+    device that all runs share has no column. The notes name the devices, the rows their letters there.
     """
     metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
     base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
     header = ["model"]
     for metric in metrics:
         what = f" ({metric.label})" if len(metrics) > 1 else ""
-        header += [f"published{what}", f"ours{what}"]
+        header += [f"published{what}", f"measured{what}"]
         header += ["best by validation" + what] if shows_best_seed(metric.key) else []
-        relative = [f"published / {base.row.label}{what}", f"ours / {base.row.label}{what}"] if base else []
+        relative = (
+            [f"published / {base.row.label}{what}", f"measured / {base.row.label}{what}"] if base else []
+        )
         header += relative or [f"difference{what}"]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
     header += ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]
@@ -71,7 +74,7 @@ def table_grid(table: Table) -> Grid:
         index
         for index, name in enumerate(header)
         if name in {"model", "runs", *compared}
-        or (table.runnable and name.startswith("ours"))
+        or (table.runnable and name.startswith("measured"))
         or (any(cells[index].text for cells in rows) and not (name == "device" and len(devices) == 1))
     ]
     rows = [tuple(cells[index] for index in used) for cells in rows]
@@ -103,14 +106,14 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     if published and published.value is not None:
         signs = UNVERIFIED_SIGN * (not published.verified) + DYNAMIC_SIGN * line.row.dynamic
         theirs = Cell(format_published(published.value) + signs, published.value)
-    ours = Cell()
+    measured = Cell()
     if score and score.mean is not None:
         text = format_number(key, score.mean)
         if score.deviation is not None and not is_count(key):
             text += f" ± {format_number(key, score.deviation)} (n = {len(score.values)})"
-        ours = Cell(text, score.mean)
+        measured = Cell(text, score.mean)
     difference = score.difference if score else None
-    cells = [theirs, ours]
+    cells = [theirs, measured]
     if shows_best_seed(key):
         best = score.best if score and len(score.values) > 1 else None
         cells.append(Cell(format_number(key, best), best))
@@ -120,7 +123,7 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
         return [
             *cells,
             ratio_cell(theirs.value, in_theirs),
-            ratio_cell(ours.value, unit.mean if unit else None),
+            ratio_cell(measured.value, unit.mean if unit else None),
         ]
     sign = "+" if difference and difference > 0 else ""
     return [*cells, Cell(sign + format_number(key, difference), difference)]
@@ -130,21 +133,3 @@ def ratio_cell(value: float | str | None, unit: float | None) -> Cell:
     if not isinstance(value, int | float) or not unit:
         return Cell()
     return Cell(f"{value / unit:.2f}", value / unit)
-
-
-def format_number(key: str, value: float | None) -> str:
-    """Whole for counts, to a thousandth for bits and nats, else to a tenth."""
-    if value is None:
-        return ""
-    if is_count(key):
-        return f"{value:,.0f}"
-    return f"{value:.3f}" if key.endswith(("_bpc", "_nll")) else f"{value:.1f}"
-
-
-def is_count(key: str) -> bool:
-    return key == "num_parameters" or key.startswith("corpus.")
-
-
-def format_published(value: float) -> str:
-    """As printed, with commas in long whole numbers."""
-    return f"{value:,}" if isinstance(value, int) else str(value)

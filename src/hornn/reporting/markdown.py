@@ -1,42 +1,89 @@
-"""A table as Markdown."""
+"""A table as Markdown: its rows, its claims, its notes."""
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hornn.reporting.claims import Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
+from hornn.reporting.numbers import percent
 from hornn.reporting.runs import Run
 from hornn.reporting.tables import Table
 
 
-def table_markdown(table: Table, folder: Path, claims: bool = True) -> str:
-    """The table with its remarks; links to result files start at `folder`, where the text will lie.
+def table_markdown(table: Table, folder: Path, before: str = "") -> str:
+    """A page on the table; links to result files start at `folder`, where the page will lie.
 
-    Without `claims` it does not say what became of the paper's claims.
+    `before`: what to put between its title and the table.
     """
-    grid, labels = table_grid(table), [metric.label for metric in table.sweep.metrics]
-    lines = [
-        f"### {table.sweep.title}",
-        "",
-        "; ".join(filter(None, [table.sweep.paper, *labels])),
-        "",
-        "| " + " | ".join(grid.header) + " |",
-        "|"
-        + "|".join("---" if name in ("model", "device", "runs") else "---:" for name in grid.header)
-        + "|",
-    ]
+    grid, sweep = table_grid(table), table.sweep
+    labels = "; ".join(metric.label for metric in sweep.metrics)
+    source = " ".join(f"{capitalized(text)}." for text in (sweep.paper, labels) if text)
+    parts = [f"# {sweep.title}", escape_markdown(source)]
+    parts += [before.strip("\n")] if before else []
+    rows = []
     for line, cells in zip(table.lines, grid.rows, strict=True):
         texts = [
             escape_markdown(cell.text) + (f" <sup>{cell.marks}</sup>" if cell.marks else "") for cell in cells
         ]
         texts[-1] = ", ".join(filter(None, [*(seed_link(run, folder) for run in line.runs), texts[-1]]))
-        lines.append("| " + " | ".join(texts) + " |")
-    remarks = [f"- <sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items()]
-    remarks += [
-        f"- {escape_markdown(text)}"
-        for text in (*(table.comparisons if claims else table.orders), *table_notes(table))
+        rows.append(texts)
+    parts.append(markdown_table(grid.header, rows, left=("model", "device", "runs")))
+    parts += list_of(f"<sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items())
+    if table.verdicts:
+        parts += ["## Claims", claims_markdown([(table, verdict) for verdict in table.verdicts])]
+        parts += list_of(escape_markdown(str(verdict)) for verdict in table.verdicts)
+    parts += ["## Notes", *list_of(escape_markdown(text) for text in table_notes(table))]
+    return "\n\n".join(parts) + "\n"
+
+
+def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, str] | None = None) -> str:
+    """Claims with their outcomes, a line each; with `links`, name of a sweep -> address, also where they stand."""
+    header = [
+        "claim",
+        *(["table"] if links is not None else []),
+        "gain, published",
+        "gain, measured",
+        "outcome",
     ]
-    return "\n".join([*lines, "", *remarks]) + "\n"
+    rows = [
+        [
+            escape_markdown(verdict.says),
+            *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
+            gain_text(verdict.published_gain),
+            gain_text(verdict.gain, verdict.error),
+            verdict.outcome,
+        ]
+        for table, verdict in judged
+    ]
+    return markdown_table(header, rows, left=("claim", "table", "outcome"))
+
+
+def gain_text(gain: float | None, error: float | None = None) -> str:
+    """`+3.0 ± 0.3 %`; empty where there is none."""
+    if gain is None:
+        return ""
+    number = percent(gain, signed=True)
+    return number if error is None else f"{number.removesuffix(' %')} ± {percent(error)}"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> str:
+    """Columns named in `left` hold words, the others numbers."""
+    rule = "|".join("---" if name in left else "---:" for name in header)
+    return "\n".join(
+        ["| " + " | ".join(header) + " |", f"|{rule}|", *("| " + " | ".join(row) + " |" for row in rows)]
+    )
+
+
+def list_of(texts: Iterable[str]) -> list[str]:
+    """One paragraph that is a list; nothing where it is empty."""
+    items = [f"- {text}" for text in texts]
+    return ["\n".join(items)] if items else []
+
+
+def capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def seed_link(run: Run, folder: Path) -> str:

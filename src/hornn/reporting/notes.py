@@ -1,6 +1,7 @@
 """The notes below a table."""
 
 from hornn.reporting.grid import device_letters
+from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.tables import Table
@@ -19,21 +20,34 @@ def table_notes(table: Table) -> list[str]:
         texts.append(f"Published numbers: {sweep.paper}{f' ({where})' if where else ''}.")
     shares = [(metric, spread_over_seeds(metric.key, table.lines)) for metric in sweep.metrics]
     texts += [
-        f"Standard deviation over seeds, {metric.label}: {share:.1%} of the mean, all rows with several seeds together."
+        f"Spread over seeds, {metric.label}: {percent(share)} of the mean, pooled over all rows with several seeds."
         for metric, share in shares
         if share and not metric.key.startswith("seconds")
     ]
-    if table.runnable:
-        texts.append(f"{table.measured} of {table.runnable} rows measured.")
-    if sweep.command and any(line.status for line in table.lines if line.row.run is not None):
-        texts[-1] += f" `{sweep.command}` makes what is missing"
-        again = any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs)
-        texts[-1] += ", `hydra.launcher.retry_failed=true` behind it also what failed." if again else "."
-    if table.commits:
-        named = [f"{sign}: {device}" for sign, device in device_letters(table).items()]
-        place = f" on {'; '.join(named if len(named) > 1 else table.devices)}" if named else ""
-        texts.append(f"Results of commit {', '.join(table.commits)}{place}{finish_dates(table)}.")
+    texts += [*what_is_missing(table), *where_results_come_from(table)]
     return [*texts, *table.warnings]
+
+
+def what_is_missing(table: Table) -> list[str]:
+    """How many rows are measured, and the command that measures the others."""
+    if not table.runnable:
+        return []
+    text = f"{table.measured} of {table.runnable} rows are measured."
+    if table.sweep.command and any(line.status for line in table.lines if line.row.run is not None):
+        text += f" `{table.sweep.command}` runs what is missing."
+        if any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs):
+            text += " With `hydra.launcher.retry_failed=true` it also repeats what failed."
+    return [text]
+
+
+def where_results_come_from(table: Table) -> list[str]:
+    """Commits, devices and days of the measured runs."""
+    if not table.commits:
+        return []
+    named = [f"{sign}: {device}" for sign, device in device_letters(table).items()]
+    place = f" Devices: {'; '.join(named if len(named) > 1 else table.devices)}." if named else ""
+    several = "s" if len(table.commits) > 1 else ""
+    return [f"The runs are of commit{several} {', '.join(table.commits)}{finish_dates(table)}.{place}"]
 
 
 def finish_dates(table: Table) -> str:

@@ -1,17 +1,45 @@
-"""Whether our order of the rows is the paper's."""
+"""Whether the measured order of the rows is the paper's."""
 
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 from hornn.reporting.lines import Line, by_one_recipe
 from hornn.reporting.sweeps import Metric, Sweep
 
 
-def compare_order(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
-    """Whether our order of the rows is the paper's, in words; empty with fewer than two rows to compare.
+class Order(NamedTuple):
+    """The rows with both numbers, in the table's order: their labels, the published numbers and the measured ones."""
 
-    Rows whose published number used dynamic evaluation are left out: ours does without.
+    metric: Metric
+    lower_is_better: bool
+    labels: tuple[str, ...]
+    published: tuple[float, ...]
+    measured: tuple[float, ...]
+
+    @property
+    def summary(self) -> str:
+        """How far the two orders agree, in words."""
+        pairs = [
+            (i, j)
+            for i, j in combinations(range(len(self.labels)), 2)
+            if self.published[i] != self.published[j]
+        ]
+        theirs, ours = self.published, self.measured
+        same = sum((theirs[i] - theirs[j]) * (ours[i] - ours[j]) > 0 for i, j in pairs)
+        correlation = spearman(theirs, ours)
+        words = f"{same} of the {len(pairs)} pairs of rows that the paper separates stand in the same order"
+        return words + (
+            f"; Spearman's rank correlation is {correlation:.2f}." if correlation is not None else "."
+        )
+
+
+def compare_order(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> Order | None:
+    """Both orders of the rows that have both numbers; None with fewer than three, and for sizes.
+
+    Rows whose published number used dynamic evaluation are left out. None also where the rows are not trained by one
+    recipe: their order would say nothing.
     """
     both = [
         (line, score.published.value, score.mean)
@@ -22,36 +50,13 @@ def compare_order(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> str:
         and score.published.value is not None
         and score.mean is not None
     ]
-    if len(both) < 2:
-        return ""
-    compared, theirs, ours = zip(*both, strict=True)
+    if len(both) < 3 or sweep.lower_is_better is None:
+        return None
+    compared, published, measured = zip(*both, strict=True)
     if not by_one_recipe(compared):
-        return f"{len(both)} rows have both numbers ({metric.label}), but not all of ours are by one recipe."
-    labels = [line.row.label for line in compared]
-    pairs = [(i, j) for i, j in combinations(range(len(both)), 2) if theirs[i] != theirs[j]]
-    same = sum((theirs[i] - theirs[j]) * (ours[i] - ours[j]) > 0 for i, j in pairs)
-    words = [f"{len(both)} rows have both numbers ({metric.label})."]
-    if not pairs:
-        words.append("The paper does not separate them.")
-    elif len(pairs) == 1:
-        words.append(
-            f"The order of models is {'' if same else 'not '}the paper's in the one pair that it separates."
-        )
-    elif same == len(pairs):
-        words.append(f"The order of models is the paper's in all {len(pairs)} pairs that it separates.")
-    else:
-        words.append(
-            f"The order of models is not the paper's: of the {len(pairs)} pairs that it separates, {same} stand in"
-            " the same order here."
-        )
-    correlation = spearman(theirs, ours) if len(both) > 2 else None
-    if correlation is not None:
-        words.append(f"Spearman's rank correlation is {correlation:.2f}.")
-    if sweep.lower_is_better is not None:
-        for who, values in (("The paper", theirs), ("Ours", ours)):
-            ranked = sorted(zip(values, labels, strict=True), reverse=not sweep.lower_is_better)
-            words.append(f"{who}, best first: {'; '.join(label for _, label in ranked)}.")
-    return " ".join(words)
+        return None
+    labels = tuple(line.row.label for line in compared)
+    return Order(metric, sweep.lower_is_better, labels, published, measured)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:

@@ -1,16 +1,16 @@
 """Finding the runs of each row of a table: the records that sweeps leave, result files, and what is wrong with them."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 from hornn.reporting.departures import Recipe, departures
 from hornn.reporting.sweeps import Metric, Row, Sweep
-from hornn.result import NAME, SCHEMA_VERSION, STATUSES, write_atomically
+from hornn.result import NAME, SCHEMA_VERSION, SCORES, check_kinds, check_result, read_json, write_atomically
 
 RECORD_VERSION = 2
-NEEDED = ("status", "seed", "name", "num_parameters")
+NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 
 class Run(NamedTuple):
@@ -36,6 +36,16 @@ class Job(NamedTuple):
     status: str
     name: str | None
     error: str | None
+
+
+JOB = {
+    "row": (str,),
+    "seed": (int,),
+    "run_dir": (str,),
+    "status": (str,),
+    "name": (str, NoneType),
+    "error": (str, NoneType),
+}
 
 
 class Finding(NamedTuple):
@@ -105,7 +115,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
     path = results / "sweeps" / f"{sweep.name}.json"
     found, rows = [], {row.name: row for row in sweep.rows}
     try:
-        jobs = read_record(path) if path.exists() else []
+        jobs = read_record(path) if path.is_symlink() or path.exists() else []
     except ValueError as error:
         warn(warnings, sweep, str(error))
         return []
@@ -184,21 +194,20 @@ def finish_time(run: Run) -> str:
 def read_record(path: Path) -> list[Job]:
     """The jobs of a record. Raises ValueError naming the file where it is damaged."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
+        check_kinds(record, {"jobs": (list,)}, ("schema_version", "jobs"))
         if record["schema_version"] != RECORD_VERSION:
             raise ValueError(f"schema version {record['schema_version']}, not {RECORD_VERSION}")
-        return [
-            Job(
-                job["row"],
-                job["seed"],
-                job["run_dir"],
-                job["status"],
-                job.get("name"),
-                job.get("error"),
-            )
-            for job in record["jobs"]
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        jobs = []
+        for job in record["jobs"]:
+            check_kinds(job, JOB, Job._fields[:4])
+            jobs.append(Job(*(job.get(key) for key in Job._fields)))
+        return jobs
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}): remove it or mend its permissions"
+        ) from error
+    except ValueError as error:
         raise ValueError(
             f"{path} is damaged ({error}): remove it, the next launch finds the runs again"
         ) from error
@@ -227,16 +236,17 @@ def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
 def read_run(path: Path, seed: int) -> Run:
     """A result file; one that cannot be used becomes a damaged run that says why."""
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        version = result["schema_version"]
+        result = read_json(path)
+        version = result.get("schema_version", SCHEMA_VERSION) if isinstance(result, dict) else SCHEMA_VERSION
         if version != SCHEMA_VERSION:
             raise ValueError(f"of schema version {version}, this program reads {SCHEMA_VERSION}")
-        if missing := [key for key in NEEDED if key not in result]:
-            raise ValueError(f"without {', '.join(missing)}")
-        if result["status"] not in STATUSES:
-            raise ValueError(f"of unknown status {result['status']!r}")
-    except (ValueError, TypeError, KeyError) as error:
-        return Run(seed, "damaged", path, problem=f"not a whole result file: {error}")
+        check_result(result, NEEDED)
+        if result["status"] == "completed":
+            check_kinds(result, dict.fromkeys(SCORES, (float,)), SCORES)
+    except OSError as error:
+        return Run(seed, "damaged", path, problem=f"it cannot be read: {error.strerror}")
+    except ValueError as error:
+        return Run(seed, "damaged", path, problem=f"not a whole result file: {error}; remove it")
     state = "done" if result["status"] == "completed" else "diverged"
     return Run(seed, state, path, result, result.get("error") or "", result["name"])
 

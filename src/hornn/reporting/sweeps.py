@@ -310,7 +310,9 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
                     f"{path}: row {row.name!r} starts from {row.start!r}: "
                     "give a row with a run that starts from no other"
                 )
-            start = row.recipe._replace(config={**row.recipe.config, INIT_FROM: f"that of {first.label}"})
+            start = row.recipe._replace(
+                config={**row.recipe.config, INIT_FROM: f"the weights of {first.label}"}
+            )
             named = row.recipe._replace(config={**row.recipe.config, INIT_FROM: first.identity})
             row = row._replace(recipe=start, identity=named.name)
         joined.append(row)

@@ -1,22 +1,22 @@
-"""A table: its lines, whether the orders of models agree, and what became of the paper's claims."""
+"""A table: its lines, both orders of its rows, and what became of the paper's claims."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from hornn.reporting.claims import Verdict, judge_claim
 from hornn.reporting.lines import Line, build_line
-from hornn.reporting.order import compare_order
+from hornn.reporting.order import Order, compare_order
 from hornn.reporting.runs import Finding, commits
 from hornn.reporting.scores import Score
 from hornn.reporting.sweeps import Sweep
 
 
 class Table(NamedTuple):
-    """`orders` says of each metric whether our order of the rows is the paper's."""
+    """`orders` holds both orders of the rows, by each metric that allows it."""
 
     sweep: Sweep
     lines: tuple[Line, ...]
-    orders: tuple[str, ...]
+    orders: tuple[Order, ...]
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...]
 
@@ -25,15 +25,10 @@ class Table(NamedTuple):
         return self.sweep.title.partition(":")[0]
 
     @property
-    def comparisons(self) -> list[str]:
-        """What the numbers say beside the paper's, in sentences."""
-        return [*self.orders, *map(str, self.verdicts)]
-
-    @property
     def compared(self) -> list[Score]:
         """The scores that can be set beside a published number.
 
-        Not those by dynamic evaluation, which ours do without, nor times, which are another machine's.
+        Not those by dynamic evaluation, and no times, which are another machine's.
         """
         return [
             score

@@ -22,7 +22,18 @@ def announce(
         console.print(f"  {note}", highlight=False, soft_wrap=True)
     if not data.has_split("valid"):
         console.print("  there is no third split: validation reads the test text", highlight=False)
+    for splits in data.corpus.same_texts():
+        console.print(f"  [yellow]warning: {describe_same_text(splits)}[/]", highlight=False, soft_wrap=True)
     console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
+
+
+def describe_same_text(splits: Sequence[str]) -> str:
+    """What it means that these splits are one text, and what to do about it."""
+    keys = ", ".join(f"data.{split}" for split in splits[:-1]) + f" and data.{splits[-1]}"
+    if "train" in splits:
+        of = " and ".join(split for split in splits if split != "train")
+        return f"{keys} hold the same text: perplexity on {of} says nothing of text that is new; give other files"
+    return f"{keys} hold the same text: the best epoch is chosen on the test text; give another file"
 
 
 def describe_epoch(record: Mapping[str, float], is_best: bool) -> str:

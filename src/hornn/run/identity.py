@@ -108,6 +108,8 @@ def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
     kept = {
         key: value for key, value in without(config, dropped).items() if not counted or key in COUNTS_READ
     }
+    if not isinstance(start := kept.get(INIT_FROM), str | None):
+        raise ValueError(f"{INIT_FROM} must be the path of a checkpoint or null, got {start!r}")
     if kept.get(INIT_FROM):  # weights of the same seed
         kept[INIT_FROM] = str(kept[INIT_FROM]).replace(f"/seed={config['seed']}/", "/seed=*/")
     return {group: str(choices[group]) for group in groups if choices.get(group)}, kept

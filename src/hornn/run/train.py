@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
 from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_range
+from hornn.data.streams import ChunkStream
 from hornn.data.text import TextData
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
@@ -55,6 +56,10 @@ class Training(NamedTuple):
     trainer: lightning.Trainer
     keeper: RunKeeper
 
+    def stream(self, split: str) -> ChunkStream:
+        """This process's share of a split."""
+        return self.data.stream(split, self.trainer.global_rank, self.trainer.world_size)
+
 
 def train(cfg: DictConfig) -> None:
     """Train, test the best weights by validation once, write result.json; continue where a run was cut off.
@@ -89,7 +94,7 @@ def train(cfg: DictConfig) -> None:
         try:
             fit(training, run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
-            trainer.test(module, data.stream("test", trainer.global_rank, trainer.world_size), verbose=False)
+            trainer.test(module, training.stream("test"), verbose=False)
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
@@ -183,10 +188,9 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
 
 def fit(training: Training, resume: Path | None) -> None:
     """Train, from where a checkpoint left off if there is one. ValueError for one that does not hold all of that."""
-    data, module, trainer, keeper = training
-    rank = trainer.global_rank, trainer.world_size
+    _, module, trainer, keeper = training
     try:
-        trainer.fit(module, data.stream("train", *rank), data.stream("valid", *rank), ckpt_path=resume)
+        trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
         explain_lost_rank(error, trainer)
         if resume is None or keeper.began:
@@ -199,11 +203,8 @@ def fit(training: Training, resume: Path | None) -> None:
 
 def notes_on(training: Training) -> list[str]:
     """What computes a network here, as a person wants to know it before a training."""
-    network, processes, batch_size = (
-        training.module.network,
-        training.trainer.world_size,
-        training.data.batch_size,
-    )
+    network, processes = training.module.network, training.trainer.world_size
+    batch_size = training.data.batch_size
     kernels = ", native kernels" if network.native else ""
     notes = [f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"]
     if network.missing:

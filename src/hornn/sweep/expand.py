@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from hydra.core.config_loader import ConfigLoader
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
+from hornn.recipe import load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import CONFIG, INIT_FROM, Identity, identify, named_values
@@ -77,7 +77,8 @@ def check_not_a_table(sweep: Any, settings: Any) -> None:
     `hydra` node.
     """
     runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
-    given = {word.partition("=")[0] for word in settings.overrides.task}
+    words: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)  # the values may not be there
+    given = {word.partition("=")[0] for word in words}
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
         raise ValueError(
             f"sweeps={settings.runtime.choices.get('sweeps')} is a table of {len(runs)} runs: add -m to run it, or "
@@ -89,9 +90,9 @@ def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal names."""
     path = job.run_dir / CONFIG
     if path.exists() and not job.overwrite:
-        held = yaml.safe_load(path.read_text(encoding="utf-8"))
-        known = held if isinstance(held, dict) else {}
-        check_same(known, job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}")
+        check_same(
+            load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}"
+        )
 
 
 def check_start(job: Job) -> None:

@@ -54,7 +54,9 @@ class Job:
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""
-        self.epoch, self.valid_ppl, self.test_ppl = result["epochs"], result["valid_ppl"], result["test_ppl"]
+        self.epoch, self.valid_ppl, self.test_ppl = (
+            result.get(key) for key in ("epochs", "valid_ppl", "test_ppl")
+        )
 
     def entries(self) -> list[Entry]:
         """What the sweep's record says of this job."""

@@ -8,15 +8,25 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from hornn.result import write_atomically
+from hornn.result import check_kinds, read_json, write_atomically
 
 SCHEMA_VERSION = 2
 FOLDER = Path("outputs", "sweeps")
 STATUSES = ("queued", "running", "done", "failed")
 
-Entry = dict[str, Any]  # row, seed, run_dir, overrides, name, status, error
+Entry = dict[str, Any]  # with these keys
+ENTRY = {
+    "row": (str,),
+    "seed": (int,),
+    "run_dir": (str,),
+    "overrides": (list,),
+    "name": (str,),
+    "status": (str,),
+    "error": (str, NoneType),
+}
 
 
 class Record:
@@ -33,17 +43,21 @@ class Record:
 
         Raises ValueError naming the file where it is damaged or of another schema version.
         """
-        if not self.path.exists():
+        if not (self.path.exists() or self.path.is_symlink()):
             return []
         try:
-            record = json.loads(self.path.read_text(encoding="utf-8"))
+            record = read_json(self.path)
+            check_kinds(record, {}, ("schema_version", "jobs"))
             version, jobs = record["schema_version"], record["jobs"]
             if version == SCHEMA_VERSION:
+                check_kinds(record, {"jobs": (list,)}, ())
                 for entry in jobs:
+                    check_kinds(entry, ENTRY, ENTRY)
                     if entry["status"] not in STATUSES:
-                        raise ValueError(f"status {entry['status']!r}")
-                    _run(entry), entry["run_dir"], entry["overrides"], entry["error"]
-        except (ValueError, TypeError, KeyError) as error:
+                        raise ValueError(
+                            f"status must be one of {', '.join(STATUSES)}, got {entry['status']!r}"
+                        )
+        except ValueError as error:
             raise ValueError(
                 f"{self.path} is damaged ({error}): remove it; the runs are kept in their folders, and the "
                 "next launch of the sweep finds them again"

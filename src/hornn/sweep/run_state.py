@@ -25,14 +25,14 @@ def read_progress(run_dir: Path) -> Progress | None:
         with (run_dir / "metrics.csv").open(newline="", encoding="utf-8") as file:
             row = list(csv.DictReader(file))[-1]
         return Progress(float(row["epoch"]), float(row["valid_ppl"]))
-    except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+    except (OSError, IndexError, KeyError, TypeError, ValueError, csv.Error):
         return None
 
 
 def result_of(run_dir: Path, name: str, seed: int) -> dict[str, Any] | None:
     """The result of this very run, None where there is none yet.
 
-    Raises ValueError where it is damaged or the folder holds another run.
+    Raises Damaged where it is damaged, another ValueError where the folder holds another run.
     """
     result = read_result(run_dir)
     if result is not None and (result.get("name"), result.get("seed")) != (name, seed):

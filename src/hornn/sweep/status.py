@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hornn.command_line.ending import describe_system_error
 from hornn.run.identity import LAST
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record
@@ -13,7 +14,8 @@ from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_
 def show(name: str | None = None, folder: Path = FOLDER, console: Console | None = None) -> None:
     """Print the runs of a sweep, or one line for each sweep on record.
 
-    Raises ValueError for a name that is not on record, and for a record that cannot be read.
+    Raises ValueError for a name that is not on record, ValueError or OSError for its record where that cannot be
+    used; in the list the line of such a sweep says so.
     """
     console = console or Console()
     names = sorted(path.stem for path in folder.glob("*.json"))
@@ -22,7 +24,7 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     if name is None:
         for known in names:
             console.print(
-                f"{known}: {counts(lines_of(Record(known, folder)))}", highlight=False, soft_wrap=True
+                f"{known}: {summary(Record(known, folder))}", highlight=False, soft_wrap=True, markup=False
             )
         if not names:
             console.print(f"no sweep has been launched yet: {folder} has none")
@@ -31,7 +33,18 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     console.print(table(lines, f"{name}: {counts(lines)}"))
     for line in lines:
         if line.error:
-            console.print(f"{line.row} seed={line.seed}: {line.error}", highlight=False, soft_wrap=True)
+            text = f"{line.row} seed={line.seed}: {line.error}"
+            console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def summary(record: Record) -> str:
+    """How many runs are how far, or what is wrong with the record."""
+    try:
+        return counts(lines_of(record))
+    except OSError as error:
+        return describe_system_error(error)
+    except ValueError as error:
+        return str(error)
 
 
 def lines_of(record: Record) -> list[Line]:
@@ -45,6 +58,8 @@ def line_of(entry: Entry) -> Line:
     line = Line(entry["row"], entry["seed"], "queued", epoch, None, valid)
     try:
         result = result_of(run_dir, entry["name"], entry["seed"])
+    except OSError as error:
+        return line._replace(status="failed", error=describe_system_error(error))
     except ValueError as error:
         return line._replace(status="failed", error=str(error))
     if is_claimed(run_dir) or is_running(run_dir):

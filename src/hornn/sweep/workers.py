@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from hornn.command_line.ending import TERMINATED
+from hornn.result import Damaged
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job
@@ -147,8 +148,10 @@ class Workers:
         try:
             result = None if job.overwrite else result_of(job.run_dir, job.name, job.seed)
         except ValueError as error:
-            job.status, job.error = "failed", str(error)
-            return
+            if not (retry and isinstance(error, Damaged)):
+                job.status, job.error = "failed", str(error)
+                return
+            result, job.overwrite = None, True
         if result is not None and result["status"] == "completed":
             job.status = "done"
             job.take(result)

@@ -18,7 +18,8 @@ from hornn.build import rebuild_corpus
 from hornn.checks import require_choice, require_positive
 from hornn.data.text import SPLITS, TextData, encode_text
 from hornn.metrics import bits, perplexity
-from hornn.result import NAME, finite, read_result, write_atomically, write_result
+from hornn.result import NAME, finite, read_result, require_writable, write_atomically, write_result
+from hornn.run.composed import as_dict
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
@@ -44,6 +45,8 @@ def evaluate(cfg: DictConfig) -> None:
                 f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
             )
     run = result_beside(scorers[0], paths[0]) if cfg.record else None
+    if run is not None:
+        require_writable(paths[0].parent / NAME)
     program = commit() if cfg.record else {}
     if cfg.arpa is not None:
         export(scorers[0], Path(str(cfg.arpa)))
@@ -137,6 +140,8 @@ def check_options(cfg: DictConfig) -> None:
             raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
         if target is not None and Path(str(target)).is_dir():
             raise ValueError(f"{target} is a folder: give the path of a file to write")
+        if target is not None:
+            require_writable(Path(str(target)))
 
 
 def rates_of(cfg: DictConfig) -> list[float]:
@@ -255,7 +260,7 @@ def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
     """The corpus that the model was trained on. Raises ValueError where the one at hand is another."""
     trained_on = corpus_of(model)
     assert model.card is not None
-    data = rebuild_corpus(model.card, cfg.data)
+    data = rebuild_corpus(model.card, as_dict(cfg.data))
     data.prepare_data()
     data.setup()
     here = data.describe()

@@ -47,6 +47,10 @@ class Scorer(ABC):
     def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """The same, but each line, of `lengths` tokens, is read as if there were no other."""
 
+    @abstractmethod
+    def reader(self) -> Reader:
+        """A reader of one text from its beginning on."""
+
 
 class NetworkScorer(Scorer):
     """A network, which reads `batch_size` columns, `seq_len` tokens at a time; 1 column is exactly left to right.
@@ -161,6 +165,22 @@ class Mixture(Scorer):
             -scorer.score_lines(own[ids], lengths) for scorer, own in zip(self.scorers, self.ids, strict=True)
         ]
         return -interpolate(np.stack(parts, axis=1), self.weights)
+
+    def reader(self) -> Reader:
+        assert not self.lengths, "a cache is not read on"
+        parts = [
+            (scorer.reader(), own, torch.from_numpy(own), weight)
+            for scorer, own, weight in zip(self.scorers, self.ids, self.weights, strict=True)
+        ]
+
+        def read(ids: Sequence[int]) -> torch.Tensor:
+            p = sum(
+                weight * part([int(own[i]) for i in ids]).exp()[places] for part, own, places, weight in parts
+            )
+            assert isinstance(p, torch.Tensor)
+            return p.log()
+
+        return read
 
     def _log_p(self, ids: np.ndarray) -> np.ndarray:
         """ln P of every token under each part, (N, K)."""

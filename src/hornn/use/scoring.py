@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hornn.checks import require_positive, require_range
 from hornn.data.streams import IGNORE, ChunkStream
 from hornn.network import LanguageModel, detach_all
 
@@ -116,16 +117,21 @@ def sample(
     temperature: float,
     generator: torch.Generator,
     banned: Sequence[int] = (),
+    top_k: int | None = None,
+    top_p: float | None = None,
 ) -> Iterator[int]:
     """Yield `length` token ids that continue `prompt`, which may be empty, by what a fresh reader says of it.
 
     Each is drawn from P(w)^(1/temperature), renormalised, without the `banned` ids; temperature 0 takes the
-    most likely one. Raises ValueError for a length < 1, a temperature < 0 or an infinite one.
+    most likely one. `top_k` keeps that many of the likeliest tokens; `top_p` in (0, 1] then the fewest likeliest whose
+    probabilities reach that sum. Raises ValueError for a length or top_k < 1, a top_p outside (0, 1], a temperature
+    < 0 or an infinite one.
     """
-    if length < 1:
-        raise ValueError(f"length must be >= 1 token, got {length}")
-    if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature must be >= 0 and finite, got {temperature}")
+    require_range("length", length, ">= 1 token", length >= 1)
+    require_range("temperature", temperature, ">= 0 and finite", 0 <= temperature < math.inf)
+    if top_k is not None:
+        require_positive(top_k=top_k)
+    require_range("top_p", top_p, "in (0, 1] or null", top_p is None or 0 < top_p <= 1)
     ids = prompt
     for _ in range(length):
         log_p = read(ids).clone()
@@ -137,8 +143,20 @@ def sample(
         if temperature == 0:
             token = int(log_p.argmax())
         else:
-            token = int(
-                torch.multinomial(((log_p - log_p.max()) / temperature).softmax(-1), 1, generator=generator)
-            )
+            p = keep_likeliest(((log_p - log_p.max()) / temperature).softmax(-1), top_k, top_p)
+            token = int(torch.multinomial(p, 1, generator=generator))
         yield token
         ids = [token]
+
+
+def keep_likeliest(p: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
+    """The probabilities (V,) with 0 for all tokens but the `top_k` likeliest, and but those that make up `top_p`."""
+    if top_k is None and top_p is None:
+        return p
+    sorted_p, order = p.sort(descending=True, stable=True)
+    if top_k is not None:
+        sorted_p[top_k:] = 0
+    if top_p is not None:
+        before = sorted_p.cumsum(0) - sorted_p  # the likeliest token always stays
+        sorted_p[before >= top_p * sorted_p.sum()] = 0
+    return torch.zeros_like(p).scatter(0, order, sorted_p)

@@ -1,0 +1,133 @@
+"""Small tables for pages that people write: some rows of a sweep, the claims of some sweeps.
+
+The words behind `<!-- rows: -->` and `<!-- claims: -->` say which (see `hornn.blocks`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hornn.reporting.claims import gain_of
+from hornn.reporting.grid import DYNAMIC_SIGN, SIGN_MEANINGS, UNVERIFIED_SIGN
+from hornn.reporting.lines import Line
+from hornn.reporting.markdown import (
+    capitalized,
+    claims_markdown,
+    escape_markdown,
+    gain_text,
+    markdown_table,
+    relative_address,
+)
+from hornn.reporting.numbers import format_number, format_published
+from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
+from hornn.reporting.sweeps import Sweep
+from hornn.reporting.tables import Table
+
+METRIC = "metric="
+TEST = ("test_ppl", "test_bpc")
+
+
+def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, Path], folder: Path) -> str:
+    """`SWEEP ROW ROW ... [metric=KEY]`: these rows, published beside measured, and their gains on the first one.
+
+    The metric is the test score where the table has one, else the table's first. `home`: the page of each sweep;
+    links start at `folder`. ValueError names a word that is not known, and those that are.
+    """
+    names = [word for word in words if not word.startswith(METRIC)]
+    table = find_table(names[0] if names else "", tables)
+    key = metric_of(table.sweep, [word.removeprefix(METRIC) for word in words if word.startswith(METRIC)])
+    known = {line.row.name: line for line in table.lines}
+    for name in names[1:]:
+        if name not in known:
+            raise ValueError(f"{table.sweep.name} has no row {name!r}; its rows are: {', '.join(known)}")
+    if len(names) < 2:
+        raise ValueError(f"name rows behind {table.sweep.name}; its rows are: {', '.join(known)}")
+    lines = [known[name] for name in names[1:]]
+    share, base = spread_over_seeds(key, table.lines), lines[0]
+    columns: dict[str, list[str]] = {
+        "network": [escape_markdown(line.row.label) for line in lines],
+        "published": [published_text(line, key) for line in lines],
+        "measured": [measured_text(line, key, share) for line in lines],
+        "gain, published": [""] + [published_gain(line, base, key, table.sweep) for line in lines[1:]],
+        "gain, measured": [""] + [measured_gain(line, base, key, table.sweep, share) for line in lines[1:]],
+    }
+    columns = {name: texts for name, texts in columns.items() if name == "measured" or any(texts)}
+    label = next(metric.label for metric in table.sweep.metrics if metric.key == key)
+    note = [f"{capitalized(label)}."]
+    note += [f"Gains are relative to the {base.row.label}."] if "gain, measured" in columns else []
+    note += ["±: one standard error."] if any("±" in text for text in columns["measured"]) else []
+    shown = "".join(columns.get("published", []))
+    note += [f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in shown]
+    note += [f"[All rows]({relative_address(home[table.sweep.name], folder)})."]
+    grid = markdown_table(list(columns), list(zip(*columns.values(), strict=True)), left=("network",))
+    return f"\n{grid}\n\n{' '.join(note)}\n"
+
+
+def claims_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, Path], folder: Path) -> str:
+    """`SWEEP|PREFIX ...`: the claims of these sweeps with their outcomes; PREFIX stands for all sweeps `PREFIX_...`."""
+    chosen: list[Table] = []
+    for word in words:
+        found = [
+            table
+            for table in sorted(tables, key=lambda table: table.sweep.name)
+            if table.sweep.name == word or table.sweep.name.startswith(f"{word}_")
+        ]
+        chosen += [table for table in found if table not in chosen]
+        if not found:
+            find_table(word, tables)
+    if not any(table.sweep.claims for table in chosen):
+        raise ValueError(f"no claims in {' '.join(words) or 'no sweep'}: name sweeps that have some")
+    judged = [(table, verdict) for table in chosen for verdict in table.verdicts]
+    waiting = sum(len(table.sweep.claims) - len(table.verdicts) for table in chosen)
+    links = {table.sweep.name: relative_address(home[table.sweep.name], folder) for table in chosen}
+    parts = [claims_markdown(judged, links)] if judged else []
+    parts += [f"Claims whose rows are not all measured: {waiting}."] if waiting else []
+    return "\n" + "\n\n".join(parts) + "\n"
+
+
+def find_table(name: str, tables: Sequence[Table]) -> Table:
+    known = {table.sweep.name: table for table in tables}
+    if name not in known:
+        raise ValueError(f"there is no sweep {name!r}; there are: {', '.join(sorted(known))}")
+    return known[name]
+
+
+def metric_of(sweep: Sweep, asked: Sequence[str]) -> str:
+    keys = [metric.key for metric in sweep.metrics]
+    for key in asked:
+        if key not in keys:
+            raise ValueError(f"{sweep.name} has no metric {key!r}; its metrics are: {', '.join(keys)}")
+    return next(iter([*asked, *(key for key in TEST if key in keys), *keys]))
+
+
+def published_text(line: Line, key: str) -> str:
+    score = line.scores.get(key)
+    if score is None or score.published is None or score.published.value is None:
+        return ""
+    signs = UNVERIFIED_SIGN * (not score.published.verified) + DYNAMIC_SIGN * line.row.dynamic
+    return format_published(score.published.value) + signs
+
+
+def measured_text(line: Line, key: str, share: float | None) -> str:
+    """`106.3 ± 0.2 (3 seeds)`, or what is missing."""
+    score = line.scores.get(key)
+    if score is None or score.mean is None:
+        return line.status
+    error = error_of_mean(score, share)
+    spread = f" ± {format_number(key, error)}" if error else ""
+    count = len(score.values)
+    return f"{format_number(key, score.mean)}{spread} ({count} seed{'s' * (count > 1)})"
+
+
+def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:
+    scores = [line.scores.get(key), base.scores.get(key)]
+    values = [score.published.value if score and score.published else None for score in scores]
+    if sweep.lower_is_better is None or values[0] is None or values[1] is None:
+        return ""
+    return gain_text(gain_of(values[0], values[1], sweep))
+
+
+def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, share: float | None) -> str:
+    one, other = line.scores.get(key), base.scores.get(key)
+    if sweep.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
+        return ""
+    return gain_text(gain_of(one.mean, other.mean, sweep), error_of_gain(one, other, share))

@@ -1,0 +1,193 @@
+"""All tables at a glance: a dot for each published number and one for the measured number beside it, by paper."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from hornn.reporting.grid import UNVERIFIED_SIGN
+from hornn.reporting.numbers import format_number, format_published
+from hornn.reporting.panels import COLOURS, Panel
+from hornn.reporting.svg import element, picture, shortened
+from hornn.reporting.tables import Table
+
+COLUMN, GAP, PITCH, SIZE = 420, 24, 17, 11.5
+LABELS, PLOT = 188, 136  # widths within a column: a row's label, its dots; its numbers take the rest
+HEADING, TITLE, AXIS = 30, 24, 26  # heights: a paper's name, a table's title, the numbers of its axis
+BETTER, WORSE = COLOURS[0], COLOURS[1]
+METRICS = ("test_ppl", "test_bpc", "test_nll")
+
+
+class Dots(NamedTuple):
+    """A row with both numbers."""
+
+    label: str
+    published: float
+    measured: float
+    better: bool
+    verified: bool
+    dynamic: bool
+
+
+class Strip(NamedTuple):
+    """The rows of a table with both numbers of one metric."""
+
+    title: str
+    metric: str
+    unit: str
+    rows: tuple[Dots, ...]
+
+    @property
+    def height(self) -> float:
+        return TITLE + PITCH * len(self.rows) + AXIS
+
+
+def draw_glance(tables: Iterable[Table]) -> Panel | None:
+    """The picture; None where no row has both numbers.
+
+    Each table has a logarithmic axis of its own. A run that stands in several tables of a paper is shown once.
+    """
+    papers = strips_by_paper(tables)
+    if not papers:
+        return None
+    elements, bottoms = legend(), [40.0, 40.0]
+    for paper in sorted(papers, key=lambda paper: -sum(strip.height for strip in papers[paper])):
+        column = bottoms.index(min(bottoms))
+        left, y = column * (COLUMN + GAP), bottoms[column]
+        elements.append(element("text", paper, x=left, y=y + 20, font_size=15, font_weight="600"))
+        y += HEADING
+        for strip in papers[paper]:
+            elements += draw_strip(strip, left, y)
+            y += strip.height
+        bottoms[column] = y
+    width = 2 * COLUMN + GAP if bottoms[1] > 40 else COLUMN
+    name = "Published and measured numbers of all tables"
+    return Panel(picture(name, width, max(bottoms) + 4, elements), describe(papers))
+
+
+def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
+    papers: dict[str, list[Strip]] = {}
+    shown: set[tuple[str, str, float]] = set()
+    for table in sorted(tables, key=lambda table: (-len(table.compared), table.sweep.name)):
+        paper = table.sweep.paper.partition(",")[0]
+        for metric in table.sweep.metrics:
+            if metric.key not in METRICS:
+                continue
+            rows = []
+            for line in table.lines:
+                score = line.scores.get(metric.key)
+                published = score.published if score else None
+                if score is None or score.mean is None or published is None or published.value is None:
+                    continue
+                theirs = published.value
+                mark = (paper, line.row.identity, theirs)
+                if mark not in shown:
+                    shown.add(mark)
+                    better = (score.mean <= theirs) == bool(table.sweep.lower_is_better)
+                    signs = (better, published.verified, line.row.dynamic)
+                    rows.append(Dots(line.row.label, theirs, score.mean, *signs))
+            if rows:
+                strip = Strip(table.short_title, metric.key, metric.label, tuple(rows))
+                papers.setdefault(paper, []).append(strip)
+    return papers
+
+
+def legend() -> list[str]:
+    parts = (
+        ("published", "none", "currentColor"),
+        ("measured, better", BETTER, BETTER),
+        ("measured, worse", WORSE, WORSE),
+    )
+    elements, x = [], 6.0
+    for text, fill, stroke in parts:
+        elements.append(element("circle", cx=x, cy=12, r=4, fill=fill, stroke=stroke, stroke_width=1.5))
+        elements.append(element("text", text, x=x + 10, y=16, font_size=SIZE))
+        x += 34 + 6.2 * len(text)
+    elements.append(diamond(x, 12))
+    elements.append(element("text", "published, by dynamic evaluation", x=x + 10, y=16, font_size=SIZE))
+    return elements
+
+
+def diamond(x: float, y: float) -> str:
+    path = f"M{x - 5:.1f} {y:.1f}l5 -5l5 5l-5 5z"
+    return element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)
+
+
+def draw_strip(strip: Strip, left: float, top: float) -> list[str]:
+    """A table: its title, its rows below one another, the axis at their foot."""
+    values = [value for row in strip.rows for value in (row.published, row.measured)]
+    low, high = 0.98 * min(values), 1.02 * max(values)
+    begin = left + LABELS
+
+    def place(value: float) -> float:
+        return begin + PLOT * math.log(value / low) / math.log(high / low)
+
+    foot = top + TITLE + PITCH * len(strip.rows)
+    elements = [
+        element("text", f"{strip.title}: {strip.unit}", x=left, y=top + 14, font_size=SIZE, font_weight="600")
+    ]
+    for tick in ticks(low, high):
+        x = place(tick)
+        elements.append(
+            element(
+                "line", x1=x, y1=top + TITLE - 4, x2=x, y2=foot, stroke="currentColor", stroke_opacity="0.25"
+            )
+        )
+        elements.append(
+            element("text", f"{tick:g}", x=x, y=foot + 12, font_size=SIZE - 1.5, text_anchor="middle")
+        )
+    for index, row in enumerate(strip.rows):
+        y = top + TITLE + PITCH * (index + 0.5)
+        theirs, ours = place(row.published), place(row.measured)
+        colour = BETTER if row.better else WORSE
+        numbers = (
+            f"{format_published(row.published)}{'' if row.verified else UNVERIFIED_SIGN} → "
+            f"{format_number(strip.metric, row.measured)}"
+        )
+        elements += [
+            element(
+                "text",
+                shortened(row.label, LABELS - 14, SIZE),
+                x=begin - 10,
+                y=y + 4,
+                font_size=SIZE,
+                text_anchor="end",
+            ),
+            element("line", x1=theirs, y1=y, x2=ours, y2=y, stroke=colour, stroke_width=1.5),
+            diamond(theirs, y)
+            if row.dynamic
+            else element(
+                "circle", cx=theirs, cy=y, r=4, fill="none", stroke="currentColor", stroke_width=1.5
+            ),
+            element("circle", cx=ours, cy=y, r=4, fill=colour),
+            element("text", numbers, x=left + COLUMN, y=y + 4, font_size=SIZE, text_anchor="end"),
+        ]
+    return elements
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """At most five round numbers between these two."""
+    step = next(
+        step
+        for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, math.inf)
+        if (high - low) / step <= 4
+    )
+    if step == math.inf:
+        return [low, high]
+    first = math.ceil(low / step)
+    return [step * index for index in range(first, math.floor(high / step) + 1)]
+
+
+def describe(papers: dict[str, list[Strip]]) -> str:
+    rows: Sequence[Dots] = [row for strips in papers.values() for strip in strips for row in strip.rows]
+    better = sum(row.better for row in rows)
+    sign = f" {UNVERIFIED_SIGN}: recalled or second-hand." if not all(row.verified for row in rows) else ""
+    dynamic = (
+        " Diamonds: the published number used dynamic evaluation, the measured one did not."
+        if any(row.dynamic for row in rows)
+        else ""
+    )
+    return (
+        f"Published → measured, all {len(rows)} rows with both numbers, on a logarithmic axis for each table. "
+        f"{better} measured numbers are better than the published ones, {len(rows) - better} are worse or equal."
+        f"{dynamic}{sign}"
+    )

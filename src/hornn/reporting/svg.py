@@ -1,0 +1,29 @@
+"""Pictures of lines, dots and words as SVG text, for what needs no axes of matplotlib's."""
+
+from html import escape
+
+LETTER_WIDTH = 0.54  # of the font's size, on average
+
+
+def element(tag: str, text: str = "", **attributes: float | str) -> str:
+    """`element("line", x1=0, stroke_width=2)`; `text` is escaped, numbers are rounded to a tenth."""
+    pairs = " ".join(f'{key.replace("_", "-")}="{written(value)}"' for key, value in attributes.items())
+    return f"<{tag} {pairs}>{escape(text, quote=False)}</{tag}>" if text else f"<{tag} {pairs}/>"
+
+
+def written(value: float | str) -> str:
+    return escape(value) if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
+
+
+def shortened(text: str, width: float, size: float) -> str:
+    """The text, cut off where it would be wider than `width` in a font of this size."""
+    room = int(width / (LETTER_WIDTH * size))
+    return text if len(text) <= room else text[: room - 2].rstrip(" ,") + "…"
+
+
+def picture(name: str, width: float, height: float, elements: list[str]) -> str:
+    """The whole picture in the ink of its page, with a name for those who do not see it."""
+    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(name)}"'
+    font = 'font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif" fill="currentColor"'
+    return "\n".join([f"{head} {font}>", *elements, "</svg>"]) + "\n"

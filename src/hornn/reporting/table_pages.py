@@ -1,0 +1,119 @@
+"""The pages beside the results: `tables/README.md` and `tables/<sweep>/README.md`, with their pictures.
+
+They hold what committed results fill. A sweep without results has no page: its line in the overview has its command.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hornn.reporting.figures import draw_main_figure
+from hornn.reporting.glance import draw_glance
+from hornn.reporting.markdown import (
+    capitalized,
+    claims_markdown,
+    escape_markdown,
+    list_of,
+    markdown_table,
+    relative_address,
+    table_markdown,
+)
+from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
+from hornn.reporting.panels import Panel
+from hornn.reporting.ranks import draw_ranks
+from hornn.reporting.tables import Table
+from hornn.result import write_atomically
+
+PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks.svg"
+GREY = "#6e7781"  # ink that is read on white and on black: a picture does not know its page
+
+
+def write_table_pages(tables: Sequence[Table], folder: Path) -> None:
+    """Write all pages and pictures to `folder`; pages and pictures that nothing fills any more are removed."""
+    shown = [table for table in tables if table.measured]
+    for table in shown:
+        write_table_page(table, folder / table.sweep.name)
+    write_or_remove(folder / OVERVIEW, draw_glance(shown))
+    write_atomically(folder / PAGE, overview_markdown(tables, folder))
+    names = {table.sweep.name for table in shown}
+    for page in folder.glob(f"*/{PAGE}"):
+        if page.parent.name not in names:
+            for name in (PAGE, FIGURE, RANKS):
+                page.with_name(name).unlink(missing_ok=True)
+
+
+def write_table_page(table: Table, folder: Path) -> None:
+    """The page of one table: its figures, then what `table_markdown` says, then its command."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw_main_figure(table)
+    order = table.orders[-1] if table.orders else None
+    ranks = draw_ranks(order) if order else None
+    write_or_remove(folder / FIGURE, figure.panels[0] if figure else None)
+    write_or_remove(folder / RANKS, ranks)
+    parts = [f"[All tables](../{PAGE}) · [Sweep file]({relative_address(table.sweep.path, folder)})"]
+    if figure:
+        signs = ", ".join(f"{style.symbol} {label}" for label, style in figure.legend if label)
+        caption = figure.panels[0].caption
+        parts += [
+            f"![{table.sweep.title}]({FIGURE})",
+            f"{signs}. {capitalized(caption)}" if signs else capitalized(caption),
+        ]
+    if ranks:
+        parts += [f"![Ranks, published and measured]({RANKS})", ranks.caption]
+    text = table_markdown(table, folder, before="\n\n".join(parts))
+    command = f"\n## Command\n\n```\n{table.sweep.command}\n```\n" if table.sweep.command else ""
+    write_atomically(folder / PAGE, text + command)
+
+
+def write_or_remove(path: Path, panel: Panel | None) -> None:
+    if panel:
+        write_atomically(path, panel.svg.replace("<svg ", f'<svg color="{GREY}" ', 1))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
+    """The page of all tables: the picture, the table of tables, the claims, what is not run yet."""
+    shown = [table for table in tables if table.measured]
+    links = {table.sweep.name: f"{table.sweep.name}/{PAGE}" for table in shown}
+    parts = ["# Published and measured"]
+    parts.append(
+        "Each folder here holds the result files of one table: a JSON file for each row and seed, with its config, "
+        "commit, corpus checksum, machine and the figures of every epoch. `python src/report.py --write` writes this "
+        "page and the folders' pages from them."
+    )
+    parts += [picture_markdown(shown, folder, folder)] if shown else ["No runs yet."]
+    if shown:
+        rows = [
+            [f"[{escape_markdown(title)}]({links[table.sweep.name]})", *cells]
+            for table in shown
+            for title, *cells in [overview_cells(table)]
+        ]
+        parts += ["## Tables", markdown_table(OVERVIEW_HEADER, rows, left=("table",)), OVERVIEW_NOTE]
+    judged = [(table, verdict) for table in shown for verdict in table.verdicts]
+    if judged:
+        note = (
+            "Gains are relative to the row that the claim calls worse. ±: one standard error, where a table has "
+            "seeds enough."
+        )
+        parts += ["## Claims", claims_markdown(judged, links), note]
+    waiting = [table for table in tables if not table.measured]
+    if waiting:
+        parts += ["## Not run yet", *list_of(waiting_line(table, folder) for table in waiting)]
+    return "\n\n".join(parts) + "\n"
+
+
+def waiting_line(table: Table, folder: Path) -> str:
+    sweep = table.sweep
+    run = f": `{sweep.command}`" if sweep.command and table.runnable else ""
+    return f"[{sweep.title}]({relative_address(sweep.path, folder)}), {len(sweep.rows)} rows{run}"
+
+
+def picture_markdown(tables: Sequence[Table], pictures: Path, folder: Path) -> str:
+    """The picture of all tables, in `pictures`, with its caption; links start at `folder`."""
+    panel = draw_glance(tables)
+    if panel is None:
+        return "No runs yet."
+    address = relative_address(pictures / OVERVIEW, folder)
+    page = relative_address(pictures / PAGE, folder)
+    more = "" if pictures == folder else f" [All tables and claims]({page})."
+    return f"![Published and measured numbers of all tables]({address})\n\n{panel.caption}{more}"

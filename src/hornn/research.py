@@ -1,0 +1,61 @@
+"""For those who try cells in Python: a network from the words of the command line, results as rows."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hornn.build import build_network
+from hornn.network import LanguageModel
+from hornn.recipe import flatten, read_choice
+from hornn.result import read_result_file
+
+
+def make_network(
+    model: str,
+    vocab_size: int,
+    head: str = "softmax",
+    network: dict[str, Any] | None = None,
+    counts: Sequence[int] | None = None,
+    **arguments: Any,
+) -> LanguageModel:
+    """The network of `model=MODEL model.KEY=VALUE ... network.KEY=VALUE`, with fresh weights.
+
+    model, head: names of files in conf/model and conf/head. arguments: keys of the model's file. counts: how often
+    each word occurs, for a head that needs to know; by default equally often. Raises ValueError for a name or a key
+    that does not exist, or a value out of its range.
+    """
+    config = {
+        "model": choose("model", model, arguments),
+        "head": choose("head", head, {}),
+        "network": choose("network", "default", network or {}),
+    }
+    return build_network(config, [1] * vocab_size if counts is None else counts)
+
+
+def choose(group: str, choice: str, given: dict[str, Any]) -> dict[str, Any]:
+    known = read_choice(group, choice)
+    keys = [key for key in known if not key.startswith("_")]
+    if unknown := sorted(given.keys() - set(keys)):
+        raise ValueError(f"{group} {choice!r} has no key {unknown[0]!r}; it takes: {', '.join(keys)}")
+    return {**known, **given}
+
+
+def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
+    """The results of all finished runs below a folder, one flat row each, ready for `pandas.DataFrame`.
+
+    A row has the file, choices and config by their dotted names, and every figure of the run; the record of its epochs
+    is left out. ValueError for a file that is damaged, FileNotFoundError for a folder that is not there.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}: give one that holds results")
+    return list(rows(folder))
+
+
+def rows(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted([*folder.rglob("result.json"), *folder.rglob("*-seed*.json")]):
+        result = read_result_file(path)
+        choices, config = result.pop("choices"), result.pop("config")
+        for part in ("metrics", "starts", "where"):
+            result.pop(part, None)
+        yield {"file": str(path), **choices, **flatten(config), **flatten(result)}

@@ -1,0 +1,184 @@
+"""A trained model in Python: `hornn.load` and what can be done with what it gives."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from hornn.checks import require_positive, require_range
+from hornn.data.lines import read_lines
+from hornn.data.text import encode
+from hornn.data.vocabulary import EOS
+from hornn.metrics import perplexity
+from hornn.use.scorers import CountScorer, Mixture, NetworkScorer, Scorer
+from hornn.use.scorers import load as load_scorer
+from hornn.use.scoring import sample
+
+SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
+
+Encoded = tuple[np.ndarray, int, np.ndarray]  # what `encode` gives
+
+
+class Score(NamedTuple):
+    """What a model says of one text.
+
+    log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
+    where the model has one. unknown: tokens that the vocabulary lacks. token_log_probs: that of each token, in their
+    order, or None.
+    """
+
+    log_prob: float
+    tokens: int
+    unknown: int
+    token_log_probs: tuple[float, ...] | None = None
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity(-self.log_prob / self.tokens)
+
+
+class Model:
+    """A trained language model, whatever it is inside: a network, counts, or several models mixed.
+
+    Texts are cut into tokens as the training text was. A token outside the vocabulary is read as `<unk>`.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The network itself, a `hornn.network.LanguageModel`. ValueError for a model of another kind."""
+        if not isinstance(self.scorer, NetworkScorer):
+            raise ValueError(f"{self.scorer.name} is no network")
+        return self.scorer.network
+
+    @property
+    def words(self) -> list[str]:
+        """The vocabulary, by id."""
+        return list(self.scorer.vocabulary.words)
+
+    def perplexity(self, text: str | Path) -> float:
+        """exp of the mean of -ln P over the tokens of a text, or of a text file, each token given all before it.
+
+        Raises ValueError for a text without tokens, FileNotFoundError for a path that leads nowhere.
+        """
+        ids, _, _ = self.encode(text)
+        mean = float(self.scorer.score(ids).mean())
+        require_range(f"-ln P by {self.scorer.name}", mean, "finite and >= 0", mean >= 0)
+        return perplexity(mean)
+
+    def score(self, texts: Iterable[str], per_token: bool = False) -> list[Score]:
+        """The score of each text, read by itself from the initial state.
+
+        ValueError for a text without tokens, or for one string instead of several.
+        """
+        if isinstance(texts, str):
+            raise ValueError("score takes a list of texts, got one text: put it into a list")
+        encoded = [self.encode_string(text, f"text {number}") for number, text in enumerate(texts, start=1)]
+        if not encoded:
+            return []
+        lengths = np.array([len(ids) for ids, _, _ in encoded])
+        log_p = -self.scorer.score_lines(np.concatenate([ids for ids, _, _ in encoded]), lengths)
+        return [
+            Score(float(of_text.sum()), len(of_text), unknown, tuple(of_text.tolist()) if per_token else None)
+            for of_text, (_, unknown, _) in zip(np.split(log_p, lengths.cumsum()[:-1]), encoded, strict=True)
+        ]
+
+    def generate(
+        self,
+        prompt: str = "",
+        length: int = 50,
+        temperature: float = 0.8,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        num_samples: int = 1,
+        seed: int = 1,
+        allow_unk: bool = False,
+    ) -> list[str]:
+        """`num_samples` continuations of `prompt` by `length` tokens each, the prompt included.
+
+        Arguments and errors: those of `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written.
+        """
+        require_positive(num_samples=num_samples)
+        require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
+        tokens, vocabulary = self.prompt_tokens(prompt), self.scorer.vocabulary
+        banned = [] if allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]
+        generator = torch.Generator().manual_seed(seed)
+        ids = vocabulary.encode(tokens)
+        return [
+            self.scorer.tokenizer.join(
+                [
+                    *tokens,
+                    *vocabulary.decode(
+                        sample(
+                            self.scorer.reader(), ids, length, temperature, generator, banned, top_k, top_p
+                        )
+                    ),
+                ]
+            )
+            for _ in range(num_samples)
+        ]
+
+    def next_words(self, prompt: str = "", k: int = 10) -> list[tuple[str, float]]:
+        """The `k` likeliest tokens after `prompt`, each with its probability, the likeliest first."""
+        require_positive(k=k)
+        vocabulary = self.scorer.vocabulary
+        p = self.scorer.reader()(vocabulary.encode(self.prompt_tokens(prompt))).exp()
+        best = p.topk(min(k, len(p)))
+        return list(zip(vocabulary.decode(best.indices.tolist()), best.values.tolist(), strict=True))
+
+    def unknown(self, prompt: str) -> list[str]:
+        """The tokens of a prompt that the vocabulary lacks."""
+        return [token for token in self.prompt_tokens(prompt) if token not in self.scorer.vocabulary.index]
+
+    def prompt_tokens(self, prompt: str) -> list[str]:
+        """The tokens of a text that goes on."""
+        return [token for token in self.scorer.tokenizer.tokens(prompt) if token != EOS]
+
+    def encode(self, text: str | Path) -> Encoded:
+        """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
+        if not isinstance(text, Path) and not names_a_file(text):
+            return self.encode_string(text, "the text")
+        return encode(read_lines(Path(text)), self.scorer.tokenizer, self.scorer.vocabulary, str(text))
+
+    def encode_string(self, text: str, name: str) -> Encoded:
+        lines = text.removesuffix("\n").split("\n")
+        return encode(((line, True) for line in lines), self.scorer.tokenizer, self.scorer.vocabulary, name)
+
+
+def names_a_file(text: str) -> bool:
+    """Whether a string names a file, or looks as if it should: one word with a slash, or that ends in .txt."""
+    if not text or "\n" in text or len(text) > 4096:
+        return False
+    looks = not any(letter.isspace() for letter in text) and ("/" in text or text.endswith(".txt"))
+    return looks or Path(text).is_file()
+
+
+def load(
+    path: str | Path | Sequence[str | Path], fit_on: str | Path | None = None, device: str = "cpu"
+) -> Model:
+    """The model of a checkpoint or of an ARPA file; of several, their linear interpolation.
+
+    The weights of an interpolation suit the text, or text file, `fit_on`, which no model was trained on; they are
+    equal without. device: of networks, cpu or cuda. Raises FileNotFoundError or ValueError for a file that is none,
+    that is damaged or of another program, and ValueError for models of different vocabularies.
+    """
+    paths = [path] if isinstance(path, str | Path) else list(path)
+    if not paths:
+        raise ValueError("load takes a path, or several, got none")
+    scorers: list[NetworkScorer | CountScorer] = [load_scorer(Path(each), device) for each in paths]
+    for scorer in scorers:
+        if isinstance(scorer, NetworkScorer):
+            scorer.prepare(batch_size=1, seq_len=SEQ_LEN, dynamic_lr=None, precision="fp32")
+    if len(scorers) == 1:
+        if fit_on is not None:
+            raise ValueError("fit_on chooses the weights of several models, got one: leave it out")
+        return Model(scorers[0])
+    mixture = Mixture(scorers)
+    model = Model(mixture)
+    if fit_on is not None:
+        mixture.fit(model.encode(fit_on)[0])
+    return model

@@ -1,0 +1,56 @@
+"""A network by the words of the command line, and results as rows."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import hornn
+from hornn.cells.hornn import FofeHornn
+
+TABLES = Path(__file__).parents[1] / "outputs" / "tables"
+
+
+def test_a_network_is_built_by_its_words_and_runs_a_chunk() -> None:
+    network = hornn.make_network(
+        "hornn_fofe", vocab_size=11, order=3, hidden_size=5, network={"init_std": 0.2}
+    )
+    assert isinstance(network.cells[0], FofeHornn)
+    assert network.cells[0].order == 3
+    features, state = network(torch.randint(11, (7, 2)), network.initial_state(2))
+    assert features.shape == (7, 2, 5)
+    assert state[0].history.shape == (3, 2, 5)
+    assert torch.equal(state[0].history[0], features[-1])
+    assert network.head.log_probs(features).exp().sum(-1).detach().numpy() == pytest.approx(1, rel=1e-5)
+
+
+def test_a_name_or_key_that_is_not_there_is_said() -> None:
+    with pytest.raises(ValueError, match=r"unknown model 'hornn_fof'; it is one of: .*hornn_fofe"):
+        hornn.make_network("hornn_fof", vocab_size=11)
+    with pytest.raises(ValueError, match=r"model 'rnn' has no key 'order'; it takes: .*hidden_size"):
+        hornn.make_network("rnn", vocab_size=11, order=3)
+    with pytest.raises(ValueError, match="order must be an integer >= 1, got 0"):
+        hornn.make_network("hornn", vocab_size=11, order=0)
+
+
+def test_results_are_rows(tmp_path: Path) -> None:
+    rows = hornn.results(TABLES / "hornn_table1")
+    assert len(rows) == len(list((TABLES / "hornn_table1").glob("*-seed*.json")))
+    row = next(row for row in rows if row["file"].endswith("hornn_fofe-3-seed1.json"))
+    told = json.loads(Path(row["file"]).read_text())
+    assert (row["model"], row["model.order"], row["seed"]) == ("hornn_fofe", 3, 1)
+    assert row["test_ppl"] == told["test_ppl"]
+    assert not any(isinstance(value, dict) for value in row.values())
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        hornn.results(tmp_path / "none")
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(ValueError, match=r"result\.json is damaged"):
+        hornn.results(tmp_path)
+
+
+def test_the_package_names_what_it_has() -> None:
+    with pytest.raises(
+        AttributeError, match="has no attribute 'lod'; it has: Model, Score, load, make_network, results"
+    ):
+        hornn.lod  # noqa: B018

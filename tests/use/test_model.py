@@ -1,0 +1,124 @@
+"""A trained model in Python: what it says is what the commands say."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hornn
+from small_text import write_text
+
+
+@pytest.fixture(scope="module")
+def folder(command: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained network, counts, their ARPA file, and the text that they learned from."""
+    folder = tmp_path_factory.mktemp("models")
+    small = [*write_text(folder), "logger=csv", "trainer.max_epochs=1", "trainer.enable_progress_bar=false"]
+    models = {
+        "network": ["model=gru", "model.hidden_size=6"],
+        "counts": ["model=kn", "model.fallback_discounts=[0.5,1,1.5]"],
+    }
+    for name, words in models.items():
+        done = command("train", *small, *words, f"run_dir={folder / name}")
+        assert done.code == 0, done.err
+    where = f"data.cache_dir={folder / 'cache'}"
+    arpa = command(
+        "evaluate", f"checkpoint={folder / 'counts/best.ckpt'}", f"arpa={folder / 'kn.arpa'}", where
+    )
+    assert arpa.code == 0, arpa.err
+    return folder
+
+
+NAMES = ["network/best.ckpt", "counts/best.ckpt", "kn.arpa"]
+TEXT = "a b c\nd e\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_perplexity_is_that_of_the_command(command: Any, folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    figures = tmp_path / "figures.json"
+    done = command(
+        "evaluate", f"checkpoint={folder / name}", f"text={tmp_path / 'text.txt'}", f"result={figures}"
+    )
+    assert done.code == 0, done.err
+    expected = pytest.approx(json.loads(figures.read_text())["perplexity"], rel=1e-6)
+    model = hornn.load(str(folder / name))
+    assert model.perplexity(TEXT) == expected
+    assert model.perplexity(tmp_path / "text.txt") == expected
+    assert model.perplexity(str(tmp_path / "text.txt")) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_score_is_of_one_text_alone(folder: Path, name: str) -> None:
+    model = hornn.load(folder / name)
+    one, two, three = model.score(["a b c", "d e", "a b c"], per_token=True)
+    assert one.log_prob == pytest.approx(three.log_prob, rel=1e-6)
+    assert (one.tokens, two.tokens) == (4, 3)  # with <eos>
+    assert one.token_log_probs is not None
+    assert sum(one.token_log_probs) == pytest.approx(one.log_prob)
+    assert one.perplexity == pytest.approx(model.perplexity("a b c"), rel=1e-5)
+    alone = model.score(["d e"])[0]
+    assert (alone.log_prob, alone.tokens, alone.token_log_probs) == (pytest.approx(two.log_prob), 3, None)
+    assert model.score([]) == []
+
+
+def test_a_mixture_is_the_mean_of_its_models(folder: Path) -> None:
+    one, other = (hornn.load(folder / name) for name in NAMES[:2])
+    mixture = hornn.load([folder / name for name in NAMES[:2]])
+    log_p = np.array([model.score(["a b c"], per_token=True)[0].token_log_probs for model in (one, other)])
+    expected = np.log(np.exp(log_p).mean(axis=0))
+    found = mixture.score(["a b c"], per_token=True)[0].token_log_probs
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    words = dict(mixture.next_words("a b", k=100))
+    assert sum(words.values()) == pytest.approx(1)
+    assert words["c"] == pytest.approx(math.exp(expected[2]), rel=1e-5)
+    fitted = hornn.load([folder / name for name in NAMES[:2]], fit_on=folder / "valid.txt")
+    valid = folder / "valid.txt"
+    assert fitted.perplexity(valid) <= min(model.perplexity(valid) for model in (one, other, mixture))
+
+
+@pytest.mark.parametrize("name", [*NAMES, None])
+def test_next_words_and_samples(folder: Path, name: str | None) -> None:
+    model = hornn.load(folder / name if name else [folder / each for each in NAMES[:2]])
+    best = model.next_words("a b", k=3)
+    assert [p for _, p in best] == sorted((p for _, p in best), reverse=True)
+    written = model.generate("a b", length=5, num_samples=3, seed=1)
+    assert len(written) == 3
+    assert written == model.generate("a b", length=5, num_samples=3, seed=1)
+    assert all(text.startswith("a b") for text in written)
+    likeliest = model.generate("a b", length=4, temperature=0)
+    assert model.generate("a b", length=4, top_k=1) == likeliest
+    assert model.generate("a b", length=4, top_p=1e-9) == likeliest
+
+
+def test_what_cannot_be_is_said(folder: Path) -> None:
+    model = hornn.load(folder / NAMES[0])
+    refused = {
+        "score takes a list": lambda: model.score("a b"),
+        "there is no text file none/x.txt": lambda: model.perplexity("none/x.txt"),
+        "k must be an integer >= 1": lambda: model.next_words("a", k=0),
+        "top_p must be in": lambda: model.generate(top_p=0),
+        "num_samples must be an integer >= 1": lambda: model.generate(num_samples=0),
+        "there is no checkpoint none.ckpt": lambda: hornn.load("none.ckpt"),
+        "leave it out": lambda: hornn.load(folder / NAMES[0], fit_on="a b"),
+        "is no network": lambda: hornn.load(folder / "kn.arpa").network,
+    }
+    for message, attempt in refused.items():
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            attempt()
+    assert model.score([""])[0].tokens == 1  # <eos>
+
+
+def test_generate_takes_the_same_options(command: Any, folder: Path) -> None:
+    done = command(
+        "generate",
+        f"checkpoint={folder / NAMES[0]}",
+        "prompt=a b",
+        *("length=5", "top_k=3", "top_p=0.9", "num_samples=2", "seed=4"),
+    )
+    assert done.code == 0, done.err
+    expected = hornn.load(folder / NAMES[0]).generate("a b", 5, top_k=3, top_p=0.9, num_samples=2, seed=4)
+    assert done.out.splitlines() == "\n".join(expected).splitlines()
