@@ -56,7 +56,7 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "loss_reduction": ("choice",),
     "bptt_window": ("whole or null", "0", "1"),
     "weight_noise": ("number",),
-    "init_from": ("/none/best.ckpt", "{folder}", "{folder}/train.txt", "[a]", "{a:1}", "''"),
+    "init_from": ("/none/best.ckpt", "{folder}", "{folder}/train.txt", "[a]", "{a:1}"),
     "init_from_lr": ("number",),
     "checkpoint_every": ("whole",),
     "data.batch_size": ("whole", "0", "100", "99999999999999999999"),

@@ -43,3 +43,13 @@ def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
     assert found.keys() - copied == {"head.W_out", *fresh}
     for name in copied:
         assert_close(found[name], trained.get_parameter(name), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("part", [CARD, "state_dict"])
+def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
+    held = {CARD: {"format": FORMAT, "vocabulary": {"words": ["<eos>"]}}, "state_dict": {}}
+    held[part] = {"format": FORMAT} if part == CARD else None
+    torch.save(held, tmp_path / "best.ckpt")
+    network = LanguageModel([1] * V, partial(DEEP, hidden_size=H))
+    with pytest.raises(ValueError, match=r"init_from=.*best\.ckpt lacks a part of a model \("):
+        start_from(network, str(tmp_path / "best.ckpt"), Vocabulary(["<eos>"], [1]))

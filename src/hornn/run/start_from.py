@@ -15,12 +15,16 @@ def start_from(network: LanguageModel, path: str, vocabulary: Vocabulary) -> set
     The output layer starts afresh: in a deeper model it reads other features. Raises what `read_checkpoint`
     raises, and ValueError where vocabularies differ or no parameter matches.
     """
-    checkpoint = read_checkpoint(Path(path))
-    if checkpoint[CARD]["vocabulary"]["words"] != vocabulary.words:
+    checkpoint = read_checkpoint(Path(str(path)))
+    try:
+        words, state = checkpoint[CARD]["vocabulary"]["words"], checkpoint["state_dict"].items()
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"init_from={path} lacks a part of a model ({error!r}): give another one") from error
+    if words != vocabulary.words:
         raise ValueError(
             f"init_from={path} has another vocabulary: give a checkpoint trained on the same data"
         )
-    weights = {key.removeprefix("network."): value for key, value in checkpoint["state_dict"].items()}
+    weights = {key.removeprefix("network."): value for key, value in state if isinstance(value, torch.Tensor)}
     copied = set()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
