@@ -44,7 +44,7 @@ pages: .venv/stamp
 	$(BIN)/python src/parameters.py --write
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache src/*.egg-info
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/stamp: pyproject.toml

@@ -1,25 +1,6 @@
-"""What sweeps found, on Weights & Biases: tables, curves and scores by order, alpha and time.
+"""What sweeps found, on Weights & Biases: `python src/dashboard.py --help`."""
 
-    python src/dashboard.py project=hornn                  # logs the tables, publishes the dashboard
-    python src/dashboard.py project=hornn entity=TEAM      # in a team's project
-    python src/dashboard.py project=hornn offline=true     # the tables alone, without a network: `wandb sync` later
-    python src/dashboard.py project=hornn spec=FILE        # writes what would be published, sends nothing
-
-results=FOLDER and sweeps=FOLDER are where the runs and the sweep files lie (outputs and sweeps).
-"""
-
-import sys
-
-from hornn.command_line.ending import run
-
-
-def main() -> str | None:
-    if {"-h", "--help"} & set(sys.argv):
-        return __doc__
-    from hornn.dashboard import read_settings, show
-
-    return show(read_settings(sys.argv[1:]))
-
+from hornn.commands.dashboard import run
 
 if __name__ == "__main__":
-    run(main)
+    run()

@@ -1,19 +1,6 @@
 """Score text with a trained language model: `python src/evaluate.py --help`."""
 
-import hydra
-from omegaconf import DictConfig
-
-from hornn.command_line.messages import launch
-from hornn.command_line.strict_keys import check_keys, compose_reference
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="evaluate")
-def main(cfg: DictConfig) -> None:
-    check_keys(cfg, compose_reference())
-    from hornn.use.evaluate import evaluate
-
-    evaluate(cfg)
-
+from hornn.commands.evaluate import run
 
 if __name__ == "__main__":
-    launch(main, needed=True)
+    run()

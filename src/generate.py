@@ -1,19 +1,6 @@
 """Write text with a trained language model: `python src/generate.py --help`."""
 
-import hydra
-from omegaconf import DictConfig
-
-from hornn.command_line.messages import launch
-from hornn.command_line.strict_keys import check_keys, compose_reference
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="generate")
-def main(cfg: DictConfig) -> None:
-    check_keys(cfg, compose_reference())
-    from hornn.use.generate import generate
-
-    generate(cfg)
-
+from hornn.commands.generate import run
 
 if __name__ == "__main__":
-    launch(main, needed=True)
+    run()

@@ -1,36 +1,6 @@
 """Tables and figures of all sweeps beside the published numbers: `python src/report.py --help`."""
 
-import argparse
-from pathlib import Path
-
-from hornn.command_line.ending import run
-
-
-def main() -> str:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
-    )
-    parser.add_argument("--sweeps", type=Path, default=Path("sweeps"), help="folder of sweep files")
-    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder written")
-    for option, does in (
-        ("--keep", "copy results of finished runs to RESULTS/tables, to be committed, write nothing else"),
-        (
-            "--write",
-            "from committed results write RESULTS/tables/**/README.md and the generated blocks in "
-            "*.md and docs/, nothing else",
-        ),
-    ):
-        parser.add_argument(option, action="store_true", help=does)
-    given = parser.parse_args()
-    from hornn.reporting.commands import keep_for_commit, write_pages, write_report
-
-    if given.keep:
-        return keep_for_commit(given.results, given.sweeps)
-    if given.write:
-        return write_pages(given.results, given.sweeps, Path())
-    return write_report(given.results, given.sweeps, given.out)
-
+from hornn.commands.report import run
 
 if __name__ == "__main__":
-    run(main)
+    run()

@@ -1,24 +1,6 @@
 """Search the constants that the papers leave open: `python src/tune.py --help`."""
 
-from pathlib import Path
-
-import hydra
-from omegaconf import DictConfig
-
-from hornn.command_line.messages import launch
-from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
-from hornn.sweep.parent_watch import end_with_launcher
-from hornn.sweep.search import search
-
-
-@hydra.main(version_base="1.3", config_path="../conf", config_name="tune")
-def main(cfg: DictConfig) -> None:
-    end_with_launcher()
-    reference = compose_reference()
-    reference.space = {}  # may hold any constant; the search checks them
-    check_keys(cfg, reference, GIVEN)
-    search(cfg, Path(__file__).with_name("train.py"))
-
+from hornn.commands.tune import run
 
 if __name__ == "__main__":
-    launch(main)
+    run()

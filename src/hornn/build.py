@@ -21,7 +21,8 @@ from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.heads import Head
 from hornn.network import LanguageModel, natural_width
-from hornn.recipe import CONF, COUNTED, TEXT, read_choice
+from hornn.places import CONF
+from hornn.recipe import COUNTED, TEXT, read_choice
 
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
 

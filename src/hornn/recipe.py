@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-CONF = Path(__file__).parents[2] / "conf"
+from hornn.places import CONF
+
 # What a file says of its node to us: the model is counted, not trained; the keys of text files, or `python`.
 COUNTED, TEXT = "_counted_", "_text_"
 CHOICE = re.compile(r"\w[\w-]*(/\w[\w-]*)*")  # the word that chooses a file of a group

@@ -1,7 +1,6 @@
 """What is measured: training steps and output layers, ours and those that a user would otherwise write."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -16,8 +15,9 @@ from hornn.kernels import library
 from hornn.module import spare_work
 from hornn.network import LanguageModel, detach_all
 from hornn.optim.descent import MomentumSGD
+from hornn.places import CONF
 
-MODELS = Path(__file__).parents[3] / "conf" / "model"
+MODELS = CONF / "model"
 CPU = torch.device("cpu")
 UPDATE: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5}
 CLIP = 5.0

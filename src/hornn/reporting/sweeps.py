@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hornn.places import CONF
 from hornn.recipe import load
 from hornn.reporting.departures import Recipe, read_recipe
 from hornn.run.identity import INIT_FROM
@@ -279,7 +280,8 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
     recipe = Recipe()
     if run is not None:
         try:
-            recipe = read_recipe(tuple(run), base, path.resolve().parents[1] / "conf")
+            beside = path.resolve().parents[1] / "conf"
+            recipe = read_recipe(tuple(run), base, beside if beside.is_dir() else CONF)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
     return Row(

@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.command_line.hydra_patches import admit_plugins
+from hornn.places import script_of
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
@@ -56,7 +57,7 @@ class ProcessLauncher(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.loader = hydra_context.config_loader
         self.config = config
-        script = Path(self.program or task_function.__code__.co_filename)
+        script = Path(self.program or script_of(Path(task_function.__code__.co_filename)))
         self.command = [sys.executable, str(script.absolute())]
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:

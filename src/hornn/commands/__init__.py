@@ -1,0 +1,1 @@
+"""The commands: `hornn NAME ...`, and in a checkout `python src/NAME.py ...`."""

@@ -1,0 +1,36 @@
+"""The command `hornn`: the first word chooses what runs."""
+
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+from hornn.command_line.ending import FAILED, end
+
+COMMANDS = {
+    "train": "train a language model, or the runs of a sweep",
+    "evaluate": "score text with a trained model, or a mixture of several",
+    "generate": "write text with a trained model",
+    "tune": "search constants on validation",
+    "status": "how far sweeps are",
+    "report": "tables and figures of all sweeps",
+    "dashboard": "the same on Weights & Biases",
+    "parameters": "weight counts at the papers' sizes",
+    "bench": "the speed of this machine beside torch's own layers",
+}
+
+
+def main() -> None:
+    word = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if word in ("-h", "--help"):
+        print("hornn COMMAND ...; `hornn COMMAND --help` says what a command takes\n")
+        print("\n".join(f"  {name:<12} {does}" for name, does in COMMANDS.items()))
+    elif word == "--version":
+        print(f"hornn {version('hornn')}")
+    elif word not in COMMANDS:
+        end(f"unknown command {word!r}; it is one of: {', '.join(COMMANDS)}", FAILED)
+    else:
+        command = import_module(f"hornn.commands.{word}")
+        # Lightning starts further ranks by the words of this command line.
+        sys.argv = [str(Path(command.__file__ or word)), *sys.argv[2:]]
+        command.run()

@@ -1,0 +1,39 @@
+"""Train, test and keep one recurrent language model: `hornn train --help`."""
+
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from hornn.command_line.messages import launch
+from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
+from hornn.places import CONF, script_of
+from hornn.sweep.expand import check_not_a_table
+from hornn.sweep.launcher import register
+from hornn.sweep.parent_watch import end_with_launcher
+from hornn.sweep.subprocess_job import run_apart
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+def main(cfg: DictConfig) -> None:
+    end_with_launcher()
+    if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
+        run_apart(cfg, script_of(Path(__file__)))  # the process of the run checks the keys
+        return
+    check_keys(cfg, compose_reference(), GIVEN)
+    check_not_a_table(cfg.sweep, HydraConfig.get())
+    cfg.sweep = {}  # the table is no part of a run
+    from hornn.run.train import train
+
+    train(cfg)
+
+
+def run() -> None:
+    register()
+    launch(main)
+
+
+if __name__ == "__main__":  # a further process of an installed package
+    run()

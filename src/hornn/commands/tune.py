@@ -1,0 +1,25 @@
+"""Search the constants that the papers leave open: `hornn tune --help`."""
+
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig
+
+from hornn.command_line.messages import launch
+from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
+from hornn.places import CONF, script_of
+from hornn.sweep.parent_watch import end_with_launcher
+from hornn.sweep.search import search
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="tune")
+def main(cfg: DictConfig) -> None:
+    end_with_launcher()
+    reference = compose_reference()
+    reference.space = {}  # may hold any constant; the search checks them
+    check_keys(cfg, reference, GIVEN)
+    search(cfg, script_of(Path(__file__).with_name("train.py")))
+
+
+def run() -> None:
+    launch(main)

@@ -1,0 +1,13 @@
+"""Where the program's own files lie, in a checkout and in an installed package alike."""
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+# Inside of the installed package, or at the top of the checkout; `sweeps` is in there, too.
+CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parents[1] / "conf"
+
+
+def script_of(command: Path) -> Path:
+    """What a further process runs for the file of a command: the script in `src/` of a checkout, else the file."""
+    script = PACKAGE.parent / command.name
+    return script if command.parent == PACKAGE / "commands" and script.is_file() else command

@@ -1,0 +1,84 @@
+"""The installed package works without the checkout: its command, its configs, a cell of the user's own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hornn
+from hornn.commands.entry import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+MINE = """
+_target_: hornn.cells.elman.Rnn
+_partial_: true
+hidden_size: 5
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package as pip installs it from the wheel."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run([*pip, *build], check=True)
+    (wheel,) = folder.glob("hornn-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(folder / "site"), str(wheel)], check=True)
+    return folder / "site"
+
+
+@pytest.mark.slow
+def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path) -> None:
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, str(installed / "bin" / "hornn"), *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(installed)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run("--version").strip() == "hornn 0.1.0"
+    (tmp_path / "own" / "model").mkdir(parents=True)
+    (tmp_path / "own" / "model" / "mine.yaml").write_text(MINE)
+    small = ["data=pydoc", "trainer.max_steps=2", "logger=csv", "network.backend=eager"]
+    run("train", "-m", "--config-dir=own", "model=mine", "seed=1,2", *small)
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("outputs/mine/pydoc/*/*/result.json")]
+    assert sorted(result["seed"] for result in results) == [1, 2]
+    assert "adhoc" in run("status")
+    assert "index.html" in run("report")
+    assert (installed / "hornn" / "py.typed").is_file()
+
+
+def test_every_command_is_one_line_of_help() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from hornn.commands.entry import main; main()", "--help"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in COMMANDS:
+        assert f"\n  {name} " in done.stdout
+        assert (ROOT / "src" / "hornn" / "commands" / f"{name}.py").is_file()
+
+
+def test_an_unknown_command_is_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from hornn.commands.entry import main; main()", "trian"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"error: unknown command 'trian'; it is one of: {', '.join(COMMANDS)}\n"
+
+
+def test_what_the_package_offers_is_typed() -> None:
+    assert set(hornn.__all__) == {"Model", "Score", "load", "make_network", "results"}
