@@ -29,6 +29,11 @@ def main(cfg: DictConfig) -> None:
     train(cfg)
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """`main` with our sweeper and launcher, for which Hydra looks before it calls it."""
     register()
-    launch(main)
+    main()
+
+
+if __name__ == "__main__":
+    launch(start)
