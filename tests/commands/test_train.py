@@ -204,3 +204,11 @@ def test_what_cannot_change_the_result_does_not_change_the_folder(
     ):
         assert command("train", *small, setting, f"run_dir={tmp_path / name}").code == 0
         assert (result_of(tmp_path / name)["name"] == digest) is same
+
+
+def test_ctrl_c_before_hydra_has_begun_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hornn.sweep.launcher.register", interrupted)
+    assert command("train") == (130, "", "error: interrupted\n")

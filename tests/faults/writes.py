@@ -17,7 +17,7 @@ from typing import Any
 
 EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.symlink", "os.link")
 KINDS = ("count", "kill", "full", "slow")
-SLOW = 0.02  # seconds that a slow disk takes for a write
+SLOW = 0.005  # seconds that a slow disk takes for a write
 
 
 class Writes:

@@ -30,9 +30,14 @@ def main(cfg: DictConfig) -> None:
     train(cfg)
 
 
-def run() -> None:
+def start() -> None:
+    """`main` with our sweeper and launcher, for which Hydra looks before it calls it."""
     register()
-    launch(main)
+    main()
+
+
+def run() -> None:
+    launch(start)
 
 
 if __name__ == "__main__":  # a further process of an installed package
