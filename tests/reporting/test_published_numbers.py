@@ -128,6 +128,14 @@ def place_of(number: dict[str, Any]) -> tuple[str, str, str] | None:
     raise AssertionError(f"no place for {number}")
 
 
+# Read in later papers alone, whatever published.yaml says of them. (The sRNN's 110 is in the HORNN paper, too.)
+SECOND_HAND = {
+    ("deep_rnn_table3", "mikolov-characters", "test_bpc"),
+    ("deep_rnn_table3", "graves-characters", "test_bpc"),
+    ("deep_rnn_table3", "dots_rnn-words", "test_ppl"),
+}
+
+
 @pytest.mark.reference
 def test_every_published_number_stands_in_its_row(published: list[dict[str, Any]]) -> None:
     """Value, verified mark and dynamic evaluation; a thesis table that repeats one of the paper has its place there."""
@@ -139,7 +147,10 @@ def test_every_published_number_stands_in_its_row(published: list[dict[str, Any]
         sweep, name, key = place
         (row,) = (row for row in SWEEPS[sweep].rows if row.name == name)
         ours = row.published[key]
-        assert (ours.value, ours.verified) == (number["value"], number["verified"]), place
+        assert (ours.value, ours.verified) == (
+            number["value"],
+            number["verified"] and place not in SECOND_HAND,
+        ), place
         dynamic = "dynamic" in number["row"] or bool(number["config"].get("dynamic_evaluation"))
         assert row.dynamic or not dynamic, place
         places[(number["document"], *place)] += 1
