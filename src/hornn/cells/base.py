@@ -58,7 +58,9 @@ class Cell(nn.Module, ABC):
     @staticmethod
     def weight(*shape: int) -> nn.Parameter:
         """A weight of the given (..., out, in) shape."""
-        if torch.get_default_device().type == "meta":  # shapes alone; to draw them loads torch's compiler, a second
+        if (
+            torch.get_default_device().type == "meta"
+        ):  # shapes alone; to draw them loads torch's compiler, a second
             return nn.Parameter(torch.empty(shape))
         return nn.Parameter(torch.randn(shape) * INIT_STD)
 
