@@ -116,9 +116,7 @@ def levenshtein() -> Any:
     try:
         from rapidfuzz.distance import Levenshtein
     except ImportError:
-        raise ValueError(
-            "word error rates need the package rapidfuzz: pip install 'rapidfuzz>=3.9,<4'"
-        ) from None
+        raise ValueError("word error rates need rapidfuzz: pip install -e '.[rescore]'") from None
     return Levenshtein
 
 

@@ -1,5 +1,6 @@
 """Rescores the n-best lists of a recogniser with a language model."""
 
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,10 +61,11 @@ def rescore(cfg: DictConfig) -> None:
 
 def fixed_weights(cfg: DictConfig) -> dict[str, float]:
     """The weights that are given; where nothing is there to find the others on, 0 for them."""
-    given = {name: float(cfg[name]) for name in WEIGHTS if cfg[name] is not None}
+    given = {name: cfg[name] for name in WEIGHTS if cfg[name] is not None}
     for name, value in given.items():
-        holds = np.isfinite(value) and (name == nbest.SIGNED or value >= 0)
-        require_range(name, value, "finite" if name == nbest.SIGNED else ">= 0 and finite", bool(holds))
+        signed = name == nbest.SIGNED
+        holds = type(value) in (int, float) and math.isfinite(value) and (signed or value >= 0)
+        require_range(name, value, "finite" if signed else ">= 0 and finite", holds)
     if (cfg.dev is None) != (cfg.dev_references is None):
         raise ValueError("dev= and dev_references= belong together: give both, or neither")
     if cfg.dev is None and "lm_weight" not in given:
