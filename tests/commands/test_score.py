@@ -87,7 +87,7 @@ def test_the_batch_size_is_that_of_the_network(
         return found
 
     monkeypatch.setattr(scorers, "score_lines", spy)
-    for batch_size, expected in ((2, {2, 1}), (3, {3, 1}), (64, {4, 1}))  # the last line comes alone:
+    for batch_size, expected in ((2, {2, 1}), (3, {3, 1}), (64, {4, 1})):  # the last line comes alone
         columns.clear()
         words = (f"checkpoint={run_dir / 'best.ckpt'}", f"text={lines}", f"batch_size={batch_size}")
         assert command("score", *words).code == 0
