@@ -93,7 +93,7 @@ def folder(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Folder
 def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
     result, network = folder.result("kn"), folder.result("rnn=1")
     assert sorted(network.keys() - result.keys()) == []
-    assert sorted(result.keys() - network.keys()) == ["scoring_tokens_per_second"]
+    assert sorted(result.keys() - network.keys()) == ["notes", "scoring_tokens_per_second"]
     assert (result["status"], result["choices"]["model"], result["epochs"]) == ("completed", "kn", 1)
     assert result["evaluation"]["batch_size"] == 1
     assert result["evaluation"]["test_tokens"] == result["corpus"]["tokens"]["test"] == 30 * 9
