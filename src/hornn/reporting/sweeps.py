@@ -81,11 +81,12 @@ class Figure(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The paper says that the best row of `better` beats the best of `than`; of ours, the best on validation.
+    """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
 
-    With `at_most` it says that it is ahead by so many percent at most, or behind.
+    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
 
-    `says` puts it in words; `metric` is the key of the numbers that decide.
+    `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
+    makes the claim, if its rows have no published numbers; a claim without either is a question of our own.
     """
 
     says: str
@@ -93,6 +94,7 @@ class Claim(NamedTuple):
     than: tuple[str, ...]
     metric: str
     at_most: float | None = None
+    where: str = ""
 
 
 class Sweep(NamedTuple):
@@ -130,7 +132,14 @@ SWEEP_KEYS = {
     "claims": list,
     "note": str,
 }
-CLAIM_KEYS = {"says": str, "better": str | list, "than": str | list, "metric": str, "at_most": int | float}
+CLAIM_KEYS = {
+    "says": str,
+    "better": str | list,
+    "than": str | list,
+    "metric": str,
+    "at_most": int | float,
+    "where": str,
+}
 ROW_KEYS = {
     "name": str,
     "label": str,
@@ -151,6 +160,7 @@ OPTIONAL = {
     "claims",
     "metric",
     "at_most",
+    "where",
     "note",
     "metric_label",
     "start",
@@ -251,7 +261,7 @@ def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: 
     metric = node.get("metric", metrics[0].key)
     if metric not in {each.key for each in metrics}:
         raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
-    return Claim(node["says"], better, than, metric, node.get("at_most"))
+    return Claim(node["says"], better, than, metric, node.get("at_most"), node.get("where", ""))
 
 
 def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path) -> Row:
