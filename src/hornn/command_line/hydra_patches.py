@@ -85,7 +85,9 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
             raise
         content = None
     if isinstance(content, DictConfig) and len(content) < 2:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))  # of nothing and of a text alone Hydra makes keys, too
+        content = yaml.safe_load(
+            path.read_text(encoding="utf-8")
+        )  # of nothing and of a text alone Hydra makes keys, too
     if not isinstance(content, dict | DictConfig):
         raise ValueError(f"{path} holds no keys and values: write lines KEY: VALUE")
     return found
