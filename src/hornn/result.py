@@ -125,15 +125,16 @@ def check_result(result: Any, needed: Collection[str]) -> None:
     check_kinds(result, KINDS, needed)
     if result["status"] not in STATUSES:
         raise ValueError(f"status must be {' or '.join(STATUSES)}, got {shorten(result['status'])}")
-    if result["status"] == "completed":
-        check_kinds(result, KINDS, SCORES)
     records = result.get("metrics", ())
     for record in records:
         check_kinds(record, dict.fromkeys(("epoch", "seconds", "valid_ppl"), (float, NoneType)), ())
-    for scores, keys in ((result, SCORES), *((record, SCORES[:1]) for record in records)):
-        for key in keys:
-            if scores.get(key) is not None and scores[key] <= 0:
-                raise ValueError(f"{key} must be above 0, got {shorten(scores[key])}")
+    scores = [(record, "valid_ppl") for record in records]
+    if result["status"] == "completed":
+        check_kinds(result, KINDS, SCORES)
+        scores += [(result, key) for key in SCORES]
+    for node, key in scores:
+        if node.get(key) is not None and node[key] <= 0:
+            raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
 
 
 def check_kinds(node: Any, kinds: Mapping[str, tuple[type, ...]], needed: Collection[str]) -> None:
