@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NoReturn
 
 FAILED = 2
@@ -22,6 +23,15 @@ REMEDIES = {
     errno.EACCES: "check its permissions or choose another folder",
     errno.ENOSPC: "free some space on that disk",
 }
+
+
+def start(command: str) -> None:
+    """Run a command of `hornn.commands`; Ctrl-C is one line from here on, also while the command is imported."""
+    try:
+        module = import_module(f"hornn.commands.{command}")
+    except KeyboardInterrupt:
+        end("interrupted", INTERRUPTED)
+    module.run()
 
 
 def run(main: Callable[[], str | None], needed: bool = False) -> None:
