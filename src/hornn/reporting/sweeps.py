@@ -45,11 +45,10 @@ class Row(NamedTuple):
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
     `start` names the row whose trained network they start from.
-    `published` maps keys of metrics to numbers: the row takes part in these and in those that no row has a published
-    number for; in all where it is empty.
-    `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
-    `recipe` holds what decides its runs; rows with one `identity` are the same
-    run, whatever sweep they stand in.
+    `published` maps keys of metrics to numbers: the row takes part in these metrics and in metrics without any
+    published number; in all where `published` is empty. `group` and `x` place the row in the figure; `dynamic`: the
+    published number used dynamic evaluation. `recipe` holds what decides its runs; rows with one `identity` are the
+    same run, whatever sweep they stand in.
     """
 
     name: str
@@ -82,7 +81,7 @@ class Figure(NamedTuple):
 class Claim(NamedTuple):
     """The paper says that the best row of `better` beats the best of `than`; of ours, the best on validation.
 
-    With `at_most` it says that it is ahead by so many percent at most, or behind.
+    With `at_most` the paper says that it is ahead by so many percent at most, or behind.
 
     `says` puts it in words; `metric` is the key of the numbers that decide.
     """
@@ -299,7 +298,7 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
 
 
 def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
-    """The rows, those that start from another one with that in their recipe."""
+    """The rows; a row that starts from another one has that in its recipe."""
     by_name = {row.name: row for row in rows}
     joined = []
     for row in rows:
