@@ -80,7 +80,7 @@ def write_result(run_dir: Path, result: dict[str, Any]) -> None:
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
-    """The result of a run, or None where there is none yet. Errors: those of `read_result_file`."""
+    """The result of a run, or None where there is none yet. Errors: as in `read_result_file`."""
     path = run_dir / NAME
     return read_result_file(path) if path.exists() else None
 
@@ -121,7 +121,7 @@ def read_json(path: Path) -> Any:
 
 
 def check_result(result: Any, needed: Collection[str]) -> None:
-    """Raise ValueError unless `result` has the keys `needed` and those of `KINDS` that it has are of their kinds."""
+    """Raise ValueError unless `result` has the keys `needed` and each of its keys in `KINDS` is of its kind."""
     check_kinds(result, KINDS, needed)
     if result["status"] not in STATUSES:
         raise ValueError(f"status must be {' or '.join(STATUSES)}, got {shorten(result['status'])}")

@@ -40,7 +40,7 @@ class Loader(ConfigLoaderImpl):
 
 @contextmanager
 def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException], None]) -> Iterator[None]:
-    """Hydra composes by `loader` and lets errors pass, those of a job after `annotate`, instead of printing them.
+    """Hydra composes by `loader` and lets errors pass, a job's after `annotate`, instead of printing them.
 
     Hydra has no setting for these: its loader is fixed, and it prints errors itself and exits with code 1. Of a config
     file that holds no keys and values it says something of another file, or nothing.

@@ -14,7 +14,7 @@ from hornn.reporting.sweeps import Claim, Sweep
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
 UNDECIDED, NOT_JUDGED = "undecided", "not judged"
 REASONS = {
-    IN_DIRECTION: "less than half of the published gain",
+    IN_DIRECTION: "less than 50 % of the published gain",
     UNDECIDED: "under three standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }

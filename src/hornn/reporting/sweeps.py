@@ -46,11 +46,10 @@ class Row(NamedTuple):
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
     `start` names the row whose trained network they start from.
-    `published` maps keys of metrics to numbers: the row takes part in these and in those that no row has a published
-    number for; in all where it is empty.
-    `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
-    `recipe` holds what decides its runs; rows with one `identity` are the same
-    run, whatever sweep they stand in.
+    `published` maps keys of metrics to numbers: the row takes part in these metrics and in metrics without any
+    published number; in all where `published` is empty. `group` and `x` place the row in the figure; `dynamic`: the
+    published number used dynamic evaluation. `recipe` holds what decides its runs; rows with one `identity` are the
+    same run, whatever sweep they stand in.
     """
 
     name: str
@@ -311,7 +310,7 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
 
 
 def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
-    """The rows, those that start from another one with that in their recipe."""
+    """The rows; a row that starts from another one has that in its recipe."""
     by_name = {row.name: row for row in rows}
     joined = []
     for row in rows:
