@@ -9,6 +9,7 @@ from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.page import render_page
+from hornn.reporting.run_pages import write_run_pages
 from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
@@ -28,6 +29,7 @@ def write_report(results: Path, folder: Path, out: Path) -> str:
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_table_files(tables, out)
+        write_run_pages(tables, out)
         write_atomically(out / "index.html", render_page(tables, found.warnings.get("", ()), out))
     except OSError as error:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error

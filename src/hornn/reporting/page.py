@@ -12,6 +12,7 @@ from hornn.reporting.grid import table_grid
 from hornn.reporting.markdown import gain_text, relative_address
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
+from hornn.reporting.run_pages import has_page, page_name
 from hornn.reporting.scoreboard import MARKS, list_claims, paper_of, summarise
 from hornn.reporting.tables import Table
 
@@ -48,6 +49,8 @@ def render_page(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> 
         table_grid=table_grid,
         table_notes=table_notes,
         draw_figures=draw_figures,
+        page_name=page_name,
+        has_page=has_page,
         link=lambda path: relative_address(path, out),
         warnings=warnings,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
