@@ -9,10 +9,11 @@ from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.page import render_page
-from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
+from hornn.reporting.runs import find_runs, keep_results
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
+from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
 
 
