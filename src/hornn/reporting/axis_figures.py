@@ -81,10 +81,10 @@ def draw_sizes(
 
     def panel(what: str, x_label: str, at: Callable[[Line], float | None], caption: str) -> Panel:
         def paint(canvas: "Axes") -> None:
-            canvas.set_xscale("log")
             paint_lines(
                 canvas, {group: points(members, metric, at) for group, members in groups.items()}, styles
             )
+            plain_logarithm(canvas)
 
         return draw_panel(
             f"{name}-{what}", x_label, metric.label, f"{metric.label} against {caption}.", paint
@@ -121,13 +121,23 @@ def paint_lines(canvas: "Axes", lines: dict[str, Points], styles: dict[str, Styl
             canvas.errorbar(x, y, spread, color=colour, marker=marker, capsize=3 if any(spread) else 0)
 
 
+def plain_logarithm(canvas: "Axes") -> None:
+    """A logarithmic axis with a few round numbers on it, written out."""
+    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+
+    canvas.set_xscale("log")
+    canvas.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    canvas.xaxis.set_major_formatter(ScalarFormatter())
+    canvas.xaxis.set_minor_locator(NullLocator())
+
+
 def ticks(canvas: "Axes", axis: Axis, words: Mapping[Value, str]) -> None:
     """At the axis' own values, in words where they are no numbers."""
     from matplotlib.ticker import NullLocator
 
     if not axis.is_numeric:
         canvas.set_xticks(range(len(axis.values)), [words.get(value, "") for value in axis.values])
-        canvas.margins(x=0.1)
+        canvas.margins(x=0.3)
         return
     if axis.is_logarithmic:
         canvas.set_xscale("log")
