@@ -23,7 +23,7 @@ DOTS = "..."  # begin the label of a row that says how it differs from one befor
 
 
 def draw_figures(table: Table) -> list[Plot]:
-    """Those that there is data for: scores against the rows' x, ranks, learning curves, scores against cost."""
+    """The figures that there is data for: scores against the rows' x, ranks, learning curves, scores against cost."""
     plots = []
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
@@ -103,7 +103,7 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
     parts = [f"Full marks: measured{bars}"]
     shown = [line for line in lines if line.row.x is not None and has_published(line.scores[metric.key])]
     if shown:
-        left_out = ", those by dynamic evaluation left out" if any(line.row.dynamic for line in shown) else ""
+        left_out = ", without dynamic evaluation" if any(line.row.dynamic for line in shown) else ""
         parts.append(f"open marks and broken lines: published{left_out}")
     if figure.published_best:
         parts.append("grey: where the paper found the best")
@@ -190,7 +190,7 @@ def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
 
 
 def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
-    """The lines with their labels, those that begin with dots behind the one that they go on from."""
+    """The lines with their labels; a label that begins with dots stands behind the label that it goes on from."""
     pairs, head = [], ""
     for line in lines:
         label = line.row.label

@@ -36,7 +36,7 @@ class Plot(NamedTuple):
 
 
 def nth_style(index: int) -> Style:
-    """That of the n-th line: 56 differ."""
+    """The style of the n-th line: 56 differ."""
     return Style(COLOURS[index % len(COLOURS)], list(MARKERS)[(index // len(COLOURS) + index) % len(MARKERS)])
 
 
@@ -52,7 +52,7 @@ def draw_panel(
 ) -> Panel:
     """One panel, 4.8 by `height` inches, its axes beginning at `left` of its width.
 
-    `name` keeps the ids inside of the SVG apart from those of other figures on the page.
+    `name` keeps the ids inside of the SVG apart from the ids of other figures on the page.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

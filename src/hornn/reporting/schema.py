@@ -22,7 +22,14 @@ SWEEP_KEYS = {
     "claims": list,
     "note": str,
 }
-CLAIM_KEYS = {"says": str, "better": str | list, "than": str | list, "metric": str, "at_most": int | float}
+CLAIM_KEYS = {
+    "says": str,
+    "better": str | list,
+    "than": str | list,
+    "metric": str,
+    "at_most": int | float,
+    "where": str,
+}
 ROW_KEYS = {
     "name": str,
     "label": str,
@@ -46,6 +53,7 @@ OPTIONAL = {
     "claims",
     "metric",
     "at_most",
+    "where",
     "note",
     "metric_label",
     "start",
