@@ -10,10 +10,11 @@ from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.page import render_page
 from hornn.reporting.run_pages import write_run_pages
-from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
+from hornn.reporting.runs import find_runs, keep_results
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
+from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
 
 
