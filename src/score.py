@@ -1,6 +1,6 @@
 """Score texts, one a line: `python src/score.py --help`."""
 
-from hornn.commands.score import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("score")

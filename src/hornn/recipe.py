@@ -1,7 +1,7 @@
 """The config that files and overrides give to a run, put together without Hydra, which would take a report too long.
 
 A small part of what Hydra does with the same files: the chosen files, config.yaml, the experiment, the sweep file and
-the overrides of a row, each on top of those before. A test holds it against Hydra for every row of every sweep file.
+the overrides of a row, each on top of the ones before. A test holds it against Hydra for every row of every sweep file.
 """
 
 import re
@@ -65,6 +65,21 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     for _, theirs in layers:
         flat |= theirs
     return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
+
+
+def has_key(run: Iterable[str], base: Mapping[str, Any], key: str, conf: Path = CONF) -> bool:
+    """Whether the config of `resolve` has this dotted key, one that only the environment gives a value included.
+
+    Raises ValueError for a choice that `conf` does not have.
+    """
+    choices, config = resolve(run, base, conf)
+    if key in flatten(config):
+        return True
+    for group, choice in choices.items():
+        start = f"{group.replace('/', '.')}."
+        if key.startswith(start) and (path := conf / group / f"{choice}.yaml").is_file():
+            return key.removeprefix(start) in flatten(load(path))
+    return key in flatten(load(conf / "config.yaml"))
 
 
 def read_choice(group: str, choice: str, folders: Iterable[Path] = (CONF,)) -> Values:

@@ -32,8 +32,10 @@ def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
     """Where a result is not what was meant: `trainer.max_epochs=15, not 20`.
 
     Keys that the result does not hold are passed over: they have no effect, or are younger than the result. Of the
-    weights that it starts from it counts whether there are any.
+    weights that a run starts from only their presence counts.
     """
+    if not recipe.config:  # of a sweep without a file nobody says what was meant
+        return []
     choices, config = result.get("choices") or {}, flatten(result.get("config") or {})
     meant, neutral = flatten(recipe.config), neutral_values(choices)
     if config.get(INIT_FROM) and meant.get(INIT_FROM):

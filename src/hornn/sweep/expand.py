@@ -77,22 +77,30 @@ def check_not_a_table(sweep: Any, settings: Any) -> None:
     `hydra` node.
     """
     runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
+    runs += [first_of_grid(sweep["grid"])] if sweep.get("grid") else []
     words: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)  # the values may not be there
     given = {word.partition("=")[0] for word in words}
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
+        many = "a grid" if sweep.get("grid") else f"a table of {len(runs)} runs"
         raise ValueError(
-            f"sweeps={settings.runtime.choices.get('sweeps')} is a table of {len(runs)} runs: add -m to run it, or "
+            f"sweeps={settings.runtime.choices.get('sweeps')} is {many}: add -m to run it, or "
             f"what one of its rows runs, such as {' '.join(runs[0])}"
         )
+
+
+def first_of_grid(grid: Mapping[str, Any]) -> list[str]:
+    """The overrides of a grid's first combination."""
+    words: list[str] = []
+    for key, values in grid.items():
+        words += next(iter(values.values())) if isinstance(values, Mapping) else [f"{key}={values[0]}"]
+    return words
 
 
 def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal names."""
     path = job.run_dir / CONFIG
     if path.exists() and not job.overwrite:
-        check_same(
-            load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}"
-        )
+        check_same(load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than {job.label}")
 
 
 def check_start(job: Job) -> None:

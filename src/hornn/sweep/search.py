@@ -36,7 +36,7 @@ from hornn.sweep.workers import Workers
 
 FOLDER = Path("outputs", "studies")
 JOURNAL = "journal.log"
-OWN = ("trials", "study", "pruning", "space")  # keys of the search beside those of its runs
+OWN = ("trials", "study", "pruning", "space")  # keys of the search beside the keys of its runs
 
 console = Console()
 
@@ -146,7 +146,7 @@ def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{key}={config[key]} in a search: each trial has its own folder and continues in it"
             )
-    if choices.get("sweeps") or config["sweep"]:
+    if choices.get("sweeps") or config["sweep"] != {"name": None}:
         raise ValueError(
             "a search is of one model on one corpus: leave out sweeps, which src/train.py -m runs"
         )

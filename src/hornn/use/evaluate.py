@@ -152,7 +152,7 @@ def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
 
 
 def choose_rate(scorer: Scorer, rates: Sequence[float], valid: np.ndarray) -> dict[str, float]:
-    """Leave the scorer with the rate that suits the validation text best; the perplexity there by rate."""
+    """Leave the scorer with the learning rate that suits the validation text best; the perplexity there by rate."""
     assert isinstance(scorer, NetworkScorer)
     weights = {name: weight.clone() for name, weight in scorer.network.state_dict().items()}
     tried = {}

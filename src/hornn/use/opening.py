@@ -91,7 +91,7 @@ def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
         or data.vocabulary.words != model.vocabulary.words
     ):
         raise ValueError(
-            f"the {data.name} text here is not the one that this checkpoint was trained on "
+            f"the {data.name} text on this machine is not the one that this checkpoint was trained on "
             f"(checksum {here['text_checksum']}, then {trained_on['text_checksum']}): give the same corpus, "
             "or text=FILE"
         )
