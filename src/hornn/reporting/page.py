@@ -11,12 +11,15 @@ from hornn.reporting.grid import table_grid
 from hornn.reporting.markdown import relative_address
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
+from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.tables import Table
 
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def render_page(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> str:
+def render_page(
+    tables: Sequence[Table], warnings: Sequence[str], out: Path, studies: Sequence[Study] = ()
+) -> str:
     """The page. Links to result files start at `out`."""
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -32,5 +35,7 @@ def render_page(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> 
         draw_figures=draw_figures,
         link=lambda path: relative_address(path, out),
         warnings=warnings,
+        studies=studies,
+        draw_study=draw_study,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )
