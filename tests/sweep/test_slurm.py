@@ -166,6 +166,17 @@ def test_what_slurm_is_asked_for(process: Process, folder: Path) -> None:
     assert any(f"{folder}/outputs/slurm/" in line for line in asked)
 
 
+def test_an_installed_slurm_is_not_told_of(process: Process, small: list[str], folder: Path) -> None:
+    """Lightning would print how to use `srun`, with each run, wherever that command is installed."""
+    path = folder / "bin" / "srun"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\nexit 1\n")
+    path.chmod(0o755)
+    done = process("train", *small, PATH=f"{path.parent}:{os.environ['PATH']}")
+    assert (done.code, done.err) == (0, "")
+    assert "srun" not in done.out
+
+
 WITHOUT_PLUGINS = """
 import runpy, sys
 sys.modules["hydra_plugins"] = None
