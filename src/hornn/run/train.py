@@ -173,7 +173,8 @@ def quiet_libraries() -> None:
     """
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for about in (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*"):
+    ours = (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*")
+    for about in (*ours, ".*`srun` command is available.*"):
         warnings.filterwarnings("ignore", about)
 
 
