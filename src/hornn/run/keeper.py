@@ -127,7 +127,8 @@ class RunKeeper(Checkpoint):
             module.swap_averages()
         elif decision.restore:
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
-        trainer.should_stop = self.stopped = self.stopped or decision.stop
+        # a callback may have asked for the end, too
+        trainer.should_stop = self.stopped = self.stopped or decision.stop or trainer.should_stop
         module.clear("valid")
         if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
             write_metrics(self.folder / METRICS, self.records)
