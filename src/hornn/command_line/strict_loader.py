@@ -76,7 +76,8 @@ class StrictLoader(Loader):
     def _describe_setting(self, key: str, accepted: set[str], reference: DictConfig) -> str:
         parent, _, name = key.rpartition(".")
         if not parent:
-            accepted = (accepted | set(self.list_groups(""))) - {"hydra"}
+            chosen = {*reference, *reference.hydra.runtime.choices}  # the groups that this command takes
+            accepted = (accepted | (set(self.list_groups("")) & chosen)) - {"hydra"}
         if key in accepted:
             return f"{key!r} is a group without keys: write {key}=CHOICE; {self._list_choices(key)}"
         if parent and self.has_group(parent) and name in self._choices(parent):

@@ -1,14 +1,19 @@
 """How far a sweep is, or all of them: `hornn status [NAME]`."""
 
-import sys
+import argparse
 
 from hornn.command_line import ending
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description="How far all sweeps are, or one sweep with each of its runs."
+    )
+    parser.add_argument("name", nargs="?", help="a sweep, the name of its file in outputs/sweeps")
+    name = parser.parse_args().name
     from hornn.sweep.status import show
 
-    show(sys.argv[1] if len(sys.argv) > 1 else None)
+    show(name)
 
 
 def run() -> None:

@@ -70,7 +70,10 @@ def check_callback(callback: Callback, where: str) -> None:
 def why_stopped(callbacks: Iterable[Callback]) -> str:
     """What an early stop says of itself, empty where there was none."""
     said = [each.stopping_reason_message for each in callbacks if isinstance(each, EarlyStopping)]
-    return " ".join(" ".join(message.split()) for message in said if message)
+    reasons = [
+        " ".join(message.split()).removesuffix(" Signaling Trainer to stop.") for message in said if message
+    ]
+    return f"ended early: {' '.join(reasons)}" if reasons else ""
 
 
 class LayerNorms(Callback):

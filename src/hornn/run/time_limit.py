@@ -1,7 +1,6 @@
 """trainer.max_time: a run that stops when its time is over, and goes on by the same command."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import lightning
@@ -10,6 +9,7 @@ from lightning.pytorch.callbacks import Timer
 from hornn.command_line.ending import UNFINISHED
 from hornn.run.announce import console
 from hornn.run.identity import LAST
+from hornn.run.keeper import RunKeeper
 
 
 class TimeLimit(Timer):
@@ -19,15 +19,15 @@ class TimeLimit(Timer):
     epoch part-read and change the schedule.
     """
 
-    def __init__(self, duration: str | dict[str, int] | timedelta, folder: Path) -> None:
+    def __init__(self, duration: str | dict[str, int] | timedelta, keeper: RunKeeper) -> None:
         try:
             super().__init__(duration)
-        except TypeError as error:
+        except (AttributeError, TypeError) as error:
             raise ValueError(f"trainer.max_time={duration!r}: {error}; write DD:HH:MM:SS") from error
         remaining = self.time_remaining()
         if remaining is None or remaining <= 0:
             raise ValueError(f"trainer.max_time must be more than no time, DD:HH:MM:SS, got {duration!r}")
-        self.folder = folder
+        self.keeper = keeper
 
     def on_fit_start(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
         """The time begins with the training."""
@@ -36,9 +36,12 @@ class TimeLimit(Timer):
         remaining = self.time_remaining()
         assert remaining is not None
         over = trainer.strategy.broadcast(remaining <= 0)
-        if not over or trainer.should_stop or trainer.fit_loop.epoch_loop._num_ready_batches_reached():
-            return  # what ends with this update ends as it would have
-        trainer.save_checkpoint(self.folder / LAST)
+        if over and not self.keeper.closes_epoch(trainer):
+            self.leave(trainer)
+
+    def leave(self, trainer: lightning.Trainer) -> None:
+        """End this process, with all that the run needs to go on."""
+        trainer.save_checkpoint(self.keeper.folder / LAST)
         if trainer.is_global_zero:
             console.print(
                 f"not finished: trainer.max_time is over, in epoch {trainer.current_epoch + 1} after update "

@@ -105,8 +105,9 @@ def train(cfg: DictConfig) -> None:
         except RuntimeError as error:
             explain_lost_rank(error, trainer)
             raise
+        finally:
+            show_profile(trainer)
         figures = summarise(training)  # on every rank: its sums are over all of them
-        show_profile(trainer)
         run.finish(figures, describe_end(training, figures))
 
 
@@ -159,13 +160,13 @@ def build_trainer(
     """The trainer with these callbacks of the config beside the program's own."""
     settings = config["trainer"]
     shown = [LiveProgress(console, keeper)] if settings.get("enable_progress_bar", True) else []
-    limit = [TimeLimit(settings["max_time"], keeper.folder)] if settings.get("max_time") is not None else []
+    limit = [TimeLimit(settings["max_time"], keeper)] if settings.get("max_time") is not None else []
     trainer: lightning.Trainer = call(
         config,
         "trainer",
         max_steps=-1,  # the keeper counts
         max_time=None,
-        callbacks=[keeper, EndAtOnce(), *limit, *shown, *callbacks],
+        callbacks=[keeper, EndAtOnce(), *shown, *callbacks, *limit],
         logger=False,
         plugins=[AtomicCheckpointIO(card)],
         default_root_dir=str(keeper.folder),
