@@ -1,6 +1,6 @@
 """Our code beside torch's own layers on this machine: `python src/bench.py --help`."""
 
-from hornn.commands.bench import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("bench")

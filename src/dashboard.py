@@ -1,6 +1,6 @@
 """What sweeps found, on Weights & Biases: `python src/dashboard.py --help`."""
 
-from hornn.commands.dashboard import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("dashboard")

@@ -1,6 +1,6 @@
 """Score text with a trained language model: `python src/evaluate.py --help`."""
 
-from hornn.commands.evaluate import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("evaluate")

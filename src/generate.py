@@ -1,6 +1,6 @@
 """Write text with a trained language model: `python src/generate.py --help`."""
 
-from hornn.commands.generate import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("generate")

@@ -1,6 +1,6 @@
 """Weight counts at the papers' sizes: `python src/parameters.py --help`."""
 
-from hornn.commands.parameters import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("parameters")

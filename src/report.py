@@ -1,6 +1,6 @@
 """Tables and figures of all sweeps beside the published numbers: `python src/report.py --help`."""
 
-from hornn.commands.report import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("report")

@@ -1,6 +1,6 @@
 """How far a sweep is, or all of them: `python src/sweep_status.py --help`."""
 
-from hornn.commands.status import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("status")

@@ -1,6 +1,6 @@
 """Train, test and keep one recurrent language model: `python src/train.py --help`."""
 
-from hornn.commands.train import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("train")

@@ -1,6 +1,6 @@
 """Search the constants that the papers leave open: `python src/tune.py --help`."""
 
-from hornn.commands.tune import run
+from hornn.command_line.ending import start
 
 if __name__ == "__main__":
-    run()
+    start("tune")

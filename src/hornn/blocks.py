@@ -36,12 +36,12 @@ class Block(NamedTuple):
 
 
 def pages_with_blocks(folder: Path) -> list[Path]:
-    """The pages of a project: those of its top folder and all of its docs/."""
+    """The pages of a project: the top folder's and all of its docs/."""
     return sorted(folder.glob("*.md")) + sorted((folder / "docs").rglob("*.md"))
 
 
 def renew_page(page: Path, writers: Writers) -> bool:
-    """Write the blocks named in `writers` anew; whether the page changed.
+    """Write the blocks named in `writers` anew; return whether the page changed.
 
     A writer gets the words behind the block's name. ValueError with the page and the line where it raises one, and
     where a block is not well formed.

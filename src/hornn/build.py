@@ -57,7 +57,8 @@ def build_corpus(node: Mapping[str, Any]) -> TextData:
 
 
 def call(config: Mapping[str, Any], group: str, **given: Any) -> Any:
-    """What the config's node of a group names, called with its arguments and those given; an error names the group."""
+    """What the config's node of a group names, called with its arguments and the given ones; an error names the
+    group."""
     return instantiate(OmegaConf.create({group: config[group]})[group], **given, _convert_="all")
 
 
@@ -103,7 +104,7 @@ def check_memory(config: Mapping[str, Any], counts: Sequence[int], copies: int) 
 
 @contextmanager
 def without_memory() -> Iterator[None]:
-    """Tensors have shapes alone here. Raises ValueError for a size that no number of bytes can hold."""
+    """A context in which tensors have shapes alone. Raises ValueError for a size that no number of bytes can hold."""
     try:
         with torch.device("meta"):
             yield
@@ -141,7 +142,7 @@ def chosen(card: Mapping[str, Any], group: str) -> dict[str, Any]:
     """The node of a group that a card describes: its choice's file says what is built, the card with which values.
 
     A card may come from a stranger: it names no class, no key of instruction, no nested node and no interpolation.
-    Raises ValueError for a choice that no config file here has.
+    Raises ValueError for a choice that no config file has.
     """
     try:
         known = read_choice(group, str(card["choices"][group]), conf_folders())
@@ -155,7 +156,7 @@ def chosen(card: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it is a number, a text without an interpolation, a truth value, nothing, or a list of these."""
+    """Whether a value is a number, a text without an interpolation, a truth value, nothing, or a list of these."""
     if isinstance(value, list):
         return all(map(is_plain, value))
     plain_text = isinstance(value, str) and "${" not in value
@@ -163,7 +164,7 @@ def is_plain(value: Any) -> bool:
 
 
 def conf_folders() -> Iterable[Path]:
-    """Where choices are looked up: the folders of the command line, those given by --config-dir among them."""
+    """Where choices are looked up: the folders of the command line, --config-dir's among them."""
     if not HydraConfig.initialized():
         return (CONF,)
     sources = HydraConfig.get().runtime.config_sources
@@ -180,8 +181,8 @@ def rebuild_network(
 ) -> LanguageModel:
     """The language model that the card of a checkpoint describes, with its weights.
 
-    Raises ValueError, before the network takes memory, where the weights are of another model. Other errors are those
-    of `chosen` and `build_network`.
+    Raises ValueError, before the network takes memory, where the weights are of another model. Other errors: as in
+    `chosen` and `build_network`.
     """
     config = {group: chosen(card, group) for group in ("model", "network", "head")}
     claimed = check_memory(config, counts, copies=1)

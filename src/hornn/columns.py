@@ -1,6 +1,7 @@
 """The columns of a batch, shared among the processes of a run so that together they compute what one alone would.
 
-Every process draws the random numbers of all columns, so its generator stays that of a process which holds them all.
+Every process draws the random numbers of all columns, so its generator stays equal to the generator of a process that
+holds them all.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,7 @@ class Share(NamedTuple):
 
 
 def share(width: int, rank: int, world_size: int) -> Share:
-    """Of `width` columns those of process `rank`: the first `width mod world_size` processes have one more."""
+    """The columns of process `rank`, of `width` in all: the first `width mod world_size` processes have one more."""
     each, more = divmod(width, world_size)
     return Share(rank * each + min(rank, more), each + (rank < more), width)
 

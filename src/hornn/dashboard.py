@@ -1,8 +1,8 @@
 """What sweeps found, on Weights & Biases: a run with the table of each, and a report that plots all runs.
 
 A table becomes the run `report-<sweep>` of job type `report`, with the lines of the table's CSV. The report on top
-(wandb-workspaces, the extra `dashboard`) shows these and plots what the runs themselves have logged: those of a table
-are found by their hashes, whichever sweep launched them.
+(wandb-workspaces, the extra `dashboard`) shows these and plots what the runs themselves have logged. A table's runs are
+found by their hashes, whichever sweep launched them.
 """
 
 import csv
@@ -55,7 +55,7 @@ def read_settings(words: Sequence[str]) -> Settings:
             )
     if "project" not in pairs:
         raise ValueError(
-            "which project? give project=NAME, that which the runs were logged to (hornn unless set)"
+            "which project? give project=NAME, the project that the runs were logged to (hornn unless set)"
         )
     settings = Settings(**pairs)
     if settings.offline not in ("true", "false"):

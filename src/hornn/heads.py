@@ -40,8 +40,8 @@ class Head(nn.Module, ABC):
 
     A head is built with `input_size=` (H), `counts=` (how often each word occurs in the training text, in the
     order of the ids; its length is V) and `bias=`; its other arguments are bound. `precision`, one of
-    `precisions`, is set before training and concerns `loss` alone, `scoring` is that of `nll`; `native` says whether
-    the head may use the native kernels.
+    `precisions`, is set before training and concerns `loss` alone, `scoring` is the precision of `nll`; `native` says
+    whether the head may use the native kernels.
     """
 
     precisions: tuple[str, ...] = PRECISIONS
@@ -116,7 +116,7 @@ class TwoLevelSoftmaxHead(Head):
     c(w) is the cluster of w and W_word^c the rows of W_word (V, H) that belong to cluster c; W_class (C, H),
     b_class (C), b_word (V). The words, most frequent first, fill a cluster until it holds at least
     1/`num_clusters` of the training tokens, then the next one. These are exact probabilities that add up
-    to 1, so a perplexity is comparable with that of the full softmax; a target costs about
+    to 1, so a perplexity is comparable with the full softmax's; a target costs about
     C + V / C rows of weights instead of V. A word that alone fills its cluster needs no second level.
 
     `num_clusters` is K, by default floor(sqrt(V)); 100 on Penn Treebank for the paper's table 2. Frequent
@@ -156,7 +156,7 @@ class TwoLevelSoftmaxHead(Head):
 
     @precision.setter
     def precision(self, precision: str) -> None:
-        """What the device could do makes no difference here."""
+        """Always fp32: what the device could do makes no difference."""
 
     def log_probs(self, features: Tensor) -> Tensor:
         log_class = F.linear(features, self.W_class, self.b_class).log_softmax(-1)
@@ -165,7 +165,7 @@ class TwoLevelSoftmaxHead(Head):
         return log_class.index_select(-1, self.cluster_of) + log_word
 
     def sort(self, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-        """The order (N') of the targets that are not negative which brings those of a cluster together.
+        """The order (N') of the targets that are not negative which brings the targets of a cluster together.
 
         With it, in that order, the targets (N') and their clusters (N'), and how many fall into each cluster.
         """
@@ -276,7 +276,7 @@ def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:
 def group_clusters(sizes: Sequence[int]) -> list[tuple[slice, slice]]:
     """Clusters whose words one product takes: neighbours, of at most `GROUP` words unless one alone has more.
 
-    Each group as the slice of its clusters and that of its words.
+    Each group as the slice of its clusters and the slice of its words.
     """
     groups: list[tuple[slice, slice]] = []
     for cluster, (first, size) in enumerate(zip(accumulate(sizes, initial=0), sizes, strict=False)):

@@ -23,8 +23,8 @@ def make_sparse(weight: Tensor, fan_in: int) -> None:
     norm 1 and then the whole to largest singular value 1.
 
     Source: Pascanu et al. 2014, section 5 (20 non-zero incoming connections, unit largest singular value);
-    that the rows are scaled before is the released code's. Departure: that code fills 20 places for each
-    *input* unit, the paper's words are followed here. Raises ValueError for a fan_in above the width.
+    scaling the rows first is the released code's. Departure: that code fills 20 places for each *input* unit, we follow
+    the paper's words. Raises ValueError for a fan_in above the width.
     """
     out_size, in_size = weight.shape[-2:]
     if fan_in > in_size:

@@ -24,8 +24,8 @@ from hornn.optim.schedules import Schedule
 
 SPLITS = ("train", "valid", "test")
 REDUCTIONS = ("mean", "sum_time", "sum")
-# A training has diverged whose loss exceeds DIVERGED times that of a uniform guess in LASTING updates in a row. A first
-# rate too high for the first weights may take dozens of updates to recover from.
+# A training has diverged whose loss exceeds DIVERGED times a uniform guess's in LASTING updates in a row. A first
+# learning rate too high for the first weights may take dozens of updates to recover from.
 DIVERGED, LASTING = 4.0, 100
 
 
@@ -44,18 +44,18 @@ class Nats(SumMetric):
 class TruncatedBptt(lightning.LightningModule):
     """Truncated BPTT: one chunk is one batch; the state is carried from chunk to chunk, detached.
 
-    With nll the chunk's summed negative log-likelihood in nats, the loss that is differentiated is
-    nll / (number of its targets) where `loss_reduction` is `mean`, nll / B (sum over time, mean over the
-    B columns) where it is `sum_time`, nll where it is `sum`; number and B count the columns of all ranks.
+    nll is the chunk's summed negative log-likelihood in nats. By `loss_reduction` the loss that is differentiated is
+    nll / (number of its targets) for `mean`, nll / B (sum over time, mean over the B columns) for `sum_time`, nll for
+    `sum`. Number and B count the columns of all ranks.
 
     Gradients flow back through the last `bptt_window` tokens (None: through the chunk alone), of which only
-    the chunk's are scored: windows overlap. The tokens before the chunk are read again with the weights of
-    now, from the state that the weights of then had before them, so the gradient is exact for that
-    state; the output layer, most of the work, runs for the chunk alone. (The code released with Mikolov et al.
-    2015 keeps the activations of the older weights instead, and counts one step of six twice.)
+    the chunk's are scored: windows overlap. The tokens before the chunk are read again with the current weights, from
+    the state that earlier weights had before them. So the gradient is exact for that state. The output layer, most of
+    the work, runs for the chunk alone. (The code released with Mikolov et al. 2015 keeps the activations of the older
+    weights instead, and counts one step of six twice.)
 
     `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`. Parameters named in `pretrained`
-    learn at `pretrained_lr` times the rate.
+    learn at `pretrained_lr` times the learning rate.
 
     `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up.
 
@@ -128,7 +128,7 @@ class TruncatedBptt(lightning.LightningModule):
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the last update, of parameters that are not pretrained where there are any."""
+        """The learning rate of the last update, of parameters that are not pretrained where there are any."""
         return float(max(group["lr"] for group in self.optimizer.param_groups))
 
     def on_fit_start(self) -> None:
@@ -326,8 +326,8 @@ class TruncatedBptt(lightning.LightningModule):
 def spare_work(network: LanguageModel, optimizer: MomentumSGD) -> None:
     """Spare an update on the CPU, all of it in one process, what only this optimizer can do without.
 
-    The gradient of the embedding has the rows of the chunk's words alone. With native kernels that of the output
-    layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
+    The gradient of the embedding has the rows of the chunk's words alone. With native kernels the gradient of the
+    output layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
     """
     head = network.head
     network.embedding.sparse = not network.tied

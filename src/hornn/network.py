@@ -40,14 +40,14 @@ class LanguageModel(nn.Module):
     layer, `head` (see `hornn.heads.Head`) with `input_size=`, `counts=` and `bias=output_bias`; their other
     arguments are bound.
 
-    Start: weights from N(0, init_std^2), those of the embedding and of the head from N(0, embedding_std^2) and
-    N(0, output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
+    Start: weights from N(0, init_std^2), the embedding's and the head's from N(0, embedding_std^2) and N(0,
+    output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
     (`hornn.initialization.make_sparse`). Biases start at 0.
 
     `dropout` drops that share of x_t, of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
     embedding (Press & Wolf 2017). `state_grad_norm` bounds the gradient of each state (`hornn.scan`).
-    `initial_value` is that of every unit of every state (not for a cell whose state counts steps).
+    `initial_value` is the first value of every unit of every state (not for a cell whose state counts steps).
 
     Source: HORNN paper, section 4 and equation (2); that the embedding is followed by W_in is deduced
     from its weight counts. Raises ValueError for a size < 1, a std < 0, a dropout outside [0, 1), a
@@ -157,12 +157,11 @@ class LanguageModel(nn.Module):
         )
 
     def prepare(self, device: torch.device) -> None:
-        """Choose what runs on `device`: until then the loops as written, in fp32.
+        """Choose what runs on `device`: until then the loops run as written, in fp32.
 
-        `scan_backend` is then the backend of the time loop, `head.precision` that of the output layer in training,
-        `native` says whether the output layer and the update may use the native kernels, `missing` why `auto` does
-        without them. Raises ValueError for a backend or precision that was asked for by name and
-        cannot run there.
+        `scan_backend` is then the backend of the time loop, `head.precision` the precision of the output layer in
+        training. `native` says whether the output layer and the update may use the native kernels, `missing` why `auto`
+        does without them. Raises ValueError for a backend or precision that was asked for by name and cannot run there.
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)

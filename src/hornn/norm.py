@@ -17,7 +17,7 @@ def norm(tensors: Iterable[Tensor]) -> Tensor:
 
 
 def norm_over_columns(grad: Tensor) -> Tensor:
-    """The norm of a gradient (..., B, W) whose columns are those of all processes, as one process would have it.
+    """The norm of a gradient (..., B, W) over the columns of all processes, as one process would have it.
 
     DistributedDataParallel takes the mean over the processes, so each has its part of the gradient `world_size` fold.
     """

@@ -1,7 +1,7 @@
 """The config that files and overrides give to a run, put together without Hydra, which would take a report too long.
 
 A small part of what Hydra does with the same files: the chosen files, config.yaml, the experiment, the sweep file and
-the overrides of a row, each on top of those before. A test holds it against Hydra for every row of every sweep file.
+the overrides of a row, each on top of the ones before. A test holds it against Hydra for every row of every sweep file.
 """
 
 import re

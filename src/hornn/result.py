@@ -80,7 +80,7 @@ def write_result(run_dir: Path, result: dict[str, Any]) -> None:
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
-    """The result of a run, or None where there is none yet. Errors: those of `read_result_file`."""
+    """The result of a run, or None where there is none yet. Errors: as in `read_result_file`."""
     path = run_dir / NAME
     return read_result_file(path) if path.exists() else None
 
@@ -121,19 +121,20 @@ def read_json(path: Path) -> Any:
 
 
 def check_result(result: Any, needed: Collection[str]) -> None:
-    """Raise ValueError unless `result` has the keys `needed` and those of `KINDS` that it has are of their kinds."""
+    """Raise ValueError unless `result` has the keys `needed` and each of its keys in `KINDS` is of its kind."""
     check_kinds(result, KINDS, needed)
     if result["status"] not in STATUSES:
         raise ValueError(f"status must be {' or '.join(STATUSES)}, got {shorten(result['status'])}")
-    if result["status"] == "completed":
-        check_kinds(result, KINDS, SCORES)
     records = result.get("metrics", ())
     for record in records:
         check_kinds(record, dict.fromkeys(("epoch", "seconds", "valid_ppl"), (float, NoneType)), ())
-    for scores, keys in ((result, SCORES), *((record, SCORES[:1]) for record in records)):
-        for key in keys:
-            if scores.get(key) is not None and scores[key] <= 0:
-                raise ValueError(f"{key} must be above 0, got {shorten(scores[key])}")
+    scores = [(record, "valid_ppl") for record in records]
+    if result["status"] == "completed":
+        check_kinds(result, KINDS, SCORES)
+        scores += [(result, key) for key in SCORES]
+    for node, key in scores:
+        if node.get(key) is not None and node[key] <= 0:
+            raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
 
 
 def check_kinds(node: Any, kinds: Mapping[str, tuple[type, ...]], needed: Collection[str]) -> None:

@@ -19,7 +19,7 @@ def choose_backend(
 ) -> str:
     """What runs `cell` on `device`: for `auto` the first of parallel, native and eager that can.
 
-    Raises ValueError, which names those that can, for a backend that cannot.
+    Raises ValueError for a backend that cannot, and names the backends that can.
     """
     require_choice("network.backend", backend, BACKENDS)
     if backend == "eager":
@@ -56,9 +56,9 @@ def scan(
     Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
 
-    `backend` is `eager`, the loop over `cell.step`, which is the specification; `native`
-    (`hornn.kernels.table`) or `parallel` (`cell.all_steps`, all steps at once), the same numbers to rounding, for
-    cells that `choose_backend` allows.
+    `backend` is `eager`, the loop over `cell.step`, which is the specification. `native` (`hornn.kernels.table`) and
+    `parallel` (`cell.all_steps`, all steps at once) give the same numbers to rounding, for cells that `choose_backend`
+    allows.
     """
     u = cell.project_input(x)
     if backend == "parallel":

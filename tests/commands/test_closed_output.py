@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from commands.outcomes import result_of
+from hornn.command_line import ending
 
 ROOT = Path(__file__).parents[2]
 Pipe = Callable[..., tuple[int, str]]
@@ -123,3 +124,15 @@ def test_a_locale_without_the_characters(small: list[str], tmp_path: Path) -> No
     assert err.endswith(": set PYTHONUTF8=1 or another LC_ALL, such as C.UTF-8\n")
     assert err.startswith("error: this locale cannot read run_dir=")
     assert err.count("\n") == 1
+
+
+def test_an_interruption_of_the_imports_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ending, "import_module", interrupted)
+    with pytest.raises(SystemExit) as end:
+        ending.start("train")
+    assert (end.value.code, capsys.readouterr().err) == (130, "error: interrupted\n")

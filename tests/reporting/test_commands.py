@@ -57,3 +57,21 @@ def test_what_was_kept_is_said(place: Any) -> None:
     place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
     done = report(place, "--keep")
     assert done.stdout == "outputs/tables/toy/rnn-seed1.json\n1 results kept in outputs/tables\n"
+
+
+def test_a_damaged_result_is_said(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2).write_text("{")
+    place.record({"row": "sum-2", "seed": 1, "status": "done", "result": place.result(1, 120.0, commit=7)})
+    said = report(place).stdout.splitlines()
+    assert said[0].startswith(
+        "warning: outputs/runs/sum-2/aaaa/seed=1/result.json: not a whole result file: commit"
+    )
+    assert said[1].startswith(
+        "warning: outputs/tables/toy/rnn-seed2.json: not a whole result file: Expecting"
+    )
+    assert said[2].endswith("rows measured")
+    assert (
+        "seed=1/result.json: not a whole result file: commit must be text or null, got 7"
+        in report(place, "--keep").stdout
+    )

@@ -12,7 +12,7 @@ from hornn.reporting.commands import write_report
 class Outline(HTMLParser):
     """Tags that are open, addresses, and the text of each table row."""
 
-    VOID = ("meta", "br", "path", "use", "rect", "circle")
+    VOID = ("meta", "br", "input", "path", "use", "rect", "circle")
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,6 +87,7 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
     text = (filled.results / "report" / "index.html").read_text()
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
     assert [caption.partition(".")[0] for caption in captions] == [
+        "Published → measured, all 3 rows with both numbers, on a logarithmic axis for each table",
         "perplexity, test against order",
         "Ranks by perplexity, test, the best on top",
         "Validation after each epoch, of each row&#39;s best run by validation",

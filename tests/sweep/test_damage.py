@@ -106,4 +106,4 @@ def test_another_run_in_the_folder(launch: Launch) -> None:
     config.write_text(config.read_text().replace("  lr: ", "  lr: 1"))
     code, _, err = launch("sweeps=mini", ONE_EPOCH)
     assert code == 2
-    assert "holds another run than that of elman, but their configs differ in optimizer.lr" in err
+    assert "holds another run than elman, but their configs differ in optimizer.lr" in err

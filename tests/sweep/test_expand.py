@@ -11,14 +11,16 @@ from hornn.run.identity import Identity
 from hornn.sweep.expand import check_not_a_table, check_start
 from hornn.sweep.job import Job
 
+DONE = {"status": "completed", "valid_ppl": 90.0, "test_ppl": 80.0}
 
-@pytest.mark.parametrize("result", [None, {"status": "diverged"}, {"status": "completed"}])
+
+@pytest.mark.parametrize("result", [None, {"status": "diverged"}, DONE])
 def test_a_start_that_is_not_done(tmp_path: Path, result: dict[str, Any] | None) -> None:
     identity = Identity({}, {}, {}, "aaaaaaaaaa", 1, tmp_path / "deep", False)
     job = Job(["deep"], [], identity, {"init_from": str(tmp_path / "best.ckpt")})
     if result:
         write_result(tmp_path, result)
-    if result == {"status": "completed"}:
+    if result == DONE:
         check_start(job)
         return
     with pytest.raises(ValueError, match=f"deep starts from the run in {tmp_path}, which is not done"):

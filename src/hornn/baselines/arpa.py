@@ -12,8 +12,8 @@
     ...
     \\end\\
 
-The highest order has no back-off weights; elsewhere one that is left out is 1. The begin mark is `<s>`, with the
-probability 0 written as -99. The word that ends a sentence is `</s>` in a file and `<eos>` in our vocabularies.
+The highest order has no back-off weights; in other orders a weight that is left out is 1. The begin mark is `<s>`, with
+the probability 0 written as -99. The word that ends a sentence is `</s>` in a file and `<eos>` in our vocabularies.
 """
 
 import os
@@ -57,7 +57,7 @@ def write_arpa(path: Path, model: BackoffModel, words: Sequence[str]) -> None:
     names = [END if word == EOS else word for word in words]
     if len(names) != model.vocab_size:
         raise ValueError(
-            f"{len(names):,} words for a model of {model.vocab_size:,}: give those it was fitted on"
+            f"{len(names):,} words for a model of {model.vocab_size:,}: give the words that it was fitted on"
         )
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
@@ -110,8 +110,8 @@ def read_arpa(path: Path) -> tuple[list[str], ArpaModel]:
     is skipped, as the format has it.
     FileNotFoundError: no such file. ValueError, with the number of the line: no ARPA file, one that breaks off
     before \\end\\, entries that are malformed, come twice, hold unknown words, begin with words that are no entry
-    themselves, or are more or fewer than the header says. ValueError, too, where the probabilities of the words, or
-    those after one of 50 sampled contexts, do not sum to 1 within 0.001.
+    themselves, or are more or fewer than the header says. ValueError, too, where the probabilities of the words, or of
+    the words after one of 50 sampled contexts, do not sum to 1 within 0.001.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no ARPA file {path}: give the path of an existing one")

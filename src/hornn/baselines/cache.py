@@ -26,9 +26,8 @@ def cache_scores(ids: np.ndarray, length: int, vocab_size: int) -> np.ndarray:
 
         P(w_t) = |{s : max(0, t - L) <= s < t, w_s = w_t}| / min(t, L)        P(w_0) = 1/V
 
-    the share of the word among the last L = `length` tokens, fewer at the stream's start; an empty cache knows
-    nothing, so every word is alike there and each distribution sums to 1. Source: Kuhn & De Mori 1990, without
-    their classes.
+    the share of the word among the last L = `length` tokens, fewer at the stream's start. An empty cache gives every
+    word the same probability, so each distribution sums to 1. Source: Kuhn & De Mori 1990, without their classes.
     """
     tokens = np.asarray(ids, dtype=np.int64)
     places = np.arange(len(tokens))
@@ -55,10 +54,10 @@ def cache_distribution(history: np.ndarray, length: int, vocab_size: int) -> np.
 class KneserNeyCache(CountModel):
     """P(w) = lambda_0 P_KN(w) + sum_k lambda_k P_k(w): modified Kneser-Ney with unigram caches of the last L_k words.
 
-    order, fallback_discounts: of Kneser-Ney. lengths: the candidates L_1 .. L_K. `fit` takes the one L_k, with its
+    order, fallback_discounts: as in `KneserNey`. lengths: the candidates L_1 .. L_K. `fit` takes the one L_k, with its
     weight by EM, under which the validation text is likeliest; all other lambda_k are 0. combine=true gives every
-    candidate its weight by EM, so that near words may count more than far ones. The tokens in a cache are those of
-    the stream, ends of sentences included, and it runs on across them.
+    candidate its weight by EM, so that near words may count more than far ones. A cache holds the stream's tokens, ends
+    of sentences included, and runs on across them.
 
     Source: the "KN5 + cache" of Mikolov et al. 2011, 125 on Penn Treebank. Neither the kind of the cache nor its
     length and weight are published; one length and one weight for all positions is our reading.

@@ -11,10 +11,10 @@ State = dict[str, np.ndarray | int | float]
 class CountModel(ABC):
     """P(w_t | w_1 .. w_{t-1}), estimated from counts: one pass over the training text, no gradient.
 
-    vocab_size: V, the number of words; every distribution sums to 1 over all of them, also over those that the
-    training text lacks. eos_id: the word that ends a sentence, None where the text has no sentences.
-    Subclasses add keyword arguments of their own. A model that is not fitted yet, or not loaded, raises
-    ValueError where it is asked for anything but its sizes.
+    vocab_size: V, the number of words; every distribution sums to 1 over all of them, including words that the training
+    text lacks. eos_id: the word that ends a sentence, None where the text has no sentences. Subclasses add keyword
+    arguments of their own. A model that is not fitted yet, or not loaded, raises ValueError where it is asked for
+    anything but its sizes.
 
     Raises ValueError for a vocabulary without words and an `eos_id` outside of it.
     """

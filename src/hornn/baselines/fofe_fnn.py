@@ -24,12 +24,11 @@ class FofeFnn(Cell):
     x_t (B, I) is the embedding of the newest known word: the sum of projected words is the projection of the paper's
     sum of one-hot words. N = `order`, L = `num_hidden`, both >= 1; W_1 (H, N I), the other W_l (H, H), b_l (H).
     f is `activation`: sigmoid, tanh or relu. 0 < alpha < 1; with `learn_alpha` alpha = sigmoid(logit(alpha) + beta),
-    where beta (1) starts at 0, that is at the given alpha, whatever factor the network applies to all initial weights.
+    where beta (1) starts at 0. So alpha starts as given, whatever factor the network applies to all initial weights.
 
     Source: Zhang, Jiang, Xu, Hou & Dai, "The fixed-size ordinally-forgetting encoding method for neural network
-    language models" (2015): orders 1 and 2, alpha fixed. Departures: the code runs through sentence ends, as the
-    states of all other cells here do. Raises ValueError for a size < 1, an alpha outside (0, 1), an unknown
-    activation.
+    language models" (2015): orders 1 and 2, alpha fixed. Departures: the code runs through sentence ends, as the states
+    of all other cells do. Raises ValueError for a size < 1, an alpha outside (0, 1), an unknown activation.
     """
 
     recurrent = ()

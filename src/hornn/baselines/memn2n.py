@@ -36,9 +36,9 @@ class MemN2N(Cell):
     embedding. Slots that no word has reached yet are left out of the softmax.
 
     Source: Sukhbaatar, Szlam, Weston & Fergus, "End-to-end memory networks" (2015), sections 2 and 5, and the code
-    released with it, facebookarchive/MemNN. Departures: that code trains on positions drawn at random and scores none
-    whose memory is not full; here a text is read in order and every word scored. Words that lie before the
-    chunk (before network.bptt_window) are remembered as they were then, so that A and C learn nothing from them.
+    released with it, facebookarchive/MemNN. Departures: that code trains on positions drawn at random and scores no
+    position whose memory is not full; we read a text in order and score every word. Words that lie before the chunk
+    (before network.bptt_window) are remembered as they were then, so that A and C learn nothing from them.
     Raises ValueError for a size < 1, a linear_size outside 0..hidden_size, an `input_size` other than 2 H with
     `embedded_input`.
     """
@@ -101,7 +101,7 @@ class MemN2N(Cell):
         return torch.cat([F.linear(x, self.A), F.linear(x, self.C)], dim=-1)
 
     def remember(self, u: Tensor, state: MemoryState) -> MemoryState:
-        """The state's M - 1 words and those of u (T, B, 2 H) after them."""
+        """The state's M - 1 words, then the words of u (T, B, 2 H)."""
         return MemoryState(
             torch.cat([state.memory, u]), torch.cat([state.filled, torch.ones_like(u[..., :1])])
         )
@@ -141,7 +141,7 @@ class MemN2N(Cell):
         return question.transpose(0, 1), MemoryState(memory[T:], filled[T:])
 
     def saturation(self, y: Tensor) -> float:
-        """That of the rectified units."""
+        """The saturation of the rectified units."""
         rectified = y[..., self.linear_size :]
         return saturation(rectified, self.activation) if rectified.size(-1) else 0.0
 

@@ -9,8 +9,8 @@ from hornn.baselines.counts import CountModel, State
 
 
 class Level(NamedTuple):
-    """The n-grams of one order: `key` = row of the first n - 1 words among those of order n - 1, times V + 1, plus
-    the last word's id. Keys ascend, so that the continuations of a context stand side by side."""
+    """The n-grams of one order: `key` = row of the first n - 1 words among the n-grams of order n - 1, times V + 1,
+    plus the last word's id. Keys ascend, so that the continuations of a context stand side by side."""
 
     keys: np.ndarray  # (n-grams,) int64
     p: np.ndarray  # (n-grams,) float64: P(last word | the words before it)
@@ -24,9 +24,9 @@ class BackoffModel(CountModel):
                  = gamma(h) P(w | h')  otherwise, h' = h without its first word
 
     gamma(h) = 1 for an h that is not listed; order 1 lists every word. h are the N - 1 words before w, fewer at the
-    start of a sentence, where a begin mark `<s>`, which is never predicted, stands before the first word. A sentence
-    ends with `eos_id`; n-grams do not cross its end. Without eos_id the whole text is one sentence. `<s>` has the
-    id V. An n-gram is listed with all its beginnings.
+    start of a sentence. There a begin mark `<s>`, which is never predicted, stands before the first word. A sentence
+    ends with `eos_id`; n-grams do not cross its end. Without eos_id the whole text is one sentence. `<s>` has the id V.
+    An n-gram is listed with all its beginnings.
 
     Raises ValueError for an order below 1, and for a use before there are n-grams.
     """
@@ -91,7 +91,7 @@ class BackoffModel(CountModel):
         return p
 
     def spelled(self, n: int, rows: np.ndarray) -> np.ndarray:
-        """(rows, n) int64: the ids of the words of n-grams, which rows name among those of order n."""
+        """(rows, n) int64: the ids of the words of the n-grams of order n in these rows."""
         words = []
         for level in reversed(self.levels[:n]):
             rows, word = np.divmod(level.keys[rows], self.width)
@@ -136,7 +136,7 @@ class BackoffModel(CountModel):
     def _walk(self, x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """For n = 1 .. N: the rows of the (n-1)-gram that ends before each place, and of the n-gram that ends there.
 
-        -1 where it is not listed. None lists `<s>` as its last word but the one of order 1, so none crosses a start.
+        -1 where it is not listed. Only order 1 lists `<s>` as a last word, so no n-gram crosses a start.
         """
         context = np.zeros(len(x), dtype=np.int64)
         for level in self.levels:
@@ -146,7 +146,7 @@ class BackoffModel(CountModel):
 
 
 def is_whole(level: Level, weights: int, end: int) -> bool:
-    """Whether keys below `end` rise and have a probability each, and there are as many back-off weights as these."""
+    """Whether keys below `end` rise and have a probability each, and there are as many back-off weights as keys."""
     keys, p, gamma = level
     return (
         (keys.ndim, p.ndim, gamma.ndim) == (1, 1, 1)

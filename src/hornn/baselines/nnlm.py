@@ -25,8 +25,8 @@ class Nnlm(Cell):
     output layer sees the words themselves too (the paper's W). Words before the text have x = 0.
 
     Source: Bengio, Ducharme, Vincent & Jauvin, "A neural probabilistic language model" (2003), section 2:
-    y = b + W x + U tanh(d + H x); U, W and b are the output layer's. Departures: none; the paper's decay of the
-    weights is the optimizer's. Raises ValueError for a size < 1, an order < 2, an unknown activation.
+    y = b + W x + U tanh(d + H x); U, W and b are the output layer's. Departures: none; the paper's weight decay is the
+    optimizer's. Raises ValueError for a size < 1, an order < 2, an unknown activation.
     """
 
     recurrent = ()
@@ -76,5 +76,5 @@ class Nnlm(Cell):
         return torch.cat([h, y], dim=-1) if self.direct else h
 
     def saturation(self, y: Tensor) -> float:
-        """That of the hidden units; the window is linear."""
+        """The saturation of the hidden units; the window is linear."""
         return saturation(y[..., : self.hidden_size], self.activation)

@@ -1,4 +1,5 @@
-"""How it is measured: times in turn, on a machine that does nothing else, and memory in processes of their own."""
+"""How the benchmark measures: times in turn, on a machine that does nothing else, and memory in processes of their
+own."""
 
 import gc
 import math
@@ -54,7 +55,7 @@ def clock_of(device: torch.device) -> Callable[[], float]:
 
 @contextmanager
 def garbage_kept() -> Iterator[None]:
-    """No garbage collection inside."""
+    """A context without garbage collection."""
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()
@@ -91,7 +92,7 @@ class Meter(NamedTuple):
     def compare(self, ours: Sampler, other: Sampler, rounds: int) -> Row:
         """The two in turn until `rounds` quiet rounds are there, or `PATIENCE` times as many are over.
 
-        A row that never got quiet tells of all its rounds. `quiet` is None where nothing is known of other
+        A row that never got quiet keeps all its rounds. `quiet` is None where nothing is known of other
         processes: every round counts.
         """
         taken: list[tuple[float, float]] = []

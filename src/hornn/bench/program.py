@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """Measure the sections of `only`, print each table, write `<out>.json` and `<out>.md` after each.
 
-    device: cpu, or cuda, which leaves out what concerns the CPU alone. Then print how the rows compare with those of
+    device: cpu, or cuda, which leaves out what concerns the CPU alone. Then print how the rows compare with the rows of
     the file `against`. Raises ValueError or OSError before any measurement for what cannot be read, chosen or written.
     """
     names = choose_sections(only, device)
@@ -66,7 +66,7 @@ def run(
 
 
 def choose_plan(quick: bool, rounds: int | None) -> Plan:
-    """The whole plan or its small model; `rounds` bounds those of a series too. ValueError for rounds < 1."""
+    """The whole plan or its small model; `rounds` bounds the rounds of a series too. ValueError for rounds < 1."""
     plan = QUICK if quick else FULL
     if rounds is None:
         return plan

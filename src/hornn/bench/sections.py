@@ -91,7 +91,7 @@ class Bench(NamedTuple):
     def compare_steps(
         self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int
     ) -> Row:
-        """Our training step beside that of a layer of `LAYERS`, or of another of our models."""
+        """Our training step beside the step of a layer of `LAYERS`, or of another of our models."""
 
         def measure(network: LanguageModel) -> Row:
             ours = our_step(network, sizes)
@@ -229,7 +229,7 @@ def memory_beside(
     device: torch.device = CPU,
     network: LanguageModel | None = None,
 ) -> Row:
-    """The memory of our work in as many processes as of the other's, none of them that of `network`."""
+    """The memory of our work, measured in as many processes as the other's; `network` is in none of them."""
     ours = memory_apart(make, len(other), device)
     medians = {"ours_mb": statistics.median(ours), "other_mb": statistics.median(other)}
     ranges = {"ours_range": [ours[0], ours[-1]], "other_range": [other[0], other[-1]]}
@@ -299,8 +299,8 @@ def trainer(bench: Bench) -> list[Row]:
 def roofline(bench: Bench) -> list[Row]:
     """Each training step that was measured beside the time of its matrix products at the machine's peak.
 
-    The peak is the best of some products of large square matrices; cells count at that of fp32, the output
-    layer at that of its own precision.
+    The peak is the best of some products of large square matrices; cells count at the peak of fp32, the output layer at
+    the peak of its own precision.
     """
     n, rows = bench.plan.product, []
     peaks: dict[str, float] = {}

@@ -76,7 +76,7 @@ SECTIONS = {
         EPOCHS,
     ),
     "order": Section(
-        order, "Order", "A training step beside that of order 1, whose own row shows the noise.", TIMES
+        order, "Order", "A training step beside the step of order 1, whose own row shows the noise.", TIMES
     ),
     "hidden": Section(
         partial(vary, "hidden_size", "H = E", "hidden_sizes"), "Width of the state", SERIES, TIMES
@@ -90,7 +90,7 @@ SECTIONS = {
     "memory": Section(
         memory,
         "Memory",
-        "Five steps: the peak over that after the imports, median and range of some fresh processes.",
+        "Five steps: the peak above the memory after the imports, median and range of some fresh processes.",
         MEGABYTES,
     ),
     "head": Section(
@@ -226,7 +226,8 @@ def identity(row: Row) -> tuple[Any, ...]:
 
 
 def compare_rows(now: list[Row], then: list[Row]) -> list[Row]:
-    """For each row that both have with a time or a memory of ours: now / then, of it and of the ratio to the other."""
+    """For each row that both have with a time or a memory of ours: now / then, of the value and of its ratio to the
+    other."""
     before = {identity(row): row for row in then}
     changes = []
     for row in now:

@@ -1,4 +1,4 @@
-"""What is measured: training steps and output layers, ours and those that a user would otherwise write."""
+"""What is measured: training steps and output layers, ours and what a user would otherwise write."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

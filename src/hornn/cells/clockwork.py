@@ -31,8 +31,8 @@ class Clockwork(Cell):
 
     Source: Koutnik et al., "A clockwork RNN" (2014), as Soltani's thesis (York University, 2016), section
     3.2.4, describes it. Departures: all modules are computed at every step and the idle ones discarded, so
-    nothing is saved in time; biases are off unless `bias`; the first step is t = 0; f is the sigmoid of the
-    other cells here unless asked for, where that paper has tanh.
+    nothing is saved in time; biases are off unless `bias`; the first step is t = 0; f is the sigmoid of our other cells
+    unless asked for, where that paper has tanh.
     Raises ValueError for a size < 1, periods that are not rising integers >= 1, a hidden_size that M does not
     divide, or an unknown activation.
     """

@@ -40,13 +40,13 @@ class DeepRnn(Cell):
 
     Depth 1 of both is the RNN; depth 2 has one intermediate layer. h_t has H = `hidden_size` units, the
     intermediate layers `transition_size` and `output_size` (None: H). `shortcuts` adds full matrices S_l
-    from h_{t-1} to every layer but the first. `input_layers` are those that x_t feeds: all, first or last.
+    from h_{t-1} to every layer but the first. `input_layers` are the layers that x_t feeds: all, first or last.
     The output is not recurrent: it runs once for all time.
 
     f_1..f_{L-1} are `transition_activation`, f_L is `state_activation`, g_m `output_activation`: sigmoid,
     tanh, relu, or, of `pieces` linear pieces, maxout or lp, of order `p`, which every unit learns if
     `learn_p` (see `hornn.cells.mlp`). `transition_dropout` and `output_dropout` drop units of the
-    intermediate layers, never of h_t. The attribute `activation` is that of y_t.
+    intermediate layers, never of h_t. The attribute `activation` names the function of y_t.
 
     Shapes, where N_l is the units of layer l times their pieces: x_t (B, I), h_t (B, H), W_in (sum of N_l,
     I) stacks the U_l of the layers that x_t feeds. plus.{l-1} has W (N_l, units below), S (N_l, H),
@@ -180,9 +180,8 @@ class StackedRnn(Cell):
     `input_size` = H or L H. This is the paper's network on one-hot words and gives its weight counts
     (table 1).
 
-    Source: section 3.3.3; the shortcuts are those it quotes of Graves 2013 (input) and Hermans & Schrauwen
-    2013 (output), and its experiments have neither. Departures: none. The counts have no biases, so b is
-    off unless `bias`.
+    Source: section 3.3.3; it quotes the shortcuts from Graves 2013 (input) and Hermans & Schrauwen 2013 (output), and
+    its experiments have neither. Departures: none. The counts have no biases, so b is off unless `bias`.
     Raises ValueError for a depth or size < 1, an unknown activation, and an `input_size` that is not the
     width of the embedded input.
     """

@@ -29,8 +29,8 @@ class GatedFeedbackRnn(Cell):
     Source: Chung et al., "Gated feedback recurrent neural networks" (2015), section 3.1 with tanh units, as
     recalled, not checked against its text; the
     HORNN paper, section 2, and Soltani's thesis, section 3.2.4, name it. Departures: the paper's LSTM and GRU
-    units are left out; only the top layer is the output; biases are off unless `bias`; f is the sigmoid of the
-    other cells here unless asked for, where that paper has tanh.
+    units are left out; only the top layer is the output; biases are off unless `bias`; f is the sigmoid of our other
+    cells unless asked for, where that paper has tanh.
     Raises ValueError for a depth or size < 1 or an unknown activation.
     """
 

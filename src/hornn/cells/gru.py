@@ -24,9 +24,9 @@ class Gru(Cell):
     The three blocks are stacked as r, z, n: W_in (3H, I), W_h (3H, H), b (3H), b_n (H).
 
     Source: Cho et al. 2014.
-    Departures: there the reset gate multiplies h_{t-1} before the product W_h^n; here it multiplies the
-    product, as torch.nn.GRU does, so that a step has one matrix product. The roles of z_t and 1 - z_t
-    are torch's. Raises ValueError for a size < 1.
+    Departures: the paper's reset gate multiplies h_{t-1} before the product W_h^n; ours multiplies the product, as
+    torch.nn.GRU does, so that a step has one matrix product. The roles of z_t and 1 - z_t are torch's. Raises
+    ValueError for a size < 1.
     """
 
     activation = "tanh"

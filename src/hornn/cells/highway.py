@@ -24,10 +24,9 @@ class HighwayRnn(Cell):
     depth 1 is the RNN.
 
     Source: Srivastava et al., "Training very deep networks" (2015), the highway networks that the HORNN
-    paper, section 2, names; their layers stand between h_{t-1} and h_t here. The equations are
-    as recalled, not checked against that text. Departures: the layers are
-    those of a recurrence; the paper's negative initial gate bias is a constant, so that it is there without
-    trained biases, which are off unless `bias`.
+    paper, section 2, names; our layers stand between h_{t-1} and h_t. The equations are as recalled, not checked
+    against that text. Departures: the layers are a recurrence's; the paper's negative initial gate bias is a constant,
+    so that it is there without trained biases, which are off unless `bias`.
     Raises ValueError for a depth or size < 1, a gate_bias that is not a number, or an unknown activation.
     """
 

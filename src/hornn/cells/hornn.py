@@ -72,7 +72,7 @@ class MaxHornn(Hornn):
 
         h_t = f(W_in x_t + max_{n=1..N} (W_hn h_{t-n}) [+ b])      (element-wise maximum)
 
-    Arguments, shapes and errors are those of `Hornn`.
+    Arguments, shapes and errors: as in `Hornn`.
 
     Source: HORNN paper, equation (4). Departures: none. Where several paths tie, as all do in the zero
     initial state, the gradient goes to one of them.
@@ -88,11 +88,11 @@ class FofeHornn(Hornn):
         h_t = f(W_in x_t + sum_{n=1..N} alpha^n W_hn h_{t-n} [+ b])
 
     `alpha`, 0 < alpha < 1, is the forgetting factor, fixed before training; with `learn_alpha` alpha =
-    sigmoid(logit(alpha) + beta), where beta (1) starts at 0. Other arguments, shapes and errors are those of
-    `Hornn`; ValueError for an alpha outside (0, 1).
+    sigmoid(logit(alpha) + beta), where beta (1) starts at 0. Other arguments, shapes and errors: as in `Hornn`;
+    ValueError for an alpha outside (0, 1).
 
     Since alpha^n W_hn is one matrix, this computes what `Hornn` computes: alpha decides what the matrices start
-    from, how fast each learns, and how strongly a decay draws it to 0.
+    from, how fast each learns, and how strongly weight decay draws it to 0.
 
     Source: HORNN paper, equation (5); alpha = 0.6 is the paper's choice. Departures: `learn_alpha` is ours.
     """
@@ -132,10 +132,8 @@ class GatedHornn(Hornn):
         r_n = sigmoid(W_1n x_t + W_2n h_{t-n} [+ b_n])
         h_t = f(W_in x_t + sum_{n=1..N} r_n * (W_hn h_{t-n}) [+ b])
 
-    W_g1 (K, H, I) with W_g1[n-1] = W_1n, W_g2 (K, H, H) with W_g2[n-1] = W_2n, b_g (K, H). Other
-    arguments, shapes and errors are those of `Hornn`.
-
-    Source: HORNN paper, equations (6) and (7). Departures: none.
+    W_g1 (K, H, I) with W_g1[n-1] = W_1n, W_g2 (K, H, H) with W_g2[n-1] = W_2n, b_g (K, H). Other arguments, shapes and
+    errors: as in `Hornn`. Source: HORNN paper, equations (6) and (7). Departures: none.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Higher-order recurrent networks for acoustic modelling: one tap beside the RNN's, for ReLU and sigmoid.
 
 Source of all: Zhang & Woodland, "High order recurrent neural networks for acoustic modelling" (ICASSP 2018),
-the poster, whose equations have a bias; it is on unless `bias` is false. None of the sizes are in the poster: those
+the poster, whose equations have a bias; it is on unless `bias` is false. None of the sizes are in the poster: the sizes
 that give its numbers of parameters are deduced.
 """
 
@@ -24,8 +24,8 @@ class ReluHornn(Cell):
 
         h_t = f(W_in x_t + U_1 h_{t-1} + U_n h_{t-n} [+ b]),   y_t = h_t
 
-    x_t (B, I), h_t (B, H); W_in (H, I), U_1 and U_n (H, H), b (H). The state holds the last K = n states; those
-    before the first are 0. f is `activation`: sigmoid, tanh or relu.
+    x_t (B, I), h_t (B, H); W_in (H, I), U_1 and U_n (H, H), b (H). The state holds the last K = n states; states before
+    the first are 0. f is `activation`: sigmoid, tanh or relu.
 
     Source: poster, "ReLU"; n = 4 is its choice. Departures: none.
     Raises ValueError for an n or size < 1 or an unknown activation.
@@ -67,8 +67,8 @@ class SigmoidHornn(ReluHornn):
 
         h_t = f(W_in x_t + U_1 h_{t-1} + U_n h_{t-n} + h_{t-m} [+ b]),   y_t = h_t
 
-    The state holds the last K = max(m, n) states. Other arguments, shapes and errors are those of
-    `ReluHornn`; ValueError for an m < 1.
+    The state holds the last K = max(m, n) states. Other arguments, shapes and errors: as in `ReluHornn`; ValueError for
+    an m < 1.
 
     Source: poster, "Sigmoid"; m = 1 and n = 2 are its choice. Departures: none.
     """
@@ -157,7 +157,7 @@ class SigmoidHornnp(ReluHornnp):
 
         h_t = f(W_in x_t + U_p1 P h_{t-1} + U_pn P h_{t-n} + h_{t-m} [+ b]),   y_t = P h_t
 
-    Other arguments, shapes and errors are those of `ReluHornnp`; ValueError for an m < 1.
+    Other arguments, shapes and errors: as in `ReluHornnp`; ValueError for an m < 1.
 
     Source: poster, HORNNP, "Sigmoid"; m = 1 and n = 2 are its choice. Departures: as `ReluHornnp`.
     """
@@ -193,11 +193,11 @@ class ResRnn(Cell):
 
         h_t = f(U_d2 f(W_in x_t + U_d1 h_{t-1} [+ b]) + h_{t-m}),   y_t = h_t
 
-    x_t (B, I), h_t (B, H); W_in (H, I), U_d1 and U_d2 (H, H), b (H). The state holds the last K = m states;
-    those before the first are 0. f is `activation`: sigmoid, tanh or relu.
+    x_t (B, I), h_t (B, H); W_in (H, I), U_d1 and U_d2 (H, H), b (H). The state holds the last K = m states; states
+    before the first are 0. f is `activation`: sigmoid, tanh or relu.
 
-    Source: poster, the baseline ResRNN. Departures: none; the poster names neither f nor m here: sigmoid and 1 are
-    those of the sigmoid HORNN that it compares with.
+    Source: poster, the baseline ResRNN. Departures: none; the poster names neither f nor m: sigmoid and 1 come from the
+    sigmoid HORNN that it compares with.
     Raises ValueError for an m or size < 1 or an unknown activation.
     """
 

@@ -13,13 +13,13 @@ class LeakyRnn(Rnn):
         h_t = (1 - a) h_{t-1} + a f(W_in x_t + W_h h_{t-1} [+ b]),   y_t = h_t
 
     a = `leak_rate`, 0 < a <= 1, is the same for all units and fixed; a unit forgets with a time constant of
-    about 1 / a steps. Other arguments, shapes and errors are those of `Rnn`, which a = 1 is; ValueError for a
+    about 1 / a steps. Other arguments, shapes and errors: as in `Rnn`, which is the case a = 1; ValueError for a
     leak_rate outside (0, 1].
 
     Source: Jaeger et al., "Optimization and applications of echo state networks with leaky-integrator
     neurons" (2007), which the SCRN paper (Mikolov et al. 2015), section 2.2, compares itself with;
     the equation is as recalled, not checked against that text.
-    Departures: the recurrent weights are trained; that paper gives no rate for language modelling.
+    Departures: the recurrent weights are trained; that paper gives no leak rate for language modelling.
     """
 
     def __init__(

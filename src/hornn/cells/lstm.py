@@ -29,7 +29,7 @@ class Lstm(Cell):
 
     Source: Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000; the HORNN paper
     compares with it at 9.28 M weights, which this form without biases has at its sizes.
-    Departures: none from torch.nn.LSTM but that its two biases, always summed, are one here.
+    Departures: none from torch.nn.LSTM but that its two biases, always summed, are one bias.
     Raises ValueError for a size < 1.
     """
 

@@ -29,8 +29,8 @@ class Srn(Cell):
     with `embedded_input` there is no A and the input is already A x_t, looked up in an embedding table of
     width `input_size` = H. Without it A stands on top of the embedding.
 
-    Source: equation (1), where sigmoid is printed without its minus sign. Departures: none; the paper does not
-    say where the state starts, in the released code at 0.1.
+    Source: equation (1), where sigmoid is printed without its minus sign. Departures: none; the paper does not say
+    where the state starts; the released code starts it at 0.1.
     Raises ValueError for a size < 1, or an `input_size` other than H with `embedded_input`.
     """
 
@@ -73,8 +73,8 @@ class Scrn(Cell):
 
     The output layer sees both states, so that its one matrix [U, V] gives U h_t + V s_t. `context_input`
     says which context feeds h_t: the `current` s_t, as above, or the `previous` s_{t-1}. With `adaptive`
-    every context unit learns its own alpha = sigmoid(logit(alpha) + beta); beta (C) starts at 0, that is at the
-    given alpha, whatever factor the network applies to all initial weights.
+    every context unit learns its own alpha = sigmoid(logit(alpha) + beta); beta (C) starts at 0. So alpha starts as
+    given, whatever factor the network applies to all initial weights.
 
     x_t (B, I), h_t (B, H), s_t (B, C), C = `context_size`; A (H, I), B (C, I), P (H, C), R (H, H). In the paper
     x_t is one-hot, so that A and B are the embeddings: with `embedded_input` there are no A and B and the
@@ -82,7 +82,7 @@ class Scrn(Cell):
     A and B stand on top of the embedding. H or C may be 0; C = 0 is the SRN, H = 0 leaves the context alone.
 
     Source: equations (4)-(6), where (4) is printed with B s_t for B x_t, and (8) for `adaptive`. Departures:
-    the paper's beta is logit(alpha) + beta here; its start is not published. The released code feeds the
+    the paper's beta is our logit(alpha) + beta; its start is not published. The released code feeds the
     previous context and starts both states at 0.1, of which the paper says nothing; it has no `adaptive`.
     Raises ValueError for a size < 0, both sizes 0, an alpha outside (0, 1), an unknown `context_input`, or an
     `input_size` other than H + C with `embedded_input`.
@@ -156,7 +156,7 @@ class Scrn(Cell):
         return None if self.beta is None else learned_factor(self.alpha, self.beta)
 
     def saturation(self, y: Tensor) -> float:
-        """That of the hidden units; the context is linear."""
+        """The saturation of the hidden units; the context is linear."""
         return saturation(y[..., : self.hidden_size], self.activation) if self.hidden_size else 0.0
 
     def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:

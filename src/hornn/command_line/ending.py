@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NoReturn
 
 FAILED = 2
@@ -23,6 +24,15 @@ REMEDIES = {
     errno.EACCES: "check its permissions or choose another folder",
     errno.ENOSPC: "free some space on that disk",
 }
+
+
+def start(command: str) -> None:
+    """Run a command of `hornn.commands`; Ctrl-C is one line from here on, also while the command is imported."""
+    try:
+        module = import_module(f"hornn.commands.{command}")
+    except KeyboardInterrupt:
+        end("interrupted", INTERRUPTED)
+    module.run()
 
 
 def run(main: Callable[[], str | None], needed: bool = False) -> None:
@@ -62,9 +72,9 @@ def describe_system_error(error: OSError) -> str:
 def lasting_output(needed: bool) -> Iterator[None]:
     """Let the command outlive its standard output and error: what cannot be written there is dropped.
 
-    needed: whether standard output is what the command is for; then it fails where that could not be written. Else
-    one line says that no more is shown. A reader that has gone away has what it wanted: nothing is said of that.
-    A character that the locale does not have is written as `\\N`, not refused.
+    needed: whether standard output is what the command is for; then the command fails where that could not be written.
+    Else one line says that no more is shown. A reader that has gone away has what it wanted, so nothing is said. A
+    character that the locale does not have is written as `\\N`, not refused.
     """
     outlet = None
     for name in ("stdout", "stderr"):
@@ -119,7 +129,7 @@ class Outlet(io.FileIO):
                     select.select([], [self], [])
                 written += taken or 0
         except OSError as error:
-            # so that what else of this process writes there goes on, too, and its children
+            # so that whatever else writes there, in this process or its children, goes on
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)

@@ -20,7 +20,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 _is_hydras_own = Plugins.is_in_toplevel_plugins_module
 
@@ -40,7 +40,7 @@ class Loader(ConfigLoaderImpl):
 
 @contextmanager
 def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException], None]) -> Iterator[None]:
-    """Hydra composes by `loader` and lets errors pass, those of a job after `annotate`, instead of printing them.
+    """Hydra composes by `loader` and lets errors pass, a job's after `annotate`, instead of printing them.
 
     Hydra has no setting for these: its loader is fixed, and it prints errors itself and exits with code 1. Of a config
     file that holds no keys and values it says something of another file, or nothing.
@@ -84,10 +84,11 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
         if "Invalid loaded object type" not in str(error):
             raise
         content = None
-    if isinstance(content, DictConfig) and list(OmegaConf.to_container(content).values()) == [None]:  # type: ignore[union-attr]
-        # a text alone becomes a key
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict | DictConfig) or not content:
+    if isinstance(content, DictConfig) and len(content) < 2:
+        content = yaml.safe_load(
+            path.read_text(encoding="utf-8")
+        )  # of nothing and of a text alone Hydra makes keys, too
+    if not isinstance(content, dict | DictConfig):
         raise ValueError(f"{path} holds no keys and values: write lines KEY: VALUE")
     return found
 

@@ -33,7 +33,7 @@ from hornn.command_line.strict_loader import StrictLoader
 def launch(main: Callable[[], None], needed: bool = False) -> None:
     """Run a `@hydra.main` function; an expected error becomes one line on stderr and an exit code.
 
-    needed: whether its standard output is what it is for (`lasting_output`). Any other exception is a fault of the
+    needed: as in `lasting_output`. Any other exception is a fault of the
     program and keeps its traceback; HYDRA_FULL_ERROR=1 keeps every one.
     """
     full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
@@ -65,7 +65,7 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
 def _quote(word: str) -> str:
     """`key=value` or `key=[value,value]` with quotes where Hydra's grammar needs them and a path does without.
 
-    That is around a plain `=`, as in the folders of runs, and letters beyond ASCII.
+    Quotes belong around a plain `=`, as in the folders of runs, and letters beyond ASCII.
     """
     key, _, value = word.partition("=")
     listed = value[:1] == "[" and value[-1:] == "]"

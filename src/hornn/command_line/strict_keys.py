@@ -58,7 +58,7 @@ def check_keys(
     A node with `_target_` takes the parameters of that callable, any other node the keys that `reference` has
     at the same path. A mapping given as an argument, or one that is empty in `reference`, may hold any keys.
     `supplied`: path of a node -> arguments that the program itself gives the target, so that no key may set
-    them; required arguments of a `_partial_` that `reference` leaves out count as such without being named.
+    them; required arguments of a `_partial_` that `reference` leaves out count as supplied without being named.
     """
     for key in left_out(cfg, reference):
         raise ValueError(f"{key!r} cannot be left out: drop ~{key}")
@@ -71,7 +71,7 @@ def check_keys(
 
 
 def left_out(cfg: DictConfig, reference: DictConfig) -> Iterator[str]:
-    """The keys that `cfg` cannot do without and does not have: those at the top, and arguments without a default."""
+    """The keys that `cfg` cannot do without and does not have: keys at the top, and arguments without a default."""
     for key, expected in _children(reference):
         if key not in list(cfg):
             yield str(key)
@@ -196,7 +196,7 @@ def _check_arguments(node: Any) -> None:
 
 
 def _check_value(node: DictConfig, key: Any, value: Any, hint: Any) -> None:
-    """Raise ValueError unless `value`, that of a key of `node`, is what `hint` says.
+    """Raise ValueError unless `value`, which a key of `node` holds, is what `hint` says.
 
     A hint beyond plain values allows everything.
     """
@@ -222,7 +222,7 @@ def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:
 
 
 def _values(node: DictConfig) -> Iterator[tuple[Any, Any]]:
-    """Keys with their values, also those that are taken from elsewhere, where they can be."""
+    """Keys with their values, interpolated values included where they can be resolved."""
     for key in node:
         if not OmegaConf.is_missing(node, key):
             with suppress(InterpolationResolutionError):  # whoever needs the value says so

@@ -2,11 +2,10 @@
 
 import os
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-from hornn.command_line.ending import FAILED, end
+from hornn.command_line.ending import FAILED, end, start
 
 COMMANDS = {
     "train": "train a language model, or the runs of a sweep",
@@ -35,10 +34,9 @@ def main() -> None:
     elif word not in COMMANDS:
         end(f"unknown command {word!r}; it is one of: {', '.join(COMMANDS)}", FAILED)
     else:
-        command = import_module(f"hornn.commands.{word}")
         # Lightning starts further ranks by the words of this command line.
-        sys.argv = [str(Path(command.__file__ or word)), *sys.argv[2:]]
-        command.run()
+        sys.argv = [str(Path(__file__).with_name(f"{word}.py")), *sys.argv[2:]]
+        start(word)
 
 
 def complete() -> None:
@@ -59,4 +57,4 @@ def complete() -> None:
         return
     else:  # it is to be installed
         name = USE_HYDRA[0]
-    import_module(f"hornn.commands.{name}").run()
+    start(name)

@@ -12,7 +12,7 @@ from hornn.data.vocabulary import VocabularyRule
 class Corpus(ABC):
     """A text with a training part and one or two others.
 
-    name: as results show it. splits: those of train, valid and test that are texts of their own; a corpus
+    name: as results show it. splits: which of train, valid and test are texts of their own; a corpus
     without `valid` is validated on its `test`. path: where the text lies.
     """
 

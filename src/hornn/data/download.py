@@ -37,7 +37,7 @@ def checksum(path: Path, algorithm: str) -> str:
 
 
 def verify(path: Path, expected: str, remedy: str) -> None:
-    """ValueError if the file's contents are not those published."""
+    """Raise ValueError if the file's contents are not the published ones."""
     found = checksum(path, expected.partition(":")[0])
     if found != expected:
         raise ValueError(

@@ -69,7 +69,8 @@ def build_data(
     min_count: int = 1,
     max_size: int | None = None,
 ) -> TextData:
-    """Own text; the keys are explained in conf/data/files.yaml. `root` is not used: the paths say it all."""
+    """Own text; the keys are explained in conf/data/files.yaml. `root` is not used: the paths say where the texts
+    lie."""
     if unit not in ("word", "char"):
         raise ValueError(f"data.unit is {unit!r}; allowed: word, char")
     files = {}

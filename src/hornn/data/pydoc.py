@@ -93,7 +93,7 @@ def prose(text: str) -> Iterator[str]:
 
 
 def is_prose(line: str) -> bool:
-    """At least five words, three in four of them plain; a capital first or a full stop (.:!?) last."""
+    """Whether a line has at least five words, 75 % of them plain; a capital first or a full stop (.:!?) last."""
     words = line.split()
     plain = sum(_PLAIN.match(word) is not None for word in words)
     return len(words) >= 5 and plain >= 0.75 * len(words) and (line[0].isupper() or line[-1] in ".:!?")

@@ -122,7 +122,7 @@ class TextData:
 def encode_text(
     path: Path, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> tuple[np.ndarray, int, np.ndarray]:
-    """`encode` for a UTF-8 file. Further errors: those of `read_lines`."""
+    """`encode` for a UTF-8 file. Further errors: as in `read_lines`."""
     return encode(read_lines(path), tokenizer, vocabulary, str(path))
 
 

@@ -61,7 +61,7 @@ class Tokenizer:
     def whole(self, piece: str) -> int:
         """How many characters of a piece, with what stands before them, have tokens that no later text changes.
 
-        White space at its end does not count: it may be that of the line. Lower case depends on the letters around
+        White space at the piece's end does not count: it may be the line's. Lower case depends on the letters around
         (a sigma at the end of a word is another one), as far as to white space or a letter without case.
         """
         if self.unit == "char" and not self.lowercase:
@@ -96,7 +96,7 @@ class Tokenizer:
 
 
 def _is_caseless(character: str) -> bool:
-    """Whether it is a letter of a script without capitals."""
+    """Whether a character is a letter of a script without capitals."""
     return unicodedata.category(character) == "Lo" and not character.islower()
 
 

@@ -46,7 +46,7 @@ class LinearCrossEntropy(torch.autograd.Function):
 
 
 def scaled(grads: Sequence[Tensor | None], factor: Tensor) -> Sequence[Tensor | None]:
-    """The gradients times the gradient of the loss, which is 1 but for those who scale the loss once more."""
+    """The gradients times the gradient of the loss, which is 1 unless someone scales the loss once more."""
     if not factor.is_cuda and float(factor) == 1.0:
         return grads
     return [None if grad is None else grad * factor.to(grad.dtype) for grad in grads]
@@ -68,7 +68,7 @@ def differentiate(
     """
     operand = weight if bf16_copy is None else bf16_copy
     h_operand = h.to(operand.dtype)
-    # A product with the transpose of a large factor takes longer; transposing it here pays where there is enough of it.
+    # A product with the transpose of a large factor takes longer; transposing it first pays where it is large enough.
     transposes = use_native and bf16_copy is not None and h.numel() >= TRANSPOSE_FROM
     logits = h_operand @ (transpose(operand) if transposes else operand.mT)
     if outside is not None:
@@ -126,7 +126,7 @@ def native_cross_entropy_(
 def native_nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """-log softmax(logits [+ bias])_target of each row (N), float64, 0 where a target is negative.
 
-    Arguments and errors are those of `native_cross_entropy_`; the logits stay, and there is no gradient.
+    Arguments and errors: as in `native_cross_entropy_`; the logits stay, and there is no gradient.
     """
     _require_logits(logits, bias, targets)
     result: Tensor = operators().cross_entropy(logits, bias, targets, False, 1.0, torch.get_num_threads())[0]
@@ -137,7 +137,7 @@ def transpose(x: Tensor) -> Tensor:
     """The contiguous transpose of x (M, N), contiguous bf16 on the CPU, else ValueError."""
     if x.dtype != torch.bfloat16 or x.device.type != "cpu" or x.ndim != 2 or not x.is_contiguous():
         raise ValueError(
-            f"only a contiguous bf16 matrix on the CPU is transposed here, got {x.dtype} {tuple(x.shape)} with strides "
+            f"only a contiguous bf16 matrix on the CPU can be transposed, got {x.dtype} {tuple(x.shape)} with strides "
             f"{x.stride()} on {x.device}"
         )
     result: Tensor = operators().transpose(x, torch.get_num_threads())

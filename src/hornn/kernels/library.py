@@ -2,8 +2,8 @@
 
 Its kernels compute on the CPU, in fp32, what the readable code computes for the same parameters. The library lies
 in the folder that the environment variable HORNN_CACHE names, or else in `~/.cache/hornn/kernels`. Its folder's
-name is a hash of all that decides its contents. Beside it lies its checksum: one that was cut short would end the
-process when it is loaded, without a word, and is built anew.
+name is a hash of all that decides its contents. Beside it lies its checksum: a library that was cut short would end the
+process on loading, without a word, so it is built anew.
 """
 
 import fcntl

@@ -448,7 +448,7 @@ struct WeightGradient {
   float* out;
 };
 
-// All steps from the last to the first, and then those of the history, where its gradient is needed, for the
+// All steps from the last to the first, and then the steps of the history, where its gradient is needed, for the
 // gradients of the states; after them the gradients of the weights. `bound` is for sum pooling of one state.
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
     const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
@@ -467,7 +467,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   Tensor grad_history = at::empty({need_history ? z.K : 0, z.B, z.H}, at::kFloat);
   Tensor grad_weight = at::empty({need_weights ? z.K : 0, z.H, z.H}, at::kFloat);
   Tensor grad_gate_weight = at::empty({need_weights && gated ? z.K : 0, z.H, z.H}, at::kFloat);
-  // The gradient of W_n h_{t-n}; with sum pooling it is that of u for every n.
+  // The gradient of W_n h_{t-n}; with sum pooling it is the gradient of u for every n.
   Tensor grad_taps = at::empty({gated || max ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
   // What flows back through the matrices from the steps s .. s + K, packed; step s in slot s mod K + 1.
   const int64_t sources = gated ? 2 * z.K : max ? z.K : 1;
@@ -813,7 +813,7 @@ Tensor leak(const Tensor& b, const Tensor& s_0, const Tensor& kept) {
   return s;
 }
 
-// The whole gradient of each s_t (T, B, C), and that of s_0.
+// The whole gradient of each s_t (T, B, C), and the gradient of s_0.
 std::tuple<Tensor, Tensor> leak_backward(const Tensor& grad_s, const Tensor& grad_last, const Tensor& kept,
                                          std::optional<double> bound) {
   const int64_t T = grad_s.size(0), rows = grad_s.size(1), C = grad_s.size(2);

@@ -114,8 +114,8 @@ class NativeLstm(torch.autograd.Function):
     `apply(u, h, c, W_h, max_norm=None)` -> y (T, B, H) and the last h and c (B, H). u (T, B, 4 H) is what
     `project_input` gives and W_h (4 H, H), both with the blocks i, f, g, o; h and c (B, H) are the state before the
     chunk. `max_norm` bounds the gradients that flow back into each h and each c (`hornn.scan.scan`). The backward pass
-    runs back through time for the gradients of the states alone; that of W_h is then one product over all steps and
-    columns.
+    runs back through time for the gradients of the states alone; the gradient of W_h is then one product over all steps
+    and columns.
     Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
     kernels.
     """

@@ -114,7 +114,7 @@ def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, max_norm: float | None) ->
 
 
 def nothing(cell: Cell, max_norm: float | None) -> None:
-    """Runs as it is, whatever its arguments."""
+    """No obstacle: the cell runs as it is, whatever its arguments."""
 
 
 def refuse_a_bound(cell: Cell, max_norm: float | None) -> str | None:
@@ -148,8 +148,8 @@ def refuse_a_deep_transition(cell: DeepRnn, max_norm: float | None) -> str | Non
 class NativeCell(NamedTuple):
     """How the kernels run a cell of one class.
 
-    `run(cell, u, state, max_norm)` gives y and the last state, for u (T, B, G) of `project_input`; `max_norm` is
-    that of `hornn.scan.scan`. `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments.
+    `run(cell, u, state, max_norm)` gives y and the last state, for u (T, B, G) of `project_input`; `max_norm` is as in
+    `hornn.scan.scan`. `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments.
     """
 
     run: Callable[[Any, Tensor, Any, float | None], tuple[Tensor, Any]]

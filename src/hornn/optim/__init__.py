@@ -1,1 +1,1 @@
-"""How weights are updated: the optimizers, the schedules of their rate, and noise on the weights."""
+"""How weights are updated: the optimizers, the learning-rate schedules, and noise on the weights."""

@@ -1,4 +1,4 @@
-"""The papers' gradient descent with momentum, and the clip that every optimizer here has."""
+"""The papers' gradient descent with momentum, and the clip that every optimizer has."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -76,19 +76,19 @@ class ClippedOptimizer(torch.optim.Optimizer):
 
 
 class MomentumSGD(ClippedOptimizer):
-    """Gradient descent with momentum, decay beside the momentum, max-norm and clipping.
+    """Gradient descent with momentum, weight decay beside the momentum, max-norm and clipping.
 
         g <- clip(dL/dw)
         M <- mu M - lr g
         w <- w + M - lr gamma w
         w_i <- w_i min(1, c / |w_i|)        for each unit's vector w_i of incoming weights
 
-    lr > 0 the rate, mu = `momentum` in [0, 1), gamma = `weight_decay` >= 0, c = `max_norm` > 0 (None: no
+    lr > 0 is the learning rate, mu = `momentum` in [0, 1), gamma = `weight_decay` >= 0, c = `max_norm` > 0 (None: no
     bound). A parameter group may set its own values of these.
 
-    Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the
-    thesis bounds |w|^2 by c, here |w|; the incoming weights of one unit from one tap or from the input are a
-    vector of their own. The constants of decay and max-norm are not published, nor is the clip's kind.
+    Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the thesis bounds
+    |w|^2 by c, we bound |w|; the incoming weights of one unit from one tap or from the input are a vector of their own.
+    The constants of weight decay and max-norm are not published, nor is the clip's kind.
 
     `native` may be set for weights in fp32 on a CPU: the kernels of `hornn.kernels.update` then do it all in one
     pass over the weights, which writes `bf16_copy`, the copy of one of them, too.
@@ -158,7 +158,7 @@ class MomentumSGD(ClippedOptimizer):
     def update_rows(self, weight: Tensor, group: dict[str, Any], clip: float, scale: float) -> None:
         """The update of a matrix whose gradient is 0 but in some rows.
 
-        The others are not touched where momentum and decay are 0. Its rows are words: max-norm does not concern them.
+        Other rows stay where momentum and weight decay are 0. Rows are words: max-norm does not concern them.
         """
         lr, mu, decay = group["lr"], group["momentum"], group["weight_decay"]
         assert weight.grad is not None

@@ -4,7 +4,7 @@ import math
 
 
 class DivergenceError(ArithmeticError):
-    """A loss or gradient that is not finite, or a loss far above that of a uniform guess."""
+    """A loss or gradient that is not finite, or a loss far above a uniform guess's."""
 
 
 def require_finite(grad_norm: float) -> float:

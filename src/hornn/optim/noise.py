@@ -32,7 +32,7 @@ class WeightNoise:
 
     @torch.no_grad()
     def add(self, words: Sequence[Tensor]) -> None:
-        """Before a gradient that reads the embeddings of `words`."""
+        """Add the noise, before a gradient that reads the embeddings of `words`."""
         if not self.std:
             return
         read = torch.cat([ids.flatten() for ids in words]).unique() if self.native else None

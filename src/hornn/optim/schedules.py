@@ -1,4 +1,4 @@
-"""The papers' learning-rate schedules: the rate as a multiple of the first one, by the validation loss."""
+"""The papers' learning-rate schedules: the learning rate as a multiple of the first one, by the validation loss."""
 
 import math
 from abc import ABC, abstractmethod
@@ -35,23 +35,23 @@ class Schedule(ABC):
 
 
 class Constant(Schedule):
-    """The rate stays."""
+    """The learning rate stays."""
 
     def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
         return Decision()
 
 
 class HalveOnPlateau(Schedule):
-    """Multiply the rate by `factor` after each epoch that does not improve validation.
+    """Multiply the learning rate by `factor` after each epoch that does not improve validation.
 
     An epoch improves validation if its loss is below best * (1 - relative_threshold) - threshold, where best is
-    the lowest loss before it in nats per token. `restore_best` brings the best weights back whenever the
-    rate falls. Training stops instead of falling more than `max_falls` times (None: never).
+    the lowest loss before it in nats per token. `restore_best` brings the best weights back whenever the learning rate
+    falls. Training stops instead of falling more than `max_falls` times (None: never).
 
     Source: HORNN paper, section 4: halved "if the cross entropy on the validation set does not decrease",
     which is both thresholds 0 without restoring; it gives no other constant. Mikolov et al. 2015 divide by
     1.5; their released code has relative_threshold 0.0001 and restores. The code of Pascanu et al. 2014
-    halves, restores, and forgives a rise of 0.0002 of the loss (relative_threshold -0.0002).
+    halves, restores, and forgives a rise of the loss by 0.02 % (relative_threshold -0.0002).
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class HalveOnPlateau(Schedule):
 
 
 class ConstantThenHalve(Schedule):
-    """The rate stays for `constant_epochs`, then falls by `factor` at the end of every epoch.
+    """The learning rate stays for `constant_epochs`, then falls by `factor` at the end of every epoch.
 
     Source: HORNN paper, section 4.2: on text8, 5 epochs at 0.5, then halved at the end of every epoch.
     """
@@ -107,9 +107,9 @@ class ConstantThenHalve(Schedule):
 
 
 class InverseTime(Schedule):
-    """The rate 1 / (1 + max(0, t - t0) / tau) of the initial one; t counts updates.
+    """The learning rate 1 / (1 + max(0, t - t0) / tau) times the initial one; t counts updates.
 
-    t0 is the update at which validation first got worse; until then the rate stays.
+    t0 is the update at which validation first got worse; until then the learning rate stays.
 
     Source: Pascanu et al. 2014, section 5.1; tau ("beta") 2330 on Nottingham, 1475 on MuseData, 100 on JSB
     Chorales, as recalled, not verified.

@@ -14,7 +14,7 @@ from hornn.reporting.sweeps import Claim, Sweep
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
 UNDECIDED, NOT_JUDGED = "undecided", "not judged"
 REASONS = {
-    IN_DIRECTION: "less than half of the published gain",
+    IN_DIRECTION: "less than 50 % of the published gain",
     UNDECIDED: "under three standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
@@ -27,7 +27,8 @@ class Verdict(NamedTuple):
 
     `published` and `measured` say in words which numbers decide, `published` is empty where the paper gives none.
     Gains are relative to the row that the claim says is worse; `error` is the standard error of the measured gain,
-    None with too few seeds. `outcome` is one of the words above.
+    None with too few seeds. `outcome` is one of the words above. `of_paper`: the paper makes the claim, by its numbers
+    or in its words.
     """
 
     says: str
@@ -37,6 +38,7 @@ class Verdict(NamedTuple):
     published_gain: float | None
     gain: float
     error: float | None
+    of_paper: bool
 
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
@@ -81,7 +83,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     else:
         outcome = IN_DIRECTION if claimed and gain < claimed / 2 else CONFIRMED
     measured = f"{text} ({'; '.join(filter(None, known))})"
-    return Verdict(claim.says, published, measured, outcome, claimed, gain, error)
+    of_paper = bool(published or claim.where)
+    return Verdict(claim.says, published, measured, outcome, claimed, gain, error, of_paper)
 
 
 def mean_validation(line: Line) -> float:

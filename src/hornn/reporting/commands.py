@@ -33,6 +33,8 @@ def write_report(results: Path, folder: Path, out: Path) -> str:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error
     measured, runnable = sum(table.measured for table in tables), sum(table.runnable for table in tables)
     warnings = [text for texts in found.warnings.values() for text in texts]
+    damaged = [run for runs in found.runs.values() for run in runs if run.state == "damaged"]
+    warnings += sorted({f"{run.path}: {run.problem}" for run in damaged})
     summary = f"{out / 'index.html'}: {len(tables)} tables, {measured} of {runnable} rows measured"
     return "\n".join([*(f"warning: {text}" for text in warnings), summary])
 

@@ -32,7 +32,7 @@ def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
     """Where a result is not what was meant: `trainer.max_epochs=15, not 20`.
 
     Keys that the result does not hold are passed over: they have no effect, or are younger than the result. Of the
-    weights that it starts from it counts whether there are any.
+    weights that a run starts from only their presence counts.
     """
     choices, config = result.get("choices") or {}, flatten(result.get("config") or {})
     meant, neutral = flatten(recipe.config), neutral_values(choices)

@@ -30,7 +30,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     """`SWEEP ROW ROW ... [metric=KEY]`: these rows, published beside measured, and their gains on the first one.
 
     The metric is the test score where the table has one, else the table's first. `home`: the page of each sweep;
-    links start at `folder`. ValueError names a word that is not known, and those that are.
+    links start at `folder`. ValueError names an unknown word and the known ones.
     """
     names = [word for word in words if not word.startswith(METRIC)]
     table = find_table(names[0] if names else "", tables)

@@ -85,7 +85,7 @@ def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str
 def remarks(
     row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str], starts: Sequence[Run]
 ) -> Iterable[str]:
-    """What a reader must know of the runs; `done`: those that the row's numbers come from."""
+    """What a reader must know of the runs; `done`: the runs that the row's numbers come from."""
     configs: dict[str, list[int]] = {}
     for run in runs:
         if run.name and run.state != "damaged":
@@ -109,7 +109,9 @@ def remarks(
         yield "from a working tree with changes that are not committed"
     if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
         rate = (
-            ", so is the rate of dynamic evaluation" if any("dynamic" in run.result for run in done) else ""
+            ", so is the learning rate of dynamic evaluation"
+            if any("dynamic" in run.result for run in done)
+            else ""
         )
         yield f"validation reads the test text: the best epoch and the best seed are chosen on it{rate}"
     if len({(run.result.get("dynamic") or {}).get("seq_len") for run in done} - {None}) > 1:

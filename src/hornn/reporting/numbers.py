@@ -8,7 +8,7 @@ def percent(share: float, digits: int = 1, signed: bool = False) -> str:
 
 
 def format_number(key: str, value: float | None) -> str:
-    """Whole for counts, to a thousandth for bits and nats, else to a tenth."""
+    """Whole for counts, three decimals for bits and nats, else one decimal."""
     if value is None:
         return ""
     if is_count(key):

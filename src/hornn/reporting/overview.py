@@ -23,7 +23,7 @@ OVERVIEW_NOTE = (
     f"dynamic evaluation and times. {UNVERIFIED_SIGN}: some published numbers are recalled or second-hand. The next "
     "four columns count claims. "
     f"{CONFIRMED.capitalize()}: the rows stand in the claimed order. {IN_DIRECTION.capitalize()}: they do, by less "
-    f"than half of the published gain. {REFUTED.capitalize()}: they do not. {UNDECIDED.capitalize()}: the difference "
+    f"than 50 % of the published gain. {REFUTED.capitalize()}: they do not. {UNDECIDED.capitalize()}: the difference "
     "is under three standard errors. "
     "Spread over seeds: the pooled relative standard deviation of all rows with several seeds; it serves as every "
     "row's standard deviation. A table without it has too few seeds, and the sign of a difference decides its claims."

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Callable
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Plot(NamedTuple):
 
 
 def nth_style(index: int) -> Style:
-    """That of the n-th line: 56 differ."""
+    """The style of the n-th line: 56 differ."""
     return Style(COLOURS[index % len(COLOURS)], list(MARKERS)[(index // len(COLOURS) + index) % len(MARKERS)])
 
 
@@ -52,7 +53,7 @@ def draw_panel(
 ) -> Panel:
     """One panel, 4.8 by `height` inches, its axes beginning at `left` of its width.
 
-    `name` keeps the ids inside of the SVG apart from those of other figures on the page.
+    `name` keeps the ids inside of the SVG apart from the ids of other figures on the page.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -83,4 +84,5 @@ def draw_panel(
     svg = re.sub(
         r'<g id="[^"]*"', "<g", text.getvalue()
     )  # nothing refers to groups, and they all have one name
-    return Panel(svg[svg.index("<svg") :].replace(INK, "currentColor"), caption)
+    named = f'<svg role="img" aria-label="{escape(caption)}" '
+    return Panel(svg[svg.index("<svg") :].replace(INK, "currentColor").replace("<svg ", named, 1), caption)

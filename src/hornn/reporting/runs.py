@@ -157,6 +157,8 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
     for sweep in sweeps:
         for row, run in recorded(sweep, results, warnings):
             old = kept.get((row.identity, run.seed))
+            if run.state == "damaged":
+                warn(warnings, sweep, f"{run.path}: {run.problem}")
             if run.state not in ("done", "diverged"):
                 continue
             if old and old.name == run.name:

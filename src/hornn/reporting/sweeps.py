@@ -46,11 +46,10 @@ class Row(NamedTuple):
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
     `start` names the row whose trained network they start from.
-    `published` maps keys of metrics to numbers: the row takes part in these and in those that no row has a published
-    number for; in all where it is empty.
-    `group` and `x` place the row in the figure; `dynamic`: the published number used dynamic evaluation.
-    `recipe` holds what decides its runs; rows with one `identity` are the same
-    run, whatever sweep they stand in.
+    `published` maps keys of metrics to numbers: the row takes part in these metrics and in metrics without any
+    published number; in all where `published` is empty. `group` and `x` place the row in the figure; `dynamic`: the
+    published number used dynamic evaluation. `recipe` holds what decides its runs; rows with one `identity` are the
+    same run, whatever sweep they stand in.
     """
 
     name: str
@@ -81,11 +80,12 @@ class Figure(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The paper says that the best row of `better` beats the best of `than`; of ours, the best on validation.
+    """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
 
-    With `at_most` it says that it is ahead by so many percent at most, or behind.
+    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
 
-    `says` puts it in words; `metric` is the key of the numbers that decide.
+    `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
+    makes the claim, if its rows have no published numbers; a claim without either is a question of our own.
     """
 
     says: str
@@ -93,6 +93,7 @@ class Claim(NamedTuple):
     than: tuple[str, ...]
     metric: str
     at_most: float | None = None
+    where: str = ""
 
 
 class Sweep(NamedTuple):
@@ -130,7 +131,14 @@ SWEEP_KEYS = {
     "claims": list,
     "note": str,
 }
-CLAIM_KEYS = {"says": str, "better": str | list, "than": str | list, "metric": str, "at_most": int | float}
+CLAIM_KEYS = {
+    "says": str,
+    "better": str | list,
+    "than": str | list,
+    "metric": str,
+    "at_most": int | float,
+    "where": str,
+}
 ROW_KEYS = {
     "name": str,
     "label": str,
@@ -151,6 +159,7 @@ OPTIONAL = {
     "claims",
     "metric",
     "at_most",
+    "where",
     "note",
     "metric_label",
     "start",
@@ -251,7 +260,7 @@ def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: 
     metric = node.get("metric", metrics[0].key)
     if metric not in {each.key for each in metrics}:
         raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
-    return Claim(node["says"], better, than, metric, node.get("at_most"))
+    return Claim(node["says"], better, than, metric, node.get("at_most"), node.get("where", ""))
 
 
 def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path) -> Row:
@@ -301,7 +310,7 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
 
 
 def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
-    """The rows, those that start from another one with that in their recipe."""
+    """The rows; a row that starts from another one has that in its recipe."""
     by_name = {row.name: row for row in rows}
     joined = []
     for row in rows:

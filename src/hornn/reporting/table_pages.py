@@ -95,7 +95,10 @@ def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
             "Gains are relative to the row that the claim calls worse. ±: one standard error, where a table has "
             "seeds enough."
         )
-        parts += ["## Claims", claims_markdown(judged, links), note]
+        for title, of_paper in (("Claims of the papers", True), ("Questions of our own", False)):
+            these = [(table, verdict) for table, verdict in judged if verdict.of_paper == of_paper]
+            parts += [f"## {title}", claims_markdown(these, links)] if these else []
+        parts.append(note)
     waiting = [table for table in tables if not table.measured]
     if waiting:
         parts += ["## Not run yet", *list_of(waiting_line(table, folder) for table in waiting)]

@@ -28,7 +28,7 @@ class Table(NamedTuple):
     def compared(self) -> list[Score]:
         """The scores that can be set beside a published number.
 
-        Not those by dynamic evaluation, and no times, which are another machine's.
+        Scores by dynamic evaluation are left out, and times, which are another machine's.
         """
         return [
             score
@@ -61,7 +61,7 @@ class Table(NamedTuple):
 
 
 def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
-    """Tables with results first, those before that bear most claims; then tables that can be run."""
+    """Tables with results first, the tables with most claims in front; then tables that can be run."""
     tables = [build_table(sweep, found) for sweep in sweeps]
     return sorted(tables, key=lambda table: (table.measured == 0, table.runnable == 0, -len(table.verdicts)))
 

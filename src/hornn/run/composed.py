@@ -28,7 +28,7 @@ def as_dict(cfg: DictConfig) -> dict[str, Any]:
 
 
 def values_without_variable(node: DictConfig) -> Iterator[tuple[str, list[str]]]:
-    """Each key whose value is that of environment variables which are not set, with their names."""
+    """Each key whose value comes from environment variables that are not set, with their names."""
     plain: Any = OmegaConf.to_container(node, resolve=False)
     for key, written in plain.items():
         if isinstance(written, str) and (names := VARIABLE.findall(written)):

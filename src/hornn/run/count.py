@@ -1,8 +1,8 @@
 """A run of a model of counts: what hornn.run.train does for a network, without training.
 
-Its result.json has the keys of any run. `seconds_per_epoch` and `tokens_per_second` are those of the fit, its one
-pass over the training text, the choice of constants on the validation text included; `scoring_tokens_per_second` is
-the speed at which the test text was scored, exactly left to right.
+Its result.json has the keys of any run. `seconds_per_epoch` and `tokens_per_second` measure the fit: one pass over the
+training text, with the choice of constants on the validation text; `scoring_tokens_per_second` is the speed at which
+the test text was scored, exactly left to right.
 """
 
 import time

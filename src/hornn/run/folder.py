@@ -127,7 +127,7 @@ def open_run(
 
 
 def find_unfinished(identity: Identity, data: TextData) -> Path | None:
-    """The checkpoint to continue from, None for a fresh start. Errors: those of `open_run`."""
+    """The checkpoint to continue from, None for a fresh start. Errors: as in `open_run`."""
     folder = identity.folder
     if result := read_result(folder):
         ppl = result.get("test_ppl")

@@ -60,7 +60,7 @@ class RunKeeper(Checkpoint):
 
     `last.ckpt` is written every `every_n_steps` updates (0: only when an epoch ends) and at each epoch's end,
     after validation and after the schedule has had its say. `max_steps` (-1: no bound) ends training after
-    that many updates. Lightning is not given it: where Lightning counts steps, a run resumed from an epoch's
+    that many updates. Lightning is not given `max_steps`: where Lightning counts steps, a run resumed from an epoch's
     end begins with an epoch of no length.
 
     records: of the epochs so far; best: the one with the lowest validation loss. starts: of this run.

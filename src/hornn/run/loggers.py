@@ -128,7 +128,7 @@ def wandb_logger(
             dir=run_dir,
             mode="offline" if offline else "online",
             resume="allow" if resume and not offline else None,
-            reinit="finish_previous",  # that of the job before, in a multirun
+            reinit="finish_previous",  # the run of the job before, in a multirun
             settings=wandb.Settings(silent=offline),  # online it prints the run's address
         )
     except wandb.Error as error:

@@ -20,7 +20,7 @@ def keep_freed_memory() -> None:
     """Let freed blocks stay in the process, for the next tensor of their size.
 
     By default glibc gives a large block back to the system at once, and the next update gets it as fresh pages: nearly
-    ten thousand page faults an update at 400 units and 10,000 words, an eighth of its time. Without glibc nothing
+    ten thousand page faults an update at 400 units and 10,000 words, about 12 % of its time. Without glibc nothing
     happens: other allocators keep what is freed.
     """
     if sys.platform == "linux":
@@ -31,10 +31,10 @@ def keep_freed_memory() -> None:
 
 
 def flush_denormals() -> None:
-    """Let numbers below 1.2e-38 be 0, in this thread and in those that it starts from now on.
+    """Let numbers below 1.2e-38 be 0, in this thread and in threads that it starts from now on.
 
     A processor computes with them a hundred times slower, and there are many: a gradient that fades over 50 steps, the
-    momentum of a word not seen for a thousand updates. Half of the SCRN's update went there. Where the processor cannot
-    flush them nothing happens.
+    momentum of a word not seen for a thousand updates. They took 50 % of the time of the SCRN's update. Where the
+    processor cannot flush them nothing happens.
     """
     torch.set_flush_denormal(True)

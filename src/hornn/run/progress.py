@@ -11,7 +11,7 @@ from hornn.run.keeper import RunKeeper
 
 
 class LiveProgress(ProgressBar):
-    """One line that moves: epoch, rate, perplexities, speed and the time left in the epoch."""
+    """One line that moves: epoch, learning rate, perplexities, speed and the time left in the epoch."""
 
     def __init__(self, console: Console, keeper: RunKeeper) -> None:
         super().__init__()

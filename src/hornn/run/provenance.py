@@ -57,7 +57,7 @@ def commit() -> dict[str, Any]:
 class Starts:
     """The starts of a run that was cut off and continued, each with its program and its seconds up to now.
 
-    `program` is that of this start, `overrides` what its command line said; the checkpoints carry the list on, `past`
+    `program` is this start's program, `overrides` what its command line said; the checkpoints carry the list on, `past`
     is what they brought.
     """
 

@@ -1,4 +1,4 @@
-"""Weights that a run starts from: those of another run's checkpoint, where names and shapes are the same."""
+"""Weights that a run starts from: another run's checkpoint gives them, where names and shapes are the same."""
 
 from pathlib import Path
 

@@ -53,7 +53,7 @@ WHOLE = {
 
 
 class Training(NamedTuple):
-    """All that a run of a network needs; nothing that it can be refused for is still to come, but its folder."""
+    """All that a run of a network needs; only its folder can still be a reason to refuse it."""
 
     data: TextData
     module: TruncatedBptt
@@ -203,7 +203,7 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
 
 
 def fit(training: Training, resume: Path | None) -> None:
-    """Train, from where a checkpoint left off if there is one. ValueError for one that does not hold all of that."""
+    """Train, from where a checkpoint left off if there is one. ValueError for one that lacks a part of a run."""
     _, module, trainer, keeper = training
     try:
         trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
@@ -218,7 +218,7 @@ def fit(training: Training, resume: Path | None) -> None:
 
 
 def notes_on(training: Training) -> list[str]:
-    """What computes a network here, as a person wants to know it before a training."""
+    """What computes the network on this machine, for a person who is about to start a training."""
     network, processes = training.module.network, training.trainer.world_size
     batch_size = training.data.batch_size
     kernels = ", native kernels" if network.native else ""

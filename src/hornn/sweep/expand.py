@@ -90,9 +90,7 @@ def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal names."""
     path = job.run_dir / CONFIG
     if path.exists() and not job.overwrite:
-        check_same(
-            load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than that of {job.label}"
-        )
+        check_same(load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than {job.label}")
 
 
 def check_start(job: Job) -> None:

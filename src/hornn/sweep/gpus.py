@@ -27,7 +27,7 @@ class Pool:
 
 
 def gpu_names(setting: Any) -> list[str]:
-    """The GPUs that `hydra.launcher.gpus` names; auto: those that this process sees."""
+    """The GPUs that `hydra.launcher.gpus` names; auto: the GPUs that this process sees."""
     if isinstance(setting, Sequence) and not isinstance(setting, str):
         return [str(name) for name in setting]
     if setting != "auto":

@@ -39,7 +39,7 @@ class Line(NamedTuple):
 def seconds_left(
     finished: Sequence[float], running: Sequence[float], queued: int, at_once: int
 ) -> float | None:
-    """The time left, if each job takes as long as those that are finished did on average; None before one is.
+    """The time left, if each job takes as long as the finished ones did on average; None before one is.
 
     finished: how long each took, running: for how long each has run, in seconds.
     """
@@ -64,7 +64,7 @@ def counts(lines: Sequence[Line]) -> str:
 
 
 def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group:
-    """The runs as a table; where they are more than `height`, those that matter now and a count of the others."""
+    """The runs as a table; where they are more than `height`, the ones that matter now and a count of the others."""
     shown = list(range(len(lines)))
     if height is not None and len(lines) > height:
         urgent = sorted(shown, key=lambda n: (lines[n].status not in URGENT, lines[n].status != "queued"))

@@ -70,7 +70,7 @@ class Record:
         return jobs
 
     def merge(self, entries: Iterable[Entry], supersede: bool = False) -> None:
-        """Put `entries` in the place of those of the same runs; the others stay.
+        """Put `entries` in the place of earlier entries of the same runs; the others stay.
 
         supersede: runs of another config for the same rows and seeds go, so that the latest recipe counts.
         Raises OSError naming the file where it cannot be written; what was there is then still there.

@@ -36,7 +36,7 @@ from hornn.sweep.workers import Workers
 
 FOLDER = Path("outputs", "studies")
 JOURNAL = "journal.log"
-OWN = ("trials", "study", "pruning", "space")  # keys of the search beside those of its runs
+OWN = ("trials", "study", "pruning", "space")  # keys of the search beside the keys of its runs
 
 console = Console()
 

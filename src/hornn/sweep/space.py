@@ -6,7 +6,7 @@ from typing import Any
 
 
 def leaves(space: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each constant, as its key in the config of a run, with where to search it; without those that are null."""
+    """Each constant, as its key in the config of a run, with where to search it; null ones are left out."""
     for key, value in space.items():
         where = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping) and not {"low", "high"} & value.keys():

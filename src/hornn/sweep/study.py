@@ -34,7 +34,7 @@ def open_study(optuna: Any, path: Path, identity: str) -> Any:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
-            f"{path} is damaged ({error}): remove it; the runs are kept, and a new search finds those that it repeats"
+            f"{path} is damaged ({error}): remove it; the runs are kept, and a new search finds what it repeats"
         ) from error
     if study.user_attrs.get(SEARCH, identity) != identity:
         raise ValueError(

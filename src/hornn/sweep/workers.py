@@ -51,8 +51,8 @@ class Workers:
     """Runs `jobs`, at most `limit` at a time, until each is done, failed or left to be continued.
 
     command: the words that start a job. pool: where jobs take their GPUs from. threads: of each process, where
-    the user has not said; None: as many as torch chooses. stop: end the others when one fails. retry: start
-    those again that failed before.
+    the user has not said; None: as many as torch chooses. stop: end the others when one fails. retry: start failed jobs
+    again.
 
     SIGINT or SIGTERM interrupts the processes and waits for them, a second one kills them; `stopped` then holds
     the signal's number.

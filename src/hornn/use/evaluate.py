@@ -174,7 +174,7 @@ def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
 
 
 def choose_rate(scorer: Scorer, rates: Sequence[float], valid: np.ndarray) -> dict[str, float]:
-    """Leave the scorer with the rate that suits the validation text best; the perplexity there by rate."""
+    """Leave the scorer with the learning rate that suits the validation text best; the perplexity there by rate."""
     assert isinstance(scorer, NetworkScorer)
     weights = {name: weight.clone() for name, weight in scorer.network.state_dict().items()}
     tried = {}
@@ -269,7 +269,7 @@ def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
         or data.vocabulary.words != model.vocabulary.words
     ):
         raise ValueError(
-            f"the {data.name} text here is not the one that this checkpoint was trained on "
+            f"the {data.name} text on this machine is not the one that this checkpoint was trained on "
             f"(checksum {here['text_checksum']}, then {trained_on['text_checksum']}): give the same corpus, "
             "or text=FILE"
         )

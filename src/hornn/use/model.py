@@ -25,8 +25,8 @@ class Score(NamedTuple):
     """What a model says of one text.
 
     log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
-    where the model has one. unknown: tokens that the vocabulary lacks. token_log_probs: that of each token, in their
-    order, or None.
+    where the model has one. unknown: tokens that the vocabulary lacks. token_log_probs: the same for each token, in
+    their order, or None.
     """
 
     log_prob: float
@@ -100,7 +100,7 @@ class Model:
     ) -> list[str]:
         """`num_samples` continuations of `prompt` by `length` tokens each, the prompt included.
 
-        Arguments and errors: those of `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written.
+        Arguments and errors: as in `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written.
         """
         require_positive(num_samples=num_samples)
         require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
@@ -162,9 +162,9 @@ def load(
 ) -> Model:
     """The model of a checkpoint or of an ARPA file; of several, their linear interpolation.
 
-    The weights of an interpolation suit the text, or text file, `fit_on`, which no model was trained on; they are
-    equal without. device: of networks, cpu or cuda. Raises FileNotFoundError or ValueError for a file that is none,
-    that is damaged or of another program, and ValueError for models of different vocabularies.
+    The weights of an interpolation suit the text, or text file, `fit_on`, which no model was trained on; they are equal
+    without `fit_on`. device: of networks, cpu or cuda. Raises FileNotFoundError or ValueError for a file that is
+    absent, damaged or of another program, and ValueError for models of different vocabularies.
     """
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:

@@ -55,8 +55,8 @@ class Scorer(ABC):
 class NetworkScorer(Scorer):
     """A network, which reads `batch_size` columns, `seq_len` tokens at a time; 1 column is exactly left to right.
 
-    dynamic_lr: the rate at which it learns from each `seq_len` tokens after it scored them, None for not at all.
-    `prepare` sets these, and the precision, before anything is scored.
+    dynamic_lr: the learning rate at which it learns from each `seq_len` tokens after it scored them, None for not at
+    all. `prepare` sets these, and the precision, before anything is scored.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class NetworkScorer(Scorer):
         self.dynamic_lr = dynamic_lr
         self.read_as = f"{self.batch_size} column{'s' * (self.batch_size > 1)}, state carried"
         if dynamic_lr is not None:
-            self.read_as += f", weights updated every {self.seq_len} tokens at rate {dynamic_lr}"
+            self.read_as += f", weights updated every {self.seq_len} tokens at learning rate {dynamic_lr}"
 
     def score(self, ids: np.ndarray) -> np.ndarray:
         start_id = self.vocabulary.eos_id
@@ -225,7 +225,7 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
     network = scorer.network
-    network.backend = network.precision = "auto"  # here, whatever trained it there
+    network.backend = network.precision = "auto"  # on this device, whatever trained it
     network.to(device).eval().prepare(torch.device(device))
     return scorer
 

@@ -21,7 +21,7 @@ def score_stream(
     """Negative log-likelihood in nats of every token of a text, in the text's order, float64 (N,).
 
     The text is read as `batch_size` contiguous columns with carried state; 1 reads it exactly from left to
-    right. Errors: those of `ChunkStream`.
+    right. Errors: as in `ChunkStream`.
     """
     device = network.embedding.weight.device
     state = network.initial_state(batch_size)
@@ -49,7 +49,7 @@ def score_dynamically(
         raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
     device = network.embedding.weight.device
     parameters = list(network.parameters())
-    network.embedding.sparse = not network.tied  # then its gradient is that of the chunk's words alone
+    network.embedding.sparse = not network.tied  # then its gradient has the rows of the chunk's words alone
     state = network.initial_state(1)
     scores = []
     for chunk in ChunkStream(ids, start_id, 1, seq_len):
@@ -150,7 +150,7 @@ def sample(
 
 
 def keep_likeliest(p: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
-    """The probabilities (V,) with 0 for all tokens but the `top_k` likeliest, and but those that make up `top_p`."""
+    """The probabilities (V,), 0 for tokens outside the `top_k` likeliest or the likeliest that make up `top_p`."""
     if top_k is None and top_p is None:
         return p
     sorted_p, order = p.sort(descending=True, stable=True)
