@@ -1,5 +1,7 @@
 """From the overrides of a sweep to its jobs, one for each run that they compose to."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,3 +125,13 @@ def check_same(one: Mapping[str, Any], other: Mapping[str, Any], problem: str) -
         raise ValueError(
             f"{problem}, but their configs differ in {', '.join(different)}: give them folders by run_dir=FOLDER"
         )
+
+
+def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:
+    """The sweep's name: its table's, its file's, or one made of all that its jobs ask for beside the seed."""
+    if name := config.get("sweep", {}).get("name"):
+        return str(name)
+    if chosen := config.hydra.runtime.choices.get("sweeps"):
+        return str(chosen)
+    asked = sorted({tuple(sorted(w for w in words if not w.startswith(("seed=", ROW)))) for words in batch})
+    return f"adhoc-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]}"

@@ -10,12 +10,15 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
 
 from hornn.recipe import flatten
 from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.expand import ROW, compose
+from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
+from hornn.sweep.onlooker import Onlooker
+from hornn.sweep.record import Record
 
 
 class TableSweeper(Sweeper):
@@ -78,7 +81,11 @@ class TableSweeper(Sweeper):
             except Exception as error:
                 error.add_note(f"in the job {' '.join(overrides)}")
                 raise
-        return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        if getattr(self.jobs, "shows_jobs", False):
+            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
+        with Onlooker(Record(name_of(self.settings, batch)), jobs, Console()):
+            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
 
     def rows_of_grid(self, table: Mapping[str, Any], words: Sequence[str]) -> list[dict[str, Any]]:
         """The rows that a table's grid makes; `words`: overrides that say what the configs of its runs have."""
