@@ -7,6 +7,7 @@ from typing import Any
 import lightning
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 from torchmetrics import SumMetric
 
 from hornn import columns
@@ -101,6 +102,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.window: list[Tensor] = []  # inputs (T, B) of past training chunks that are read again
         self.grad_norms: list[float] = []  # of the running epoch's updates
         self.factors: dict[str, float] = {}  # that are learned, at the last validation
+        self.last_nll = torch.empty(0)  # of each target (T, B) of the chunk that was scored last
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         embedding = self.network.embedding.weight
@@ -140,7 +142,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.noise.native = self.network.native
         if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu":
             self.optimizer.native = self.network.native
-            if group == 1:
+            if not isinstance(self.trainer.strategy.model, DistributedDataParallel):
                 spare_work(self.network, self.optimizer)
 
     def restore(self, weights: dict[str, Any]) -> None:
@@ -256,13 +258,13 @@ class TruncatedBptt(lightning.LightningModule):
             self.states[split] = self.network.initial_state(batch.inputs.size(1))
         features, state = self.network(batch.inputs, self.states[split])
         self.states[split] = detach_all(state)
-        nll = self.network.head.nll(features, batch.targets)
+        nll = self.last_nll = self.network.head.nll(features, batch.targets)
         self.nll(split).update(columns.total(nll.sum(dtype=torch.float64)))
         self.tokens[split] += batch.count
 
     def on_validation_epoch_end(self) -> None:
         ppl = self.mean_ppl("valid")
-        self.log("valid/ppl", ppl, logger=False)
+        self.log_dict({"valid/ppl": ppl, "valid/nll": self.mean_nll("valid")}, logger=False)
         self.factors = self.network.learned_factors()
         self.report({"valid/ppl": ppl, **self.factors})
 

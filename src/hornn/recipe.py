@@ -50,7 +50,7 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     for word in run:
         key, text = word.split("=", 1)
         if (conf / key).is_dir():
-            choices[key] = text
+            choices[key] = yaml.load(text, Loader) if text.startswith("[") else text
         else:
             values[key.lstrip("+")] = yaml.load(text, Loader)
     layers = [read(conf, "config")]
@@ -61,7 +61,10 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     flat: Values = {}
     for group, choice in chosen.items():
         if not group.startswith("hydra/"):
-            flat |= {f"{group}.{key}": value for key, value in read(conf, f"{group}/{choice}")[1].items()}
+            for word in (
+                choice if isinstance(choice, list) else [choice]
+            ):  # of some groups several files are chosen
+                flat |= {f"{group}.{key}": value for key, value in read(conf, f"{group}/{word}")[1].items()}
     for _, theirs in layers:
         flat |= theirs
     return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})

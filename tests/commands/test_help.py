@@ -1,9 +1,14 @@
 """What --help shows."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from commands.outcomes import refusal
+from hornn.commands.entry import COMMANDS, main
 
 Command = Callable[..., Any]
 
@@ -13,7 +18,8 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
     assert (code, err) == (0, "")
     for line in (
         "trainer: cpu, ddp, debug, gpu",
-        "logger: csv, wandb, wandb_offline",
+        "logger: csv, mlflow, tensorboard, wandb, wandb_offline",
+        "callbacks: device_stats, early_stopping, layer_norms, none, samples, word_frequency",
         "data: files, ptb, pydoc, text8",
         "hornn_fofe",
         "hornn_gated",
@@ -29,7 +35,9 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
 @pytest.mark.parametrize(
     ("entry", "keys"),
     [
-        ("evaluate", ["checkpoint", "split: test", "text", "sentences", "batch_size: 1", "result"]),
+        ("evaluate", ["checkpoint", "split: test", "text", "batch_size: 1", "result"]),
+        ("score", ["checkpoint", "text: '-'", "per_token: false", "batch_size: 64"]),
+        ("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
         ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1"]),
     ],
 )
@@ -39,3 +47,77 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
     assert f"python src/{entry}.py checkpoint=PATH" in out
     for key in keys:
         assert key in out
+
+
+@pytest.mark.parametrize(
+    "entry", sorted(path.stem for path in (Path(__file__).parents[2] / "src").glob("*.py"))
+)
+def test_every_entry_has_a_help(command: Command, entry: str) -> None:
+    code, out, err = command(entry, "--help")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 3
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_hornn_has_a_help(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["hornn", name, "--help"])
+    code: Any = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code
+    assert not code
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) > 3
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("hornn tr", "train"),
+        ("hornn train model=hornn_g", "model=hornn_gated"),
+        ("hornn generate leng", "length="),
+        ("hornn report --", ""),
+    ],
+)
+def test_tab_completes_commands_choices_and_keys(
+    line: str, offered: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_POINT", str(len(line)))
+    monkeypatch.setattr(sys, "argv", ["hornn", "-sc", "query=bash"])
+    main()
+    assert capsys.readouterr().out.strip() == offered
+
+
+def test_the_completion_is_that_of_hornn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COMP_LINE", raising=False)
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/hornn", "-sc", "install=bash"])
+    main()
+    assert capsys.readouterr().out.strip().endswith("-F hydra_bash_completion hornn")
+
+
+@pytest.mark.parametrize(
+    ("entry", "word", "nearest"),
+    [("generate", "lenght=3", "length"), ("evaluate", "chekpoint=a", "checkpoint")],
+)
+def test_an_unknown_key_names_what_the_command_takes(
+    command: Command, entry: str, word: str, nearest: str
+) -> None:
+    for setting in (word, "model=rnn"):
+        line = refusal(command(entry, "checkpoint=x", setting))
+        assert "takes: " in line
+        assert not {"callbacks", "logger", "model", "trainer"} & set(
+            line.rpartition("takes: ")[2].strip().split(", ")
+        )
+    assert f"did you mean {nearest!r}" in refusal(command(entry, "checkpoint=x", word))
+
+
+@pytest.mark.parametrize("entry", ["bench", "parameters", "report", "sweep_status"])
+def test_an_unknown_option_is_one_line(command: Command, entry: str) -> None:
+    assert "--help lists the options" in refusal(command(entry, "--fancy"))

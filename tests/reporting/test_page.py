@@ -12,7 +12,7 @@ from hornn.reporting.commands import write_report
 class Outline(HTMLParser):
     """Tags that are open, addresses, and the text of each table row."""
 
-    VOID = ("meta", "br", "path", "use", "rect", "circle")
+    VOID = ("meta", "br", "input", "path", "use", "rect", "circle")
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
 def test_its_links_lead_to_files_and_nothing_is_loaded(page: Outline, filled: Any) -> None:
     folder = filled.results / "report"
     files = {address for address in page.addresses if not address.startswith("#")}
-    assert "../tables/toy/sum-2-seed1.json" in files
+    assert "runs/toy-sum-2-seed1.html" in files
     assert all((folder / address).is_file() for address in files)
     assert {address[1:] for address in page.addresses if address.startswith("#")} <= set(page.ids)
     text = (folder / "index.html").read_text()
@@ -87,6 +87,7 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
     text = (filled.results / "report" / "index.html").read_text()
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
     assert [caption.partition(".")[0] for caption in captions] == [
+        "Published → measured, all 3 rows with both numbers, on a logarithmic axis for each table",
         "perplexity, test against order",
         "Ranks by perplexity, test, the best on top",
         "Validation after each epoch, of each row&#39;s best run by validation",

@@ -167,3 +167,15 @@ def assert_same(alone: Path, shared: Path, world_size: int) -> None:
     figures = [json.loads((run / "result.json").read_text()) for run in (alone, shared)]
     assert figures[1]["test_ppl"] == pytest.approx(figures[0]["test_ppl"], rel=1e-6)
     assert [figure["world_size"] for figure in figures] == [1, world_size]
+
+
+@pytest.mark.parametrize("words", [["trainer=ddp", "trainer.devices=1"], ["trainer.strategy=ddp"]])
+def test_one_process_of_a_distributed_strategy(text: list[str], tmp_path: Path, words: list[str]) -> None:
+    """The network is wrapped there, too, and DistributedDataParallel takes no gradient that is sparse or in bf16."""
+    settings = [*text, *words, "trainer.accelerator=cpu", "model.hidden_size=12", "data.batch_size=7"]
+    settings += ["data.eval_batch_size=2", "trainer.max_steps=3", "logger=csv", f"run_dir={tmp_path / 'run'}"]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "src" / "train.py"), *settings], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["world_size"] == 1

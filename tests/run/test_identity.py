@@ -111,7 +111,11 @@ def test_every_value_of_a_composed_run_counts_or_is_listed() -> None:
     here = identify(choices, config).name
     silent = {*WITHOUT_EFFECT, *MACHINE}
     for key, value in flatten(config).items():
-        if key.rpartition(".")[2].startswith("_") or key.partition(".")[0] in ("logger", "sweep"):
+        if key.rpartition(".")[2].startswith("_") or key.partition(".")[0] in (
+            "logger",
+            "callbacks",
+            "sweep",
+        ):
             continue
         other = json.loads(json.dumps(config))
         *parents, last = key.split(".")
@@ -264,3 +268,16 @@ def test_the_folder_names_the_corpus_as_its_results_do(overrides: list[str]) -> 
     config = as_dict(OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"]))
     folder = identify(cfg.hydra.runtime.choices, config).folder
     assert folder.parts[2] == build_corpus(config["data"]).name
+
+
+def test_callbacks_that_only_watch_are_no_part_of_a_name() -> None:
+    """Early stopping is: it decides how long a run trains. Without it the name is that of before there were any."""
+    watching = {"_target_": "elsewhere.Norms", "_watches_": True, "every": 3}
+    stopping = {"_target_": "elsewhere.Stop", "patience": 3}
+    none, watched, stopped = ({"none": None}, {"norms": watching}, {"stop": stopping, "norms": watching})
+    plain = name(CONFIG)
+    assert name({**CONFIG, "callbacks": none}) == name({**CONFIG, "callbacks": watched}) == plain
+    assert (
+        name({**CONFIG, "callbacks": stopped}) == name({**CONFIG, "callbacks": {"stop": stopping}}) != plain
+    )
+    assert name({**CONFIG, "callbacks": {"stop": {"_target_": "elsewhere.Stop"}}}) != plain

@@ -13,8 +13,10 @@ import hydra._internal.hydra
 import hydra._internal.utils
 import yaml
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.defaults_list import Overrides
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.default_element import GroupDefault
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import ConfigCompositionException
@@ -65,9 +67,27 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
         patch.object(hydra._internal.hydra, "ConfigLoaderImpl", loader),
         patch.object(hydra._internal.utils, "run_and_report", operator.call),
         patch.object(files, "load_config", load),
+        patch.object(Overrides, "add_override", add_override),
         patch.object(JobReturn, "return_value", vars(JobReturn)["return_value"].getter(result)),
     ):
         yield
+
+
+_add_override = Overrides.add_override
+
+
+def add_override(overrides: Overrides, file: str, default: GroupDefault) -> None:
+    """Let `override /hydra/launcher: joblib` in a file of a group replace what the file at the top says.
+
+    Of several files the first one read counts, and Hydra reads the one at the top first. So an experiment could choose
+    neither a launcher nor a sweeper, and Hydra said nothing of it (its issue 2946).
+    """
+    key = default.get_override_key()
+    known = overrides.override_metadata.get(key)
+    at_top = known is not None and "/" not in (known.containing_config_path or "/")
+    if key.startswith("hydra/") and at_top and "/" in file:
+        del overrides.override_choices[key]
+    _add_override(overrides, file, default)
 
 
 def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResult:

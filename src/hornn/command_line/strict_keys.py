@@ -25,8 +25,14 @@ INSTRUCTIONS = {
     "_args_",
     "_counted_",  # ours: the model is counted, not trained
     "_text_",  # ours: which keys of a corpus are files of text
+    "_watches_",  # ours: a callback changes no number
 }
-GIVEN = {"network": ("head",)}  # arguments that the program gives a target, by path: no key may set them
+GIVEN = {  # arguments that the program gives a target, by path: no key may set them
+    "network": ("head",),
+    "trainer": ("callbacks", "logger", "plugins", "default_root_dir", "enable_checkpointing", "barebones"),
+}
+OPEN = ("logger", "callbacks")  # groups of which several files, and nodes of a user's own, can be chosen
+LOGGER = ("run_dir", "identity", "resume")  # what the function of a logger is given
 BY_FILE = ("model", "head", "network", "data", "optimizer", "schedule")  # groups whose files choose a class
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
 
@@ -114,10 +120,13 @@ def unknown_keys(
     if isinstance(node, ListConfig):
         free = True
     elif "_target_" in node:
-        accepted, free = _arguments(node, expected, path, supplied.get(path, ())), True
+        given = LOGGER if path.startswith("logger.") else supplied.get(path, ())
+        accepted, free = _arguments(node, expected, path, given), True
     elif isinstance(expected, DictConfig):
         accepted = {str(key) for key in expected} or None
         free = accepted is None
+        if accepted is not None and path in OPEN:
+            accepted |= {str(key) for key, value in _children(node) if has_target(value)}
     elif not free or expected is not None:
         accepted = set()
     if accepted is not None:
@@ -131,6 +140,10 @@ def unknown_keys(
                 f"{where!r} takes keys ({_list(other)}), not the value {value!r}; if that is a choice, give"
                 f" {where}={value} on the command line or 'override /{where}: {value}' in a file's defaults"
             )
+
+
+def has_target(value: Any) -> bool:
+    return isinstance(value, DictConfig) and "_target_" in value
 
 
 def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[str]) -> set[str] | None:
@@ -162,15 +175,24 @@ def _check_values(node: DictConfig, reference: DictConfig) -> None:
     types = {key: type(value) for key, value in _children(reference) if isinstance(value, int | float)}
     for key, value in _values(node):
         _check_value(node, key, value, types.get(key, Any))
-        if isinstance(value, DictConfig) and "_target_" in value:
-            target = pkgutil.resolve_name(str(value["_target_"]))
-            try:
-                parameters = inspect.signature(target, eval_str=True).parameters
-            except (NameError, ValueError):  # a name that only a type checker sees, or a builtin
-                continue
-            for argument, given in _values(value):
-                if argument in parameters:
-                    _check_value(value, argument, given, parameters[str(argument)].annotation)
+        if key in OPEN and isinstance(value, DictConfig):
+            for _, entry in _values(value):
+                _check_arguments(entry)
+        _check_arguments(value)
+
+
+def _check_arguments(node: Any) -> None:
+    """Raise ValueError for an argument of a node with a target that is not of the type which the target names."""
+    if not has_target(node):
+        return
+    target = pkgutil.resolve_name(str(node["_target_"]))
+    try:
+        parameters = inspect.signature(target, eval_str=True).parameters
+    except (NameError, ValueError):  # a name that only a type checker sees, or a builtin
+        return
+    for argument, given in _values(node):
+        if argument in parameters:
+            _check_value(node, argument, given, parameters[str(argument)].annotation)
 
 
 def _check_value(node: DictConfig, key: Any, value: Any, hint: Any) -> None:

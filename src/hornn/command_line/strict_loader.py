@@ -32,8 +32,14 @@ class StrictLoader(Loader):
             raise ValueError(self._describe_missing(error.missing_cfg_file, overrides)) from error
         except ConfigCompositionException as error:
             key = self.unknown_key(error)
-            if key is None or self.has_group(key):
+            if key is None:
                 raise
+            if self.has_group(key):
+                others = [line for line in overrides if line.lstrip("~").partition("=")[0] != key]
+                reference = super().load_configuration(config_name, others, run_mode, *args, **kwargs)
+                if key in reference.hydra.runtime.choices or len(others) == len(overrides):
+                    raise
+                raise ValueError(self._describe_setting(key, set(map(str, reference)), reference)) from error
         except ValueError as error:
             for override in OverridesParser.create().parse_overrides(overrides):
                 group = override.key_or_group
@@ -76,7 +82,8 @@ class StrictLoader(Loader):
     def _describe_setting(self, key: str, accepted: set[str], reference: DictConfig) -> str:
         parent, _, name = key.rpartition(".")
         if not parent:
-            accepted = (accepted | set(self.list_groups(""))) - {"hydra"}
+            chosen = {*reference, *reference.hydra.runtime.choices}  # the groups that this command takes
+            accepted = (accepted | (set(self.list_groups("")) & chosen)) - {"hydra"}
         if key in accepted:
             return f"{key!r} is a group without keys: write {key}=CHOICE; {self._list_choices(key)}"
         if parent and self.has_group(parent) and name in self._choices(parent):
@@ -86,7 +93,8 @@ class StrictLoader(Loader):
     def _describe_missing(self, missing: str, overrides: list[str]) -> str:
         keys = (re.split("[@=]", line.lstrip("+"))[0] for line in overrides)
         given = max((key for key in keys if missing.startswith(f"{key}/")), key=len, default="")
-        group = given or (missing.partition("/")[0] if "/" in missing else "")
+        depth = 2 if missing.startswith("hydra/") else 1  # of the folder that is the group
+        group = given or "/".join(missing.split("/")[:-1][:depth])
         where = "" if given or not group else " (from the defaults list of a config file)"
         return self._describe_choice(group, missing.removeprefix(f"{group}/"), where)
 

@@ -1,16 +1,9 @@
 """Measure our code beside torch's own layers on this machine: `hornn bench --help`."""
 
-import argparse
 from pathlib import Path
-from typing import NoReturn
 
 from hornn.command_line import ending
-from hornn.command_line.ending import FAILED, end
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        end(f"{message}; --help lists the options", FAILED)
+from hornn.command_line.options import Parser
 
 
 def main() -> None:

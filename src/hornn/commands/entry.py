@@ -1,5 +1,6 @@
 """The command `hornn`: the first word chooses what runs."""
 
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -8,7 +9,9 @@ from hornn.command_line.ending import FAILED, end, start
 
 COMMANDS = {
     "train": "train a language model, or the runs of a sweep",
-    "evaluate": "score text with a trained model, or a mixture of several",
+    "evaluate": "perplexity of a corpus or a text under a trained model or a mixture",
+    "score": "score texts, one a line, as they arrive",
+    "rescore": "the best hypotheses of n-best lists, and their word error rate",
     "generate": "write text with a trained model",
     "tune": "search constants on validation",
     "status": "how far sweeps are",
@@ -17,10 +20,14 @@ COMMANDS = {
     "parameters": "weight counts at the papers' sizes",
     "bench": "the speed of this machine beside torch's own layers",
 }
+USE_HYDRA = ("train", "evaluate", "generate", "tune")  # whose words are its choices and keys
 
 
 def main() -> None:
     word = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if word == "-sc":
+        complete()
+        return
     if word in ("-h", "--help"):
         print("hornn COMMAND ...; `hornn COMMAND --help` says what a command takes\n")
         print("\n".join(f"  {name:<12} {does}" for name, does in COMMANDS.items()))
@@ -32,3 +39,24 @@ def main() -> None:
         # Lightning starts further ranks by the words of this command line.
         sys.argv = [str(Path(__file__).with_name(f"{word}.py")), *sys.argv[2:]]
         start(word)
+
+
+def complete() -> None:
+    """What a shell asks for when Tab is pressed, by Hydra's own completion: `hornn -sc install=bash`.
+
+    Hydra completes the words of one program, so the command is taken out of the line.
+    """
+    typed = os.environ.get("COMP_LINE", "")
+    words = typed.split()
+    if len(words) > 2 or (len(words) == 2 and typed[-1:].isspace()):
+        name = words[1] if words[1] in USE_HYDRA else ""
+        if not name:
+            return
+        line = typed.replace(words[1], "", 1)
+        os.environ |= {"COMP_LINE": line, "COMP_POINT": str(len(line))}
+    elif words:
+        print(" ".join(name for name in COMMANDS if name.startswith("".join(words[1:]))))
+        return
+    else:  # it is to be installed
+        name = USE_HYDRA[0]
+    start(name)

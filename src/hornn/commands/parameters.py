@@ -1,13 +1,13 @@
 """Print the table of weight counts; with --write put it into docs/parameters.md, which holds it."""
 
-import argparse
 from pathlib import Path
 
 from hornn.command_line import ending
+from hornn.command_line.options import Parser
 
 
 def main() -> str | None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument(
         "--write", action="store_true", help="renew the block in docs/parameters.md, print nothing"
     )

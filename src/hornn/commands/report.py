@@ -1,14 +1,14 @@
 """Tables and figures of all sweeps beside the published numbers: `hornn report --help`."""
 
-import argparse
 from pathlib import Path
 
 from hornn.command_line import ending
+from hornn.command_line.options import Parser
 from hornn.places import CONF
 
 
 def main() -> str:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument(
         "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
     )

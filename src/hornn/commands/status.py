@@ -1,14 +1,16 @@
 """How far a sweep is, or all of them: `hornn status [NAME]`."""
 
-import sys
-
 from hornn.command_line import ending
+from hornn.command_line.options import Parser
 
 
 def main() -> None:
+    parser = Parser(description="How far all sweeps are, or one sweep with each of its runs.")
+    parser.add_argument("name", nargs="?", help="a sweep, the name of its file in outputs/sweeps")
+    name = parser.parse_args().name
     from hornn.sweep.status import show
 
-    show(sys.argv[1] if len(sys.argv) > 1 else None)
+    show(name)
 
 
 def run() -> None:

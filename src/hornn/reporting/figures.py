@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_WIDTH = 40  # characters of a line that fit beside bars
+FAR = 2.0  # times the worst last value: learning curves are shown up to there
 DOTS = "..."  # begin the label of a row that says how it differs from one before
 
 
@@ -164,29 +165,33 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
 def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     """Validation over epochs and over time, of each row's best run."""
     curves = [
-        (label, points)
-        for label, line in with_full_labels(lines)
+        (label, nth_style(place), points)
+        for place, (label, line) in enumerate(with_full_labels(lines))
         if line.best and len(points := learning_curve(line.best, metric)) > 1
     ]
     if not curves:
         return []
-    unit, size = time_unit(max(points[-1][1] for _, points in curves))
+    unit, size = time_unit(max(points[-1][1] for *_, points in curves))
+    values = [value for *_, points in curves for *_, value in points]
+    top = FAR * max(points[-1][2] for *_, points in curves)  # a run may begin far above what matters
+    cut = f" Values above {top:,.0f} are left out." if max(values) > top else ""
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
-            for index, (_, points) in enumerate(curves):
-                colour, marker = nth_style(index)
+            for _, (colour, marker), points in curves:
                 x, y = [point[axis] / scale for point in points], [point[2] for point in points]
                 axes.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2)
+            if cut:
+                axes.set_ylim(0.97 * min(values), top)
 
         y_label = metric.label.replace("test", "valid")
-        return draw_panel(f"{name}-curve{axis}", x_label, y_label, caption, paint, log=True)
+        return draw_panel(f"{name}-curve{axis}", x_label, y_label, caption + cut, paint, log=True)
 
     panels = (
         panel(0, 1, "epochs", "Validation after each epoch, of each row's best run by validation."),
         panel(1, size, f"training time ({unit})", "The same over time, which compares only on one device."),
     )
-    return [Plot(panels, tuple((label, nth_style(index)) for index, (label, _) in enumerate(curves)))]
+    return [Plot(panels, tuple((label, style) for label, style, _ in curves))]
 
 
 def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
@@ -202,8 +207,8 @@ def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
 def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     """The metric against weights and against the time that the best run trained."""
     points = [
-        (label, (line.parameters / 1e6, curve[-1][1], mean))
-        for label, line in with_full_labels(lines)
+        (label, nth_style(place), (line.parameters / 1e6, curve[-1][1], mean))
+        for place, (label, line) in enumerate(with_full_labels(lines))
         if line.best
         and line.parameters
         and (mean := line.scores[metric.key].mean) is not None
@@ -211,17 +216,12 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
     ]
     if len(points) < 2:
         return []
-    unit, size = time_unit(max(point[1] for _, point in points))
+    unit, size = time_unit(max(point[1] for *_, point in points))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
-            for index, (_, point) in enumerate(points):
-                axes.plot(
-                    point[axis] / scale,
-                    point[2],
-                    color=nth_style(index).colour,
-                    marker=nth_style(index).marker,
-                )
+            for _, (colour, marker), point in points:
+                axes.plot(point[axis] / scale, point[2], color=colour, marker=marker)
 
         return draw_panel(f"{name}-cost{axis}", x_label, metric.label, caption, paint)
 
@@ -230,6 +230,6 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
             1, size, f"training time ({unit})", f"{metric.label} against the time that the best run trained."
         )
     ]
-    if len({point[0] for _, point in points}) > 1:
+    if len({point[0] for *_, point in points}) > 1:
         panels.insert(0, panel(0, 1, "weights (millions)", f"{metric.label} against the number of weights."))
-    return [Plot(tuple(panels), tuple((label, nth_style(index)) for index, (label, _) in enumerate(points)))]
+    return [Plot(tuple(panels), tuple((label, style) for label, style, _ in points))]

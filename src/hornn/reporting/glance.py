@@ -31,6 +31,7 @@ class Dots(NamedTuple):
 class Strip(NamedTuple):
     """The rows of a table with both numbers of one metric."""
 
+    name: str
     title: str
     metric: str
     unit: str
@@ -41,8 +42,8 @@ class Strip(NamedTuple):
         return TITLE + PITCH * len(self.rows) + AXIS
 
 
-def draw_glance(tables: Iterable[Table]) -> Panel | None:
-    """The picture; None where no row has both numbers.
+def draw_glance(tables: Iterable[Table], linked: bool = False) -> Panel | None:
+    """The picture; None where no row has both numbers. `linked`: each table leads to its view of the page.
 
     Each table has a logarithmic axis of its own. A run that stands in several tables of a paper is shown once.
     """
@@ -56,7 +57,8 @@ def draw_glance(tables: Iterable[Table]) -> Panel | None:
         elements.append(element("text", paper, x=left, y=y + 20, font_size=15, font_weight="600"))
         y += HEADING
         for strip in papers[paper]:
-            elements += draw_strip(strip, left, y)
+            drawn = draw_strip(strip, left, y)
+            elements += [f'<a href="#{strip.name}">', *drawn, "</a>"] if linked else drawn
             y += strip.height
         bottoms[column] = y
     width = 2 * COLUMN + GAP if bottoms[1] > 40 else COLUMN
@@ -86,7 +88,7 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
                     signs = (better, published.verified, line.row.dynamic)
                     rows.append(Dots(line.row.label, theirs, score.mean, *signs))
             if rows:
-                strip = Strip(table.short_title, metric.key, metric.label, tuple(rows))
+                strip = Strip(table.sweep.name, table.short_title, metric.key, metric.label, tuple(rows))
                 papers.setdefault(paper, []).append(strip)
     return papers
 

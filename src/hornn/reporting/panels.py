@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Callable
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,4 +84,5 @@ def draw_panel(
     svg = re.sub(
         r'<g id="[^"]*"', "<g", text.getvalue()
     )  # nothing refers to groups, and they all have one name
-    return Panel(svg[svg.index("<svg") :].replace(INK, "currentColor"), caption)
+    named = f'<svg role="img" aria-label="{escape(caption)}" '
+    return Panel(svg[svg.index("<svg") :].replace(INK, "currentColor").replace("<svg ", named, 1), caption)

@@ -48,7 +48,7 @@ def describe_epoch(record: Mapping[str, float], is_best: bool) -> str:
 def conclude(run_dir: Path, result: Mapping[str, Any], how: str) -> None:
     """How the test split was scored, the perplexities beside the unigram's, and where they are kept."""
     unigram = result["unigram"]
-    console.print(how, highlight=False)
+    console.print(how, highlight=False, soft_wrap=True)
     console.print(f"{'perplexity':>12}  {'valid':>9}  {'test':>9}", style="bold", highlight=False)
     for row, valid, test in (
         (result["choices"]["model"], result["valid_ppl"], result["test_ppl"]),

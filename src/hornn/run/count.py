@@ -15,14 +15,16 @@ import numpy as np
 import torch
 
 from hornn.baselines.counts import CountModel
-from hornn.build import build_corpus, build_counts, call, make_card
+from hornn.build import build_corpus, build_counts, make_card
 from hornn.checkpoint import write_checkpoint
 from hornn.data.text import TextData
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.metrics import perplexity
+from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
 from hornn.run.identity import BEST, COLUMNS, Identity
 from hornn.run.keeper import write_metrics
+from hornn.run.loggers import find_loggers
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
 
 CPU = torch.device("cpu")
@@ -46,17 +48,21 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     data.prepare_data()
     data.setup()
     model = build_counts(config["model"], data.vocabulary, data.tokenizer)
-    with open_run(identity, data, call(config, "logger"), config["overwrite"]) as run:
+    open_loggers = find_loggers(config["logger"])
+    with open_run(identity, data, open_loggers, config["overwrite"]) as run:
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
         run.announce("counts, no training", [] if alone else ["counted on one CPU"])
         figures = {**measure(model, data), **describe(data), **starts.summary()}
-        run.begin(model.num_parameters)
+        for note in model.notes:
+            console.print(note, highlight=False, soft_wrap=True, markup=False)
+        run.begin(model.num_parameters, config)
         save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_metrics(run.dir / METRICS, figures["metrics"])
-        run.logger.log_metrics(
-            {f"{split}/ppl": figures[f"{split}_ppl"] for split in ("valid", "test")}, step=1
-        )
-        run.logger.finalize("success")
+        for logger in run.loggers:
+            logger.log_metrics(
+                {f"{split}/ppl": figures[f"{split}_ppl"] for split in ("valid", "test")}, step=1
+            )
+            logger.finalize("success")
         how = (
             f"{model.num_parameters:,} parameters, fitted in {figures['seconds_per_epoch']:.1f} s; "
             f"{figures['scoring_tokens_per_second']:,.0f} tokens/s scored, left to right"
@@ -87,6 +93,7 @@ def measure(model: CountModel, data: TextData) -> dict[str, Any]:
         "scoring_tokens_per_second": len(test) / scoring,
         "peak_memory_mb": peak_memory_mb(CPU),
         "metrics": [record | speed],
+        **({"notes": model.notes} if model.notes else {}),
     }
 
 

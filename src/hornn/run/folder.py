@@ -12,9 +12,9 @@ from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.text import TextData
 from hornn.result import NAME, read_result, write_atomically, write_result
 from hornn.run.announce import announce, conclude
-from hornn.run.identity import BEST, CONFIG, LAST, Identity
+from hornn.run.identity import BEST, CONFIG, LAST, Identity, without
 from hornn.run.lock import lock_folder
-from hornn.run.loggers import end_logging
+from hornn.run.loggers import RunLogger, end_logging
 
 METRICS = "metrics.csv"  # the record of each epoch
 
@@ -22,14 +22,14 @@ METRICS = "metrics.csv"  # the record of each epoch
 class OpenRun:
     """A run whose folder this process holds.
 
-    resume: the checkpoint that it continues from, None for a fresh start. logger: where it logs. main: whether this
+    resume: the checkpoint that it continues from, None for a fresh start. loggers: where it logs. main: whether this
     is the first of its processes, which alone writes.
     """
 
     def __init__(
-        self, identity: Identity, data: TextData, resume: Path | None, logger: Logger, main: bool
+        self, identity: Identity, data: TextData, resume: Path | None, loggers: list[Logger], main: bool
     ) -> None:
-        self.identity, self.data, self.resume, self.logger, self.main = identity, data, resume, logger, main
+        self.identity, self.data, self.resume, self.loggers, self.main = identity, data, resume, loggers, main
         self.dir = identity.folder
         self.finished = False
 
@@ -39,7 +39,7 @@ class OpenRun:
             model = self.identity.choices["model"]
             announce(self.dir, model, size, self.data, notes, bool(self.resume))
 
-    def begin(self, num_parameters: int) -> None:
+    def begin(self, num_parameters: int, config: Mapping[str, Any]) -> None:
         """Remove what an earlier run left, unless it is continued, and put on record who this one is.
 
         To be called when nothing can be refused any more. Files that are not a run's stay.
@@ -53,10 +53,26 @@ class OpenRun:
                 (self.dir / name).unlink(missing_ok=True)
         known = self.identity.to_dict()
         write_atomically(self.dir / CONFIG, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
-        words = {"model": self.identity.choices["model"], "data": self.data.name}
-        known["run_name"] = known.pop("name")  # in W&B `name` is taken: W&B names its own run so
-        values = {**known.pop("config"), **words, **known, "num_parameters": num_parameters}
-        self.logger.log_hyperparams(values)
+        for logger in self.loggers:
+            logger.log_hyperparams(self.described(config, num_parameters))
+
+    def described(self, config: Mapping[str, Any], num_parameters: int) -> dict[str, Any]:
+        """The run as a logger is told of it: all that was given, nested, and who the run is.
+
+        `model` is the word that chose it, by which runs are grouped; its arguments are `cell`.
+        """
+        known = self.identity.to_dict()
+        given = without(config, ("model", "sweep"))
+        return {
+            **given,
+            "model": self.identity.choices["model"],
+            "cell": self.identity.config["model"],
+            "corpus": self.data.name,
+            "choices": known["choices"],
+            "run_name": known["name"],  # in W&B `name` is taken: W&B names its own run so
+            "run_dir": str(self.dir),
+            "num_parameters": num_parameters,
+        }
 
     def finish(self, figures: Mapping[str, Any], how: str) -> None:
         """Write the result of a run that came to its end, and say what came out."""
@@ -64,6 +80,9 @@ class OpenRun:
         if self.main:
             result = {"status": "completed", **self.identity.to_dict(), **figures}
             write_result(self.dir, result)
+            for logger in self.loggers:
+                if isinstance(logger, RunLogger):
+                    logger.send_model(self.dir / BEST)
             conclude(self.dir, result, how)
 
     def fail(self, error: str, figures: Mapping[str, Any]) -> None:
@@ -79,11 +98,11 @@ class OpenRun:
 def open_run(
     identity: Identity,
     data: TextData,
-    make_logger: Callable[..., Logger],
+    open_loggers: Callable[..., list[Logger]],
     overwrite: bool = False,
     main: bool = True,
 ) -> Iterator[OpenRun]:
-    """Hold the run's folder from here on, and let it and the logger go at the end, whatever that is.
+    """Hold the run's folder from here on, and let it and the loggers go at the end, whatever that is.
 
     Raises Busy where another process has it, OSError where it cannot be written, ValueError where it holds a
     finished run, or one of other choices, values or seed.
@@ -95,7 +114,7 @@ def open_run(
             identity,
             data,
             resume,
-            make_logger(run_dir=identity.folder, identity=identity, resume=bool(resume)),
+            open_loggers(run_dir=identity.folder, identity=identity, resume=bool(resume)),
             main,
         )
         try:

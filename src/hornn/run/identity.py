@@ -27,6 +27,7 @@ WITHOUT_EFFECT = (
     "seed",
     "run_dir",
     "overwrite",
+    "continue_from",  # the same numbers as from the first epoch on
     "checkpoint_every",
     "logger",
     "sweep",
@@ -34,9 +35,13 @@ WITHOUT_EFFECT = (
     "data.cache_dir",
     "data.url",
     "trainer.enable_progress_bar",
+    "trainer.max_time",  # ends a start of the run, not the run
+    "trainer.profiler",
     "trainer.enable_model_summary",
     "trainer.log_every_n_steps",
 )
+CALLBACKS = "callbacks"  # of which those are part of a name that do not only watch
+WATCHES = "_watches_"  # what a callback that changes no number says of itself in its node
 INIT_FROM = "init_from"  # the key of the weights that a run starts from
 COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
@@ -108,11 +113,25 @@ def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
     kept = {
         key: value for key, value in without(config, dropped).items() if not counted or key in COUNTS_READ
     }
+    if not counted and (steering := steering_callbacks(config.get(CALLBACKS))):
+        kept[CALLBACKS] = steering
+    else:  # as before there were any
+        kept.pop(CALLBACKS, None)
     if not isinstance(start := kept.get(INIT_FROM), str | None):
         raise ValueError(f"{INIT_FROM} must be the path of a checkpoint or null, got {start!r}")
     if kept.get(INIT_FROM):  # weights of the same seed
         kept[INIT_FROM] = str(kept[INIT_FROM]).replace(f"/seed={config['seed']}/", "/seed=*/")
     return {group: str(choices[group]) for group in groups if choices.get(group)}, kept
+
+
+def steering_callbacks(nodes: Any) -> Config:
+    """Of the callbacks in a config those that may change numbers, by name, with their arguments."""
+    if not isinstance(nodes, Mapping):
+        return {}
+    steering = {
+        name: node for name, node in nodes.items() if isinstance(node, Mapping) and not node.get(WATCHES)
+    }
+    return {name: without(node, ()) or True for name, node in steering.items()}
 
 
 def is_counted(config: Mapping[str, Any]) -> bool:

@@ -112,8 +112,13 @@ class RunKeeper(Checkpoint):
             and trainer.global_step // self.every_n_steps > self.saved_at // self.every_n_steps
         )
         self.saved_at = trainer.global_step
-        if due and not trainer.fit_loop.epoch_loop._num_ready_batches_reached():
+        if due and not self.closes_epoch(trainer):
             trainer.save_checkpoint(self.folder / LAST)
+
+    def closes_epoch(self, trainer: lightning.Trainer) -> bool:
+        """Whether the update that was just made is the last one of its epoch, or of the run."""
+        last = trainer.should_stop or trainer.global_step == self.max_steps
+        return last or trainer.fit_loop.epoch_loop._num_ready_batches_reached()
 
     def on_validation_start(self, trainer: lightning.Trainer, module: Any) -> None:
         self.clock.stop()
@@ -127,7 +132,8 @@ class RunKeeper(Checkpoint):
             module.swap_averages()
         elif decision.restore:
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
-        trainer.should_stop = self.stopped = self.stopped or decision.stop
+        # a callback may have asked for the end, too
+        trainer.should_stop = self.stopped = self.stopped or decision.stop or trainer.should_stop
         module.clear("valid")
         if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
             write_metrics(self.folder / METRICS, self.records)

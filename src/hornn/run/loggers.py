@@ -1,32 +1,114 @@
-"""What a run logs to between its epochs: Weights & Biases, or a file. The files of conf/logger name these functions."""
+"""What a run logs to between its epochs: the functions that the files of conf/logger name, and a user's own loggers."""
 
 import os
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from lightning.pytorch.loggers import CSVLogger, WandbLogger
+from hydra.utils import instantiate
+from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.run.identity import Identity
+from hornn.run.requirement import require_package
 
 TAG_LENGTH = 64  # that Weights & Biases allows
+BEST_SO_FAR = ("valid/ppl", "valid/nll")  # whose summary is the minimum
+GIVEN = ("run_dir", "identity", "resume")  # what the functions below are called with
+PACKAGES = {"tensorboard": "tensorboard", "mlflow": "mlflow"}  # that a choice needs
+
+
+def find_loggers(nodes: Mapping[str, Any] | None) -> Callable[..., list[Logger]]:
+    """What opens the loggers that these nodes of the config name, once the run's folder is there.
+
+    A node with `_partial_: true` is called with the arguments of `wandb_logger`, any other one is a logger as it
+    stands. Raises ValueError for a node that names none, and for one whose package is not installed.
+    """
+    found = {}
+    for name, node in (nodes or {}).items():
+        where = f"logger.{name}"
+        if node is None:
+            continue
+        if not isinstance(node, Mapping) or "_target_" not in node:
+            raise ValueError(
+                f"{where} must have a _target_, a logger's class, got {node!r}: logger={name} chooses a file"
+            )
+        if package := PACKAGES.get(str(node["_target_"]).rpartition(".")[2].removesuffix("_logger")):
+            require_package(package, f"logger={name}")
+        found[where] = node
+
+    def open_loggers(run_dir: Path, identity: Identity, resume: bool) -> list[Logger]:
+        opened = []
+        for where, node in found.items():
+            try:
+                logger = instantiate(dict(node), _convert_="all")
+                if isinstance(logger, partial):
+                    logger = logger(run_dir=run_dir, identity=identity, resume=resume)
+            except (TypeError, ModuleNotFoundError) as error:
+                raise ValueError(f"{where}: {error}") from error
+            if not isinstance(logger, Logger):
+                raise ValueError(
+                    f"{where}._target_ must name a logger of Lightning's, got {node['_target_']}"
+                )
+            opened.append(logger)
+        return opened
+
+    return open_loggers
+
+
+class RunLogger(WandbLogger):
+    """Weights & Biases whose summary of a validation number is its minimum so far, also in a run that was resumed."""
+
+    def __init__(self, log_model: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.sends_model = log_model  # Lightning's own `log_model` wants its ModelCheckpoint
+        self.best: dict[str, float] = {}
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        super().log_metrics(metrics, step)
+        for key in BEST_SO_FAR:
+            if key in metrics:
+                self.note_best(key, metrics[key])
+
+    @rank_zero_only
+    def note_best(self, key: str, value: float) -> None:
+        self.best[key] = min(value, self.best.get(key, value))
+        self.experiment.summary[key] = self.best[key]
+
+    @rank_zero_only
+    def send_model(self, path: Path) -> None:
+        """Keep a checkpoint as an artifact of the run, if that was asked for."""
+        if not self.sends_model:
+            return
+        import wandb
+
+        artifact = wandb.Artifact(f"model-{self.experiment.id}", type="model")
+        artifact.add_file(str(path))
+        self.experiment.log_artifact(artifact, aliases=["best"])
 
 
 def wandb_logger(
-    run_dir: Path, identity: Identity, resume: bool, project: str = "hornn", offline: bool = True
-) -> WandbLogger:
+    run_dir: Path,
+    identity: Identity,
+    resume: bool,
+    project: str = "hornn",
+    offline: bool = True,
+    log_model: bool = False,
+) -> RunLogger:
     """A Weights & Biases run below `run_dir`; its id has the run's name, so that a resumed run continues its own.
 
     In a sweep its group is the sweep and its job type the row of the table, else its job type is the model. The
     arguments of the model stand under `cell`, for `model` in W&B is the word that chose it. Agents of `wandb sweep`
-    give their runs ids of their own.
+    give their runs ids of their own. log_model: whether `best.ckpt` is to be kept as an artifact.
     """
     import wandb  # half a second, that no other logger need wait for
 
     if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
-        return WandbLogger(project=project)  # stays idle: only the first rank logs
+        return RunLogger(project=project)  # stays idle: only the first rank logs
     words = {"model": identity.choices["model"], "data": identity.corpus, "seed": str(identity.seed)}
-    name = "-".join([words["model"], words["data"], identity.name, words["seed"]])
+    name = name_of(identity)
     sweep, row = os.environ.get("HORNN_SWEEP"), os.environ.get("HORNN_ROW")  # the launcher sets them
     paper, _, part = (sweep or "").rpartition("_")
     tags = {
@@ -54,12 +136,41 @@ def wandb_logger(
             f"Weights & Biases cannot start a run ({str(error).splitlines()[0]}): log in once with "
             "`wandb login`, or use logger=wandb_offline"
         ) from error
-    return WandbLogger(experiment=run)
+    logger = RunLogger(experiment=run, log_model=log_model)
+    for key in BEST_SO_FAR:
+        run.define_metric(key, step_metric="trainer/global_step", summary="none")  # `note_best` sets it
+    return logger
 
 
 def csv_logger(run_dir: Path, identity: Identity, resume: bool) -> CSVLogger:
     """What is logged between epochs, as `csv/version_<n>/metrics.csv` below `run_dir`, n for each start."""
     return CSVLogger(save_dir=str(run_dir), name="csv")
+
+
+def tensorboard_logger(run_dir: Path, identity: Identity, resume: bool) -> TensorBoardLogger:
+    """Files of events in `tensorboard/` below `run_dir`, each start's beside those before."""
+    return TensorBoardLogger(save_dir=str(run_dir), name="tensorboard", version="")
+
+
+def mlflow_logger(
+    run_dir: Path,
+    identity: Identity,
+    resume: bool,
+    experiment: str = "hornn",
+    tracking_uri: str | None = None,
+) -> MLFlowLogger:
+    """A run of MLflow on a server, or in `mlflow.db` below `run_dir`; each start is a run of its own."""
+    return MLFlowLogger(
+        experiment_name=experiment,
+        run_name=name_of(identity),
+        tracking_uri=tracking_uri or f"sqlite:///{run_dir.absolute() / 'mlflow.db'}",
+        tags={"sweep": os.environ.get("HORNN_SWEEP", ""), "row": os.environ.get("HORNN_ROW", "")},
+    )
+
+
+def name_of(identity: Identity) -> str:
+    """A run among those of a project: model, corpus, the run's name and its seed."""
+    return "-".join([identity.choices["model"], identity.corpus, identity.name, str(identity.seed)])
 
 
 def end_logging(finished: bool) -> None:

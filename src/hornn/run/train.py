@@ -3,7 +3,7 @@
 import logging
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import lightning
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
@@ -23,17 +24,21 @@ from hornn.data.text import TextData
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
+from hornn.run.callbacks import build_callbacks, why_stopped
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.composed import as_dict
+from hornn.run.continue_from import carry_over
 from hornn.run.count import count
 from hornn.run.folder import open_run
 from hornn.run.identity import BEST, Identity, identify
 from hornn.run.keeper import RunKeeper
+from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, versions
 from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank
+from hornn.run.time_limit import TimeLimit
 
 # Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
 WHOLE = {
@@ -73,6 +78,11 @@ def train(cfg: DictConfig) -> None:
     require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
     starts = Starts(commit(), job.overrides.task)
     identity = identify(job.runtime.choices, config)
+    if config["continue_from"] is not None and (identity.counted or config["overwrite"]):
+        raise ValueError(
+            "continue_from= trains a network further, in a folder that holds no run yet: leave out overwrite=true, or "
+            "continue_from= where a model is counted"
+        )
     if identity.counted:
         count(config, identity, starts)
         return
@@ -83,13 +93,16 @@ def train(cfg: DictConfig) -> None:
         )
     set_up_process()
     quiet_libraries()
+    open_loggers = find_loggers(config["logger"])
     training = prepare(config, identity, starts)
     data, module, trainer, _ = training
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
-    with open_run(identity, data, call(config, "logger"), config["overwrite"], main) as run:
-        trainer.logger = run.logger
+    if main and config["continue_from"] is not None:
+        carry_over(Path(str(config["continue_from"])), identity, data)
+    with open_run(identity, data, open_loggers, config["overwrite"], main) as run:
+        trainer.loggers = run.loggers
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
-        run.begin(module.network.num_parameters)
+        run.begin(module.network.num_parameters, config)
         run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
         try:
             fit(training, run.resume)
@@ -100,9 +113,10 @@ def train(cfg: DictConfig) -> None:
         except RuntimeError as error:
             explain_lost_rank(error, trainer)
             raise
+        finally:
+            show_profile(trainer)
         figures = summarise(training)  # on every rank: its sums are over all of them
-        best = figures["best_epoch"]
-        run.finish(figures, f"best epoch {best}; the test split was scored once, with its weights")
+        run.finish(figures, describe_end(training, figures))
 
 
 # -- before training -----------------------------------------------------------------------------------------
@@ -120,7 +134,8 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     module = build_module(config, data)
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
-    trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data))
+    callbacks = build_callbacks(config["callbacks"] or {}, data)
+    trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data), callbacks)
     module.configure_optimizers()
     module.network.prepare(trainer.strategy.root_device)
     return Training(data, module, trainer, keeper)
@@ -144,13 +159,22 @@ def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
     )
 
 
-def build_trainer(config: Mapping[str, Any], keeper: RunKeeper, card: Mapping[str, Any]) -> lightning.Trainer:
-    shown = [LiveProgress(console, keeper)] if config["trainer"].get("enable_progress_bar", True) else []
+def build_trainer(
+    config: Mapping[str, Any],
+    keeper: RunKeeper,
+    card: Mapping[str, Any],
+    callbacks: Sequence[Callback] = (),
+) -> lightning.Trainer:
+    """The trainer with these callbacks of the config beside the program's own."""
+    settings = config["trainer"]
+    shown = [LiveProgress(console, keeper)] if settings.get("enable_progress_bar", True) else []
+    limit = [TimeLimit(settings["max_time"], keeper)] if settings.get("max_time") is not None else []
     trainer: lightning.Trainer = call(
         config,
         "trainer",
         max_steps=-1,  # the keeper counts
-        callbacks=[keeper, EndAtOnce(), *shown],
+        max_time=None,
+        callbacks=[keeper, EndAtOnce(), *shown, *callbacks, *limit],
         logger=False,
         plugins=[AtomicCheckpointIO(card)],
         default_root_dir=str(keeper.folder),
@@ -236,6 +260,20 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
         f"training diverged at step {module.global_step}: {error}; the largest gradient norm before was "
         f"{max(norms, default=math.nan):.4g}. Try {', or '.join(remedies)}"
     )
+
+
+def describe_end(training: Training, figures: Mapping[str, Any]) -> str:
+    """Why training ended where its own bounds do not say so, and how the test split was scored."""
+    stopped = why_stopped(training.trainer.callbacks)  # type: ignore[attr-defined]
+    how = f"best epoch {figures['best_epoch']}; the test split was scored once, with its weights"
+    return f"{stopped}\n{how}" if stopped else how
+
+
+def show_profile(trainer: lightning.Trainer) -> None:
+    """Print the report of the profiler, if there is one: Lightning logs it, where nothing is shown here."""
+    report = trainer.profiler.summary()  # type: ignore[attr-defined]
+    if report and trainer.is_global_zero:
+        console.print(report, highlight=False, markup=False, soft_wrap=True)
 
 
 def summarise(training: Training) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""The claims as a scoreboard: a mark and a word for the outcome, both gains as bars."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Verdict
+from hornn.reporting.svg import element, picture
+from hornn.reporting.tables import Table
+
+# An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
+MARKS = {CONFIRMED: "✔", IN_DIRECTION: "◐", REFUTED: "✘", UNDECIDED: "?"}
+CLASSES = {CONFIRMED: "yes", IN_DIRECTION: "partly", REFUTED: "no", UNDECIDED: "open"}
+WIDTH, HEIGHT, LOW, HIGH = 170.0, 26.0, -0.2, 0.2  # gains beyond +-20 % end at the edge, with an arrow
+
+
+class Claimed(NamedTuple):
+    """A line of the scoreboard."""
+
+    table: Table
+    verdict: Verdict
+
+    @property
+    def mark(self) -> str:
+        return MARKS.get(self.verdict.outcome, "-")
+
+    @property
+    def style(self) -> str:
+        return CLASSES.get(self.verdict.outcome, "open")
+
+    @property
+    def paper(self) -> str:
+        return paper_of(self.table)
+
+    @property
+    def asked_by(self) -> str:
+        return "the paper" if self.verdict.of_paper else "us"
+
+    @property
+    def bars(self) -> str:
+        return draw_bars(self.verdict)
+
+
+def paper_of(table: Table) -> str:
+    """The authors and the year of a table's paper."""
+    return table.sweep.paper.partition(",")[0] or "Sweeps of your own"
+
+
+def list_claims(tables: Iterable[Table]) -> list[Claimed]:
+    return [Claimed(table, verdict) for table in tables for verdict in table.verdicts]
+
+
+def summarise(claims: Sequence[Claimed]) -> list[tuple[str, str]]:
+    """For each paper what became of its own claims, in words, the paper with most claims first."""
+    own = [claim for claim in claims if claim.verdict.of_paper]
+    papers = Counter(claim.paper for claim in own)
+    said = []
+    for paper, number in papers.most_common():
+        outcomes = Counter(claim.verdict.outcome for claim in own if claim.paper == paper)
+        parts = [f"{outcomes[outcome]} {outcome}" for outcome in MARKS if outcomes[outcome]]
+        said.append(
+            (paper, f"{number} {'claim is' if number == 1 else 'claims are'} judged: {', '.join(parts)}")
+        )
+    return said
+
+
+def draw_bars(verdict: Verdict) -> str:
+    """The published gain as a hollow bar above the measured gain as a full bar with its standard error."""
+    elements = [
+        element(
+            "line", x1=place(0), y1=0, x2=place(0), y2=HEIGHT, stroke="currentColor", stroke_opacity="0.5"
+        )
+    ]
+    if verdict.published_gain is not None:
+        elements += bar(verdict.published_gain, 3, "none")
+    elements += bar(verdict.gain, 15, "currentColor")
+    if verdict.error is not None:
+        ends = [place(verdict.gain + sign * verdict.error) for sign in (-1, 1)]
+        elements.append(
+            element("line", x1=ends[0], y1=19, x2=ends[1], y2=19, stroke="var(--ink)", stroke_width=2)
+        )
+    name = f"measured {100 * verdict.gain:+.1f} %"
+    if verdict.published_gain is not None:
+        name = f"published {100 * verdict.published_gain:+.1f} %, {name}"
+    return picture(name, WIDTH, HEIGHT, elements)
+
+
+def place(gain: float) -> float:
+    return WIDTH * (min(max(gain, LOW), HIGH) - LOW) / (HIGH - LOW)
+
+
+def bar(gain: float, top: float, fill: str) -> list[str]:
+    left, right = sorted((place(0), place(gain)))
+    drawn = [
+        element(
+            "rect", x=left, y=top, width=max(right - left, 1.0), height=8, fill=fill, stroke="currentColor"
+        )
+    ]
+    if not LOW <= gain <= HIGH:
+        x, step = (WIDTH - 1, -6) if gain > 0 else (1, 6)
+        points = f"M{x} {top + 4}l{step} -4v8z"
+        drawn.append(element("path", d=points, fill="var(--ground)", stroke="currentColor"))
+    return drawn

@@ -1,0 +1,213 @@
+"""What else watches or steers a training, by the files of conf/callbacks: callbacks of Lightning, ours and a user's."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import lightning
+import torch
+from hydra.utils import instantiate
+from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping
+from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
+from torch import Tensor, nn
+
+from hornn.checks import require_positive
+from hornn.data.streams import Chunk
+from hornn.data.text import TextData
+from hornn.metrics import perplexity
+from hornn.norm import norm
+from hornn.run.announce import console
+from hornn.run.identity import WATCHES
+from hornn.run.requirement import require_package
+
+MONITORED = ("valid/ppl", "valid/nll")  # that an early stop can go by
+
+
+class OfText(Callback):
+    """A callback that knows the run's text: `data` is set before the training."""
+
+    data: TextData
+
+
+def build_callbacks(nodes: Mapping[str, Any], data: TextData) -> list[Callback]:
+    """The callbacks that these nodes of the config name.
+
+    Raises ValueError for a node that names none, for one whose package is not installed, and for an early stop by a
+    number that is not measured.
+    """
+    built = []
+    for name, node in nodes.items():
+        if node is None:
+            continue
+        where = f"callbacks.{name}"
+        if not isinstance(node, Mapping) or "_target_" not in node:
+            raise ValueError(
+                f"{where} must have a _target_, the class of a callback, got {node!r}: callbacks={name} chooses a "
+                f"file, +{where}._target_=MODULE.CLASS a class"
+            )
+        try:
+            callback = instantiate(
+                {key: value for key, value in node.items() if key != WATCHES}, _convert_="all"
+            )
+        except TypeError as error:
+            raise ValueError(f"{where}: {error}") from error
+        if not isinstance(callback, Callback):
+            raise ValueError(f"{where}._target_ must name a callback of Lightning's, got {node['_target_']}")
+        check_callback(callback, where)
+        if isinstance(callback, OfText):
+            callback.data = data
+        built.append(callback)
+    return built
+
+
+def check_callback(callback: Callback, where: str) -> None:
+    """Refuse what would only fail in the training."""
+    if isinstance(callback, DeviceStatsMonitor):
+        require_package("psutil", where)
+    if isinstance(callback, EarlyStopping) and callback.monitor not in MONITORED:
+        raise ValueError(f"{where}.monitor must be {' or '.join(MONITORED)}, got {callback.monitor!r}")
+
+
+def why_stopped(callbacks: Iterable[Callback]) -> str:
+    """What an early stop says of itself, empty where there was none."""
+    said = [each.stopping_reason_message for each in callbacks if isinstance(each, EarlyStopping)]
+    reasons = [
+        " ".join(message.split()).removesuffix(" Signaling Trainer to stop.") for message in said if message
+    ]
+    return f"ended early: {' '.join(reasons)}" if reasons else ""
+
+
+class LayerNorms(Callback):
+    """Logs the Euclidean norm of each weight and of its gradient before the clip.
+
+    At the updates whose losses are logged, as `weight_norm/NAME` and `grad_norm/NAME`.
+    """
+
+    def on_before_optimizer_step(
+        self, trainer: lightning.Trainer, module: Any, optimizer: torch.optim.Optimizer
+    ) -> None:
+        every = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if not every or trainer.global_step % every:
+            return
+        norms = {}
+        for name, weight in module.network.named_parameters():
+            norms[f"weight_norm/{name}"] = float(norm([weight.detach()]))
+            if weight.grad is not None:
+                norms[f"grad_norm/{name}"] = float(norm([dense(weight.grad)]))
+        module.report(norms)
+
+
+def dense(gradient: Tensor) -> Tensor:
+    """The numbers of a gradient that are not 0 by construction, in fp32."""
+    return (gradient.coalesce().values() if gradient.is_sparse else gradient).float()
+
+
+class WordFrequency(OfText):
+    """The test perplexity of words by how often the training text has them.
+
+    A class holds the words whose count is at least one bound and below the next one. The sums are over all ranks.
+    Raises ValueError for bounds that do not rise from 1 or more.
+    """
+
+    def __init__(self, bounds: list[int]) -> None:
+        if not bounds or any(low >= high for low, high in zip([0, *bounds], bounds, strict=False)):
+            raise ValueError(f"callbacks.word_frequency.bounds must be counts that rise, got {bounds}")
+        self.bounds = bounds
+
+    @property
+    def labels(self) -> list[str]:
+        first, last = self.bounds[0], self.bounds[-1]
+        inner = [f"{low:,} to {high - 1:,}" for low, high in zip(self.bounds, self.bounds[1:], strict=False)]
+        return [f"below {first:,}", *inner, f"{last:,} or more"]
+
+    def on_test_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        counts = torch.tensor(self.data.vocabulary.counts)
+        self.class_of = torch.bucketize(counts, torch.tensor(self.bounds), right=True).to(module.device)
+        self.sums = torch.zeros(2, len(self.labels), dtype=torch.float64, device=module.device)
+
+    def on_test_batch_end(
+        self, trainer: lightning.Trainer, module: Any, outputs: Any, batch: Chunk, *args: Any
+    ) -> None:
+        scored = batch.targets >= 0
+        classes, nll = self.class_of[batch.targets[scored]], module.last_nll[scored].double()
+        self.sums[0].index_add_(0, classes, nll)
+        self.sums[1].index_add_(0, classes, torch.ones_like(nll))
+
+    def on_test_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        nll, number = trainer.strategy.reduce(self.sums, reduce_op="sum").tolist()
+        rows = [
+            [label, int(tokens), round(perplexity(total / tokens), 2)]
+            for label, total, tokens in zip(self.labels, nll, number, strict=True)
+            if tokens
+        ]
+        if trainer.is_global_zero:
+            log_table(
+                trainer.loggers, "test/ppl_by_frequency", ["count in training", "tokens", "perplexity"], rows
+            )
+            console.print("test perplexity by word frequency:")
+            for label, tokens, ppl in rows:
+                console.print(
+                    f"  {ppl:>10,.2f} on {tokens:,} tokens that training has {label} times", highlight=False
+                )
+
+
+class Samples(OfText):
+    """Logs texts that the network writes after each epoch that is the best so far, by a generator of their own."""
+
+    def __init__(
+        self,
+        prompt: str = "",
+        num_samples: int = 3,
+        length: int = 30,
+        temperature: float = 0.8,
+        seed: int = 1,
+    ) -> None:
+        require_positive(num_samples=num_samples, length=length)
+        self.prompt, self.num_samples, self.length = prompt, num_samples, length
+        self.temperature, self.seed = temperature, seed
+        self.rows: list[list[Any]] = []
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        best = trainer.checkpoint_callback.best  # type: ignore[union-attr]
+        ppl = float(trainer.callback_metrics["valid/ppl"])
+        if not trainer.is_global_zero or (best is not None and ppl >= best["valid_ppl"]):
+            return
+        epoch = trainer.current_epoch + 1
+        self.rows += [[epoch, round(ppl, 2), text] for text in self.write(module)]
+        log_table(trainer.loggers, "samples", ["epoch", "valid/ppl", "text"], self.rows, trainer.global_step)
+
+    def write(self, module: Any) -> list[str]:
+        """Texts by the weights that validation has scored."""
+        from hornn.use.model import Model  # both take a while to load
+        from hornn.use.scorers import NetworkScorer
+
+        network: nn.Module = module.network
+        card = {"tokenizer": self.data.tokenizer.state()}
+        module.swap_averages()
+        network.eval()
+        try:
+            model = Model(NetworkScorer("the network", module.network, card, self.data.vocabulary))
+            return model.generate(
+                self.prompt, self.length, self.temperature, num_samples=self.num_samples, seed=self.seed
+            )
+        finally:
+            network.train()
+            module.swap_averages()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.rows = state_dict["rows"]
+
+
+def log_table(
+    loggers: Iterable[Logger], key: str, columns: list[str], rows: list[list[Any]], step: int | None = None
+) -> None:
+    """Log a table where a logger shows one: in Weights & Biases, and as text in TensorBoard."""
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            logger.log_table(key, columns=columns, data=rows, step=step)
+        elif isinstance(logger, TensorBoardLogger):
+            lines = [columns, ["---"] * len(columns), *rows]
+            text = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+            logger.experiment.add_text(key, text, step)

@@ -1,0 +1,59 @@
+"""trainer.max_time: a run that stops when its time is over, and goes on by the same command."""
+
+from datetime import timedelta
+from typing import Any
+
+import lightning
+from lightning.pytorch.callbacks import Timer
+
+from hornn.command_line.ending import UNFINISHED
+from hornn.run.announce import console
+from hornn.run.identity import LAST
+from hornn.run.keeper import RunKeeper
+
+
+class TimeLimit(Timer):
+    """Ends the process between two updates once it has trained for `duration`, as a cut-off run that resumes.
+
+    Each start of a run has this time anew. What Lightning makes of it, the early end of an epoch, would leave that
+    epoch part-read and change the schedule.
+    """
+
+    def __init__(self, duration: str | dict[str, int] | timedelta, keeper: RunKeeper) -> None:
+        try:
+            super().__init__(duration)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"trainer.max_time={duration!r}: {error}; write DD:HH:MM:SS") from error
+        remaining = self.time_remaining()
+        if remaining is None or remaining <= 0:
+            raise ValueError(f"trainer.max_time must be more than no time, DD:HH:MM:SS, got {duration!r}")
+        self.keeper = keeper
+
+    def on_fit_start(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
+        """The time begins with the training."""
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
+        remaining = self.time_remaining()
+        assert remaining is not None
+        over = trainer.strategy.broadcast(remaining <= 0)
+        if over and not self.keeper.closes_epoch(trainer):
+            self.leave(trainer)
+
+    def leave(self, trainer: lightning.Trainer) -> None:
+        """End this process, with all that the run needs to go on."""
+        trainer.save_checkpoint(self.keeper.folder / LAST)
+        if trainer.is_global_zero:
+            console.print(
+                f"not finished: trainer.max_time is over, in epoch {trainer.current_epoch + 1} after update "
+                f"{trainer.global_step:,}; the same command goes on",
+                highlight=False,
+                soft_wrap=True,
+            )
+        raise SystemExit(UNFINISHED)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the next start has its own time."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Nothing."""

@@ -1,0 +1,156 @@
+"""The callbacks of conf/callbacks in a training: what they log, what they change, and which of them name a run."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from commands.outcomes import refusal, result_of
+
+Command = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
+MINE = """
+from lightning.pytorch.callbacks import Callback
+
+
+class Halt(Callback):
+    def __init__(self, at=5):
+        self.at = at
+
+    def on_train_batch_end(self, trainer, *args):
+        if trainer.global_step == self.at:
+            trainer.should_stop = True
+"""
+
+
+@pytest.fixture
+def train(command: Command, small: list[str], tmp_path: Path) -> Command:
+    """`train("FOLDER", ...)` trains two epochs on the small corpus there."""
+    return lambda folder, *words: command("train", *small, f"run_dir={tmp_path / folder}", *words)
+
+
+def logged(run_dir: Path) -> dict[str, list[float]]:
+    """Column -> its numbers, of the csv logger's file."""
+    with next(run_dir.glob("csv/*/metrics.csv")).open() as file:
+        rows = list(csv.DictReader(file))
+    return {key: [float(row[key]) for row in rows if row[key]] for key in rows[0]}
+
+
+def test_watching_changes_no_number_and_no_name(train: Command, tmp_path: Path) -> None:
+    watching = "callbacks=[layer_norms,samples,word_frequency]"
+    assert train("plain").code == 0
+    done = train("watched", watching, "trainer.log_every_n_steps=1", "trainer.profiler=simple")
+    assert done.code == 0, done.err
+    plain, watched = result_of(tmp_path / "plain"), result_of(tmp_path / "watched")
+    assert watched["name"] == plain["name"]
+    assert (watched["valid_ppl"], watched["test_ppl"]) == (plain["valid_ppl"], plain["test_ppl"])
+    weights = [
+        torch.load(tmp_path / run / "last.ckpt", weights_only=True)["state_dict"]
+        for run in ("plain", "watched")
+    ]
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+
+
+def test_layer_norms_are_those_of_the_optimizer(train: Command, tmp_path: Path) -> None:
+    assert (
+        train("run", "callbacks=layer_norms", "trainer.log_every_n_steps=1", "trainer.max_steps=3").code == 0
+    )
+    columns = logged(tmp_path / "run")
+    whole = columns["train/grad_norm"]
+    parts = [numbers for key, numbers in columns.items() if key.startswith("grad_norm/")]
+    assert len(parts) == len([key for key in columns if key.startswith("weight_norm/")]) > 3
+    for step, expected in enumerate(whole):
+        assert sum(part[step] ** 2 for part in parts) ** 0.5 == pytest.approx(
+            expected, rel=1e-2
+        )  # some are in bf16
+
+
+def test_classes_of_word_frequency_make_up_the_test(train: Command, tmp_path: Path) -> None:
+    done = train(
+        "run", "callbacks=word_frequency", "callbacks.word_frequency.bounds=[3,30]", "logger=wandb_offline"
+    )
+    assert done.code == 0, done.err
+    (table,) = (tmp_path / "run").rglob("ppl_by_frequency*.json")
+    rows = json.loads(table.read_text())["data"]
+    result = result_of(tmp_path / "run")
+    assert sum(tokens for _, tokens, _ in rows) == result["evaluation"]["test_tokens"]
+    nll = sum(tokens * torch.tensor(ppl).log() for _, tokens, ppl in rows)
+    assert float(nll / result["evaluation"]["test_tokens"]) == pytest.approx(
+        float(torch.tensor(result["test_ppl"]).log()), abs=1e-3
+    )
+    assert "times" in done.out
+
+
+def test_samples_are_a_table_of_the_best_epochs(train: Command, tmp_path: Path) -> None:
+    assert train("run", "callbacks=samples", "callbacks.samples.length=4", "logger=wandb_offline").code == 0
+    last = max((tmp_path / "run").rglob("samples*.json"), key=lambda path: len(path.read_text()))
+    rows = json.loads(last.read_text())["data"]
+    assert {epoch for epoch, _, _ in rows} <= {1, 2}
+    assert len(rows) in (3, 6)
+    assert all(len(text.split()) <= 4 for *_, text in rows)
+
+
+def test_an_early_stop_ends_the_run_and_names_it(train: Command, tmp_path: Path) -> None:
+    words = ["trainer.max_epochs=9", "callbacks=early_stopping", "callbacks.early_stopping.min_delta=1000"]
+    done = train("run", *words, "callbacks.early_stopping.patience=2")
+    assert done.code == 0, done.err
+    assert "ended early: Monitored metric valid/ppl did not improve" in done.out
+    result = result_of(tmp_path / "run")
+    assert (result["epochs"], result["status"]) == (3, "completed")
+    assert result["config"]["callbacks"]["early_stopping"]["patience"] == 2
+    assert train("without", "trainer.max_epochs=9").code == 0
+    assert result_of(tmp_path / "without")["name"] != result["name"]
+    assert refusal(train("run", *words, "callbacks.early_stopping.patience=2"))  # it is finished
+
+
+def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "halting.py").write_text(MINE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    done = train("run", "+callbacks.halt._target_=halting.Halt", "callbacks.halt.at=6")
+    sys.modules.pop("halting")
+    assert done.code == 0, done.err
+    result = result_of(tmp_path / "run")
+    assert result["metrics"][-1]["step"] == 6
+    assert result["config"]["callbacks"] == {"halt": {"at": 6}}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trainer.callbacks=x"], "did you mean 'callbacks'?"),
+        (["+trainer.callbacks=[x]"], "did you mean 'callbacks'?"),
+        (["trainer.logger=true"], "did you mean 'logger'?"),
+        (["callbacks=earlystop"], "did you mean 'early_stopping'?"),
+        (
+            ["callbacks=early_stopping", "callbacks.early_stopping.patienc=1"],
+            "did you mean 'callbacks.early_stop",
+        ),
+        (["callbacks=early_stopping", "callbacks.early_stopping.monitor=loss"], "valid/ppl or valid/nll"),
+        (["callbacks=word_frequency", "callbacks.word_frequency.bounds=[9,3]"], "must be counts that rise"),
+        (["+callbacks.mine._target_=collections.Counter"], "must name a callback of Lightning's"),
+        (["+callbacks.mine._target_=nowhere.Mine"], "No module named 'nowhere'"),
+        (["+callbacks.mine=3"], "callbacks.mine"),
+    ],
+)
+def test_refused_callbacks(train: Command, words: list[str], said: str) -> None:
+    assert said in refusal(train("run", *words))
+
+
+def test_a_package_that_is_missing_is_named_with_its_installation(
+    train: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hornn.run.requirement.find_spec", lambda package: None)
+    for words in ("callbacks=device_stats", "logger=tensorboard", "logger=[csv,mlflow]"):
+        assert ": pip install " in refusal(train("run", words))
+
+
+def test_the_profilers_report_is_shown(train: Command) -> None:
+    done = train("run", "trainer.profiler=simple", "trainer.max_steps=2")
+    assert done.code == 0, done.err
+    assert "Profiler Report" in done.out
+    assert "run_training_batch" in done.out
