@@ -111,7 +111,9 @@ def test_a_report_waits_for_no_heavy_library(module: str) -> None:
             assert not libraries(name) & HEAVY, name
 
 
-@pytest.mark.parametrize("module", ["hornn.use.evaluate", "hornn.use.generate"])
+@pytest.mark.parametrize(
+    "module", ["hornn.use.evaluate", "hornn.use.generate", "hornn.use.score", "hornn.use.rescore"]
+)
 def test_using_a_model_waits_for_no_training_library(module: str) -> None:
     seen, todo = set(), [module]
     while todo:

@@ -16,9 +16,10 @@ import wandb
 
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.notes import table_notes
-from hornn.reporting.runs import find_runs, unwritten_sweeps
+from hornn.reporting.runs import find_runs
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Table, build_tables
+from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
 
 if TYPE_CHECKING:

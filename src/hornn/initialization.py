@@ -31,6 +31,8 @@ def make_sparse(weight: Tensor, fan_in: int) -> None:
         raise ValueError(
             f"network.recurrent_fan_in must be at most the state's width {in_size}, got {fan_in}"
         )
+    if weight.is_meta:  # a shape alone; to draw it loads torch's compiler, a second
+        return
     for matrix in weight.view(-1, out_size, in_size):
         places = torch.rand(out_size, in_size).argsort(-1)[:, :fan_in]
         matrix.zero_().scatter_(-1, places, torch.rand(out_size, fan_in) * 2 - 1)

@@ -70,6 +70,21 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
 
 
+def has_key(run: Iterable[str], base: Mapping[str, Any], key: str, conf: Path = CONF) -> bool:
+    """Whether the config of `resolve` has this dotted key, one that only the environment gives a value included.
+
+    Raises ValueError for a choice that `conf` does not have.
+    """
+    choices, config = resolve(run, base, conf)
+    if key in flatten(config):
+        return True
+    for group, choice in choices.items():
+        start = f"{group.replace('/', '.')}."
+        if key.startswith(start) and (path := conf / group / f"{choice}.yaml").is_file():
+            return key.removeprefix(start) in flatten(load(path))
+    return key in flatten(load(conf / "config.yaml"))
+
+
 def read_choice(group: str, choice: str, folders: Iterable[Path] = (CONF,)) -> Values:
     """The values that the file of a choice gives, from the first of the folders that has it.
 

@@ -93,7 +93,7 @@ def folder(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Folder
 def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
     result, network = folder.result("kn"), folder.result("rnn=1")
     assert sorted(network.keys() - result.keys()) == []
-    assert sorted(result.keys() - network.keys()) == ["scoring_tokens_per_second"]
+    assert sorted(result.keys() - network.keys()) == ["notes", "scoring_tokens_per_second"]
     assert (result["status"], result["choices"]["model"], result["epochs"]) == ("completed", "kn", 1)
     assert result["evaluation"]["batch_size"] == 1
     assert result["evaluation"]["test_tokens"] == result["corpus"]["tokens"]["test"] == 30 * 9
@@ -209,24 +209,51 @@ def test_a_mixture_is_at_least_as_good_on_validation_as_each_of_its_models(folde
 
 
 def test_lines_of_a_mixture_add_up(folder: Folder, tmp_path: Path) -> None:
-    text, scores = tmp_path / "nbest.txt", tmp_path / "scores.jsonl"
+    text, result = tmp_path / "nbest.txt", tmp_path / "figures.json"
     text.write_text("a b c\n\na b d e f\na b c\n")
     names = [folder.checkpoint(name) for name in ("kn", "rnn=1")]
     for model in (f"checkpoint={names[0]}", f"mix=[{','.join(names)}]"):
-        figures = folder.figures(model, f"text={text}", f"sentences={scores}")
-        rows = [json.loads(line) for line in scores.read_text().splitlines()]
-        assert [(row["line"], row["tokens"]) for row in rows] == [(1, 4), (2, 1), (3, 6), (4, 4)]
+        words = [f"text={text}", f"result={result}", f"data.cache_dir={folder.path / 'cache'}"]
+        done = folder.run("score", model, *words)
+        assert done.code == 0, done.err
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        assert [row["tokens"] for row in rows] == [4, 1, 6, 4]
         assert rows[0]["log_prob"] == pytest.approx(rows[3]["log_prob"], rel=1e-6)
         total = -sum(row["log_prob"] for row in rows)
+        figures = json.loads(result.read_text())
         assert figures["perplexity"] == pytest.approx(math.exp(total / 15), rel=1e-12)
+    assert list(figures["weights"]) == names
+    assert figures["weights_chosen_on"] == "files valid"
+
+
+def export(folder: Folder, arpa: Path) -> dict[str, Any]:
+    figures = arpa.with_suffix(".json")
+    done = folder.run(
+        "evaluate", f"checkpoint={folder.checkpoint('kn')}", f"arpa={arpa}", f"result={figures}"
+    )
+    assert (done.code, done.err) == (0, "")
+    found: dict[str, Any] = json.loads(figures.read_text())
+    return found
+
+
+def test_an_export_needs_no_corpus(folder: Folder, tmp_path: Path) -> None:
+    """The command is given no folder of the corpus's tokens, and the text may be gone."""
+    text = folder.path / "train.txt"
+    text.rename(tmp_path / "elsewhere.txt")
+    figures = export(folder, tmp_path / "kn.arpa")
+    (tmp_path / "elsewhere.txt").rename(text)
+    assert figures["arpa"] == str(tmp_path / "kn.arpa")
+    assert figures["ngrams"][0] == "9 of order 1"  # 8 words and <s>
+    assert len(figures["ngrams"]) == 3
+    assert (tmp_path / "kn.arpa").read_text().startswith("\\data\\\nngram 1=9\n")
 
 
 def test_an_arpa_file_scores_as_the_model_that_wrote_it(folder: Folder, tmp_path: Path) -> None:
     arpa = tmp_path / "kn.arpa"
-    before = folder.figures(f"checkpoint={folder.checkpoint('kn')}", f"arpa={arpa}")
+    export(folder, arpa)
+    before = folder.figures(f"checkpoint={folder.checkpoint('kn')}")
     after = folder.figures(f"checkpoint={arpa}", f"text={folder.path / 'test.txt'}")
     assert after["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)
-    assert before["arpa"] == str(arpa)
     # Its words may stand in another order: the ids are translated, and the corpus is that of the checkpoint.
     lines = arpa.read_text().split("\n")
     first, last = lines.index("\\1-grams:") + 1, lines.index("\\2-grams:") - 1
@@ -250,7 +277,6 @@ def test_evaluate_refuses(folder: Folder, tmp_path: Path) -> None:
     given: list[tuple[dict[str, Any], str]] = [
         ({"checkpoint": kn, "cache": 0}, f"{lengths}, got 0"),
         ({"checkpoint": kn, "cache": [5, "x"]}, f"{lengths}, got [5, 'x']"),
-        ({"checkpoint": kn, "cache": 5, "text": text, "sentences": arpa}, "cache= remembers the text before"),
         (
             {"checkpoint": kn, "dynamic_lr": 0.1},
             f"dynamic_lr= updates the weights of a network, and {kn} counts",

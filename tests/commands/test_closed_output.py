@@ -70,6 +70,8 @@ SHOWING = {
     "train": ["--help"],
     "tune": ["--help"],
     "evaluate": ["--help"],
+    "score": ["--help"],
+    "rescore": ["--help"],
     "generate": ["--cfg", "job"],
     "bench": ["--help"],
     "dashboard": ["--help"],

@@ -1,7 +1,6 @@
 """evaluate.py on a finished run: its figures, and what it adds to the result."""
 
 import json
-import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -97,18 +96,6 @@ def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: 
     figures = evaluate(f"text={text}")
     assert (figures["tokens"], figures["out_of_vocabulary"]) == (4 + 1 + 4, 3)
     assert figures["perplexity"] == pytest.approx(2 ** figures["bits_per_token"], rel=1e-12)
-
-
-def test_sentence_scores_add_up(evaluate: Command, tmp_path: Path) -> None:
-    text, scores = tmp_path / "nbest.txt", tmp_path / "scores.jsonl"
-    text.write_text("a b c\n\na b d e f\na b c\n", "utf-8")
-    figures = evaluate(f"text={text}", f"sentences={scores}")
-    rows = [json.loads(line) for line in scores.read_text().splitlines()]
-    assert [row["line"] for row in rows] == [1, 2, 3, 4]
-    assert [row["tokens"] for row in rows] == [4, 1, 6, 4]
-    assert rows[0]["log_prob"] == pytest.approx(rows[3]["log_prob"], rel=1e-6)
-    total = -sum(row["log_prob"] for row in rows)
-    assert figures["perplexity"] == pytest.approx(math.exp(total / 15), rel=1e-12)
 
 
 def test_evaluate_needs_nothing_beside_the_checkpoint(

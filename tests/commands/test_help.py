@@ -35,7 +35,9 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
 @pytest.mark.parametrize(
     ("entry", "keys"),
     [
-        ("evaluate", ["checkpoint", "split: test", "text", "sentences", "batch_size: 1", "result"]),
+        ("evaluate", ["checkpoint", "split: test", "text", "batch_size: 1", "result"]),
+        ("score", ["checkpoint", "text: '-'", "per_token: false", "batch_size: 64"]),
+        ("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
         ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1"]),
     ],
 )

@@ -29,7 +29,7 @@ EVALUATE = {
     "device=tpu": "device must be one of cpu, cuda, got 'tpu'",
     "text=/none.txt": "there is no text file /none.txt: give the path of an existing one",
     "text=7": "there is no text file 7: give the path of an existing one",
-    "sentences=scores.jsonl": "sentences= writes a score for each line of a text: give text=FILE too",
+    "arpa=kn.arpa text=a.txt": "arpa= writes the n-grams of one model and scores nothing: give its checkpoint=",
     "result=/none/figures.json": "the folder of /none/figures.json does not exist: make it",
     "result=/tmp": "/tmp is a folder: give the path of a file to write",
     "result=/proc/figures.json": "cannot write /proc/figures.json (",

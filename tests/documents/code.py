@@ -14,7 +14,7 @@ other command runs as it stands.
 
 A Python or YAML block whose first lines hold a comment with a path is written to that file. The other Python blocks of
 a page share one namespace. Files that exist in the folder where the commands run: `RUN`, `A`, `B` (finished runs), `KN`
-(an n-gram model), `FILE`, `NBEST` (texts), `a.txt`, `b.txt`, `c.txt` (one for each split).
+(an n-gram model), `FILE` (a text), `NBEST` (a list of hypotheses), `a.txt`, `b.txt`, `c.txt` (one for each split).
 """
 
 import re

@@ -60,8 +60,8 @@ def checkout(tmp_path: Path) -> Path:
     write_text(tmp_path)
     for name, split in {"a": "train", "b": "valid", "c": "test"}.items():
         shutil.copy(tmp_path / f"{split}.txt", tmp_path / f"{name}.txt")
-    for name in ("FILE", "NBEST"):
-        shutil.copy(tmp_path / "test.txt", tmp_path / name)
+    shutil.copy(tmp_path / "test.txt", tmp_path / "FILE")
+    (tmp_path / "NBEST").write_text("u1\ta b c\t-1.5\t-20\nu1\ta b\t-1.2\t-21\n")
     return tmp_path
 
 

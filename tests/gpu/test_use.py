@@ -36,11 +36,14 @@ def test_a_perplexity(
     model: str, head: str, curve: Curve, command: Callable[..., Any], tmp_path: Path
 ) -> None:
     curve("run", f"model={model}", f"head={head}", "trainer=cpu", "network.backend=auto")
-    texts = {"text": (f"text={tmp_path / 'test.txt'}",), "sentences": (f"sentences={tmp_path / 'lines'}",)}
-    lines = (*texts["text"], *texts["sentences"])
-    for name, words in {**OPTIONS, **{"a text": texts["text"], "line by line": lines}}.items():
-        cpu, gpu = (score(command, tmp_path, *words, f"device={device}") for device in ("cpu", "cuda"))
+    words = {**OPTIONS, "a text": (f"text={tmp_path / 'test.txt'}",)}
+    for name, given in words.items():
+        cpu, gpu = (score(command, tmp_path, *given, f"device={device}") for device in ("cpu", "cuda"))
         assert gpu == pytest.approx(cpu, rel=TOLERANCE), name
+    lines = [f"checkpoint={tmp_path / 'run' / 'best.ckpt'}", f"text={tmp_path / 'test.txt'}"]
+    found = [command("score", *lines, f"device={device}") for device in ("cpu", "cuda")]
+    scores = [[json.loads(line)["log_prob"] for line in done.out.splitlines()] for done in found]
+    assert scores[1] == pytest.approx(scores[0], rel=TOLERANCE)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -31,6 +31,7 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
     assert {path.name for path in (filled.results / "report").iterdir()} == {
         *(f"{name}.{suffix}" for name in ("toy", "adhoc-12") for suffix in ("md", "csv", "tex")),
         "index.html",
+        "runs",
     }
 
 

@@ -75,7 +75,7 @@ def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
 def test_its_links_lead_to_files_and_nothing_is_loaded(page: Outline, filled: Any) -> None:
     folder = filled.results / "report"
     files = {address for address in page.addresses if not address.startswith("#")}
-    assert "../tables/toy/sum-2-seed1.json" in files
+    assert "runs/toy-sum-2-seed1.html" in files
     assert all((folder / address).is_file() for address in files)
     assert {address[1:] for address in page.addresses if address.startswith("#")} <= set(page.ids)
     text = (folder / "index.html").read_text()

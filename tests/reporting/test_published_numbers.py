@@ -12,6 +12,9 @@ from hornn.reporting.sweeps import read_sweeps
 
 ROOT = Path(__file__).parents[2]
 OURS = {
+    "alpha",
+    "every_cell",
+    "orders",
     "ptb_baselines",
     "ptb_decay",
     "ptb_deep",
@@ -20,6 +23,7 @@ OURS = {
     "ptb_modern_recipe",
     "ptb_recipe",
     "ptb_scrn",
+    "width",
 }  # of no paper
 SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
 

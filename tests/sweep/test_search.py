@@ -24,7 +24,7 @@ from hornn.run.composed import as_dict
 from hornn.run.identity import identify
 from hornn.sweep.parent_watch import end_with_launcher
 from hornn.sweep.run_state import claim, is_claimed
-from hornn.sweep.study import build_sampler, counted, open_study
+from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study
 
 ROOT = Path(__file__).parents[2]
 Command = Callable[..., Any]
@@ -171,7 +171,7 @@ def test_a_trial_worse_than_the_median_is_ended_early(
     search: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_EPOCH", "0.5")
-    words = ["trials=5", "trainer.max_epochs=5", "pruning={trials:1,epoch:2}"]
+    words = ["trials=5", "trainer.max_epochs=5", "pruning={trials:1,epoch:2}", "batch=1"]
     done = search(*words)
     assert done.code == 0
     pruned = [folder for folder, result in runs().items() if not result]
@@ -248,6 +248,8 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
     [
         (["trails=3"], "unknown key 'trails'; did you mean 'trials'?"),
         (["trials=many"], "trials must be a whole number, got 'many'"),
+        (["jobs=0"], "jobs must be a whole number, 1 or more, got 0"),
+        (["jobs=5"], "jobs=5: only batch=4 trials are drawn at a time: give fewer jobs, or a larger batch"),
         (["trials=0"], "trials must be a whole number, 1 or more, got 0"),
         (["model.hiden_size=3"], "unknown key 'model.hiden_size'"),
         (["run_dir=here"], "run_dir=here in a search"),
@@ -282,23 +284,76 @@ def test_without_optuna_the_extra_is_named(
     assert done.err.endswith("pip install -e '.[tune]'\n")
 
 
-def test_a_trial_that_was_left_at_work_is_drawn_again(tmp_path: Path) -> None:
-    """Also when the draw follows from the trials before it, which are 10 at first."""
+def test_what_is_drawn_follows_from_the_batches_before_alone(tmp_path: Path) -> None:
+    """Whatever order the trials end in, also once draws follow from outcomes, which they do not for the first ten."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
+    drawn = []
+    for order in (1, -1):
+        study = open_study(optuna, tmp_path / f"{order}.log", "an identity")
+        params: dict[int, Any] = {}
+        for begin in range(0, 16, 4):
+            earlier = [trial for position, trial in counted(study).items() if position < begin]
+            for position in list(range(begin, begin + 4))[::order]:
+                params[position] = Batch(optuna, earlier, None).draw(space, 1, position)
+                study.add_trial(
+                    optuna.trial.create_trial(
+                        params=params[position],
+                        distributions=space,
+                        value=abs(math.log(params[position]["lr"] / 0.5)),
+                        user_attrs={POSITION: position},
+                    )
+                )
+        assert list(counted(study)) == list(range(16))
+        drawn.append([params[position]["lr"] for position in range(16)])
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 16
+
+
+def test_a_journal_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Its trials have no positions, and one may have been left at work."""
     optuna = pytest.importorskip("optuna", reason="needs the tune extra")
     space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
     study = open_study(optuna, tmp_path / "journal.log", "an identity")
-    drawn = []
-    for number in range(14):
-        study.sampler = build_sampler(optuna, 1, number)
-        trial = study.ask(space)
-        drawn.append(trial.params["lr"])
-        if number < 13:
-            study.tell(trial, abs(math.log(drawn[-1] / 0.5)))
+    for value in (3.0, 2.0):
+        study.tell(study.ask(space), value)
+    study.ask(space)
     study = open_study(optuna, tmp_path / "journal.log", "an identity")
-    assert len(counted(study)) == 13
-    study.sampler = build_sampler(optuna, 1, 13)
-    assert study.ask(space).params["lr"] == drawn[-1]
-    assert len(set(drawn)) == 14
+    assert list(counted(study)) == [0, 1]
+    assert best(study).value == 2.0
+    assert not study.get_trials(states=(optuna.trial.TrialState.RUNNING,))
+
+
+def test_trials_are_judged_epoch_by_epoch(tmp_path: Path) -> None:
+    """So that it does not count how many epochs had passed when somebody looked."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    create = optuna.trial.create_trial
+    earlier = [create(value=9.0, intermediate_values={1: 20.0, 2: 10.0, 3: 9.0}) for _ in range(2)]
+    batch = Batch(optuna, earlier, build_pruner(optuna, {"trials": 2, "epoch": 2}))
+    assert batch.pruned_at([30.0]) is None
+    assert batch.pruned_at([30.0, 15.0, 1.0]) == 2
+    assert batch.pruned_at([30.0, 9.0, 9.5]) is None
+    assert Batch(optuna, earlier[:1], batch.pruner).pruned_at([30.0, 15.0, 12.0]) is None
+
+
+def test_jobs_change_no_outcome(search: Command, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials at a time draw, prune and choose what one at a time does."""
+    monkeypatch.setenv("FAKE_EPOCH", "0.1")
+    words = ["trials=8", "trainer.max_epochs=4", "pruning={trials:2,epoch:2}", "seed=3"]
+    outcomes = []
+    for jobs in (3, 1):
+        folder = Path(f"jobs{jobs}")
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        done = search(*words, f"jobs={jobs}")
+        assert (done.code, done.err) == (0, "")
+        (summary,) = Path("outputs/studies").glob("*/study.json")
+        outcomes.append((json.loads(summary.read_text()), done.out.splitlines()[-2:]))
+        monkeypatch.chdir(Path.cwd().parent)
+    assert outcomes[0] == outcomes[1]
+    states = {trial["state"] for trial in outcomes[0][0]["trials"]}
+    assert states == {"complete", "pruned"}
+    assert list(outcomes[0][0]["importance"]) == ["optimizer.lr", "model.activation"]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hornn.sweep.launcher import register
 from hornn.sweep.record import Record
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +79,9 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
         for path, result in first.items()
         for row in ["elman" if result["choices"]["model"] == "rnn" else "second order"]
     }
+    assert done.out.startswith("mini: 0 of 2 done, 2 queued\n")
+    assert "elman seed=1: done in " in done.out
+    assert done.out.endswith("mini: 2 of 2 done\n")
     assert process("train", *words).code == 0
     assert results() == first
     assert logs() == said
@@ -86,11 +91,20 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_a_run_that_fails_is_told_of(launcher: str, process: Process, small: list[str], folder: Path) -> None:
     need(launcher)
-    words = ["-m", f"hydra/launcher={launcher}", *small, "data.train=nowhere.txt", "model=rnn,lstm"]
+    words = [
+        "-m",
+        f"hydra/launcher={launcher}",
+        *small,
+        "data.train=nowhere.txt",
+        "model=rnn,lstm",
+        "sweep.name=mine",
+    ]
     done = process("train", *words, *(LOCAL if launcher == "submitit_local" else []))
     assert done.code == 2
     assert "nowhere.txt" in done.err
     assert len(done.err.splitlines()) == 1
+    (entry, *_) = [entry for entry in Record("mine").read() if entry["status"] == "failed"]
+    assert f"{entry['row']} seed=1: failed: " in done.out
 
 
 def children(pid: int) -> list[int]:
@@ -164,6 +178,24 @@ def test_what_slurm_is_asked_for(process: Process, folder: Path) -> None:
     assert "#SBATCH --requeue" in asked
     assert any(line.startswith("#SBATCH --array=0-1%") for line in asked)
     assert any(f"{folder}/outputs/slurm/" in line for line in asked)
+
+
+def test_an_installed_slurm_is_not_told_of(process: Process, small: list[str], folder: Path) -> None:
+    """Lightning would print how to use `srun`, with each run, wherever that command is installed."""
+    path = folder / "bin" / "srun"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\nexit 1\n")
+    path.chmod(0o755)
+    done = process("train", *small, PATH=f"{path.parent}:{os.environ['PATH']}")
+    assert (done.code, done.err) == (0, "")
+    assert "srun" not in done.out
+
+
+def test_a_cluster_without_accounting_is_told_of_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    register()
+    for text in ("Call #3 - Bypassing sacct error x, status may be inaccurate.", "the disk is full"):
+        logging.getLogger("submitit").warning(text)
+    assert [record.getMessage() for record in caplog.records] == ["the disk is full"]
 
 
 WITHOUT_PLUGINS = """

@@ -65,11 +65,12 @@ def test_columns_carry_their_own_state(
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_lines_do_not_see_each_other(network: LanguageModel) -> None:
+@pytest.mark.parametrize(("batch_size", "seq_len"), [(1, 100), (7, 3), (64, 100), (1000, 2)])
+def test_lines_do_not_see_each_other(network: LanguageModel, batch_size: int, seq_len: int) -> None:
     draw = np.random.default_rng(1)
-    lines = [draw.integers(V, size=length) for length in [3, 1, 0, 8, 8, 2] * 30]  # three groups
+    lines = [draw.integers(V, size=length) for length in [3, 1, 0, 8, 8, 2] * 30]
     lengths = np.array([len(line) for line in lines])
-    scores = score_lines(network, np.concatenate(lines), lengths, EOS)
+    scores = score_lines(network, np.concatenate(lines), lengths, EOS, batch_size, seq_len)
     expected = [nll for line in lines for nll in read(network, list(line))]
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
 

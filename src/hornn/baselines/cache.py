@@ -103,6 +103,10 @@ class KneserNeyCache(CountModel):
         return p
 
     @property
+    def notes(self) -> list[str]:
+        return self.ngram.notes
+
+    @property
     def num_parameters(self) -> int:
         return self.ngram.num_parameters + int((self._fitted() > 0).sum())
 

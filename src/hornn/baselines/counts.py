@@ -46,6 +46,11 @@ class CountModel(ABC):
     def num_parameters(self) -> int:
         """How many numbers are stored: probabilities and back-off weights."""
 
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how it was fitted."""
+        return []
+
     @abstractmethod
     def state(self) -> State:
         """All that was fitted: arrays of int64 or float64 and plain numbers, fit for a checkpoint."""

@@ -7,6 +7,8 @@ import numpy as np
 
 from hornn.baselines.counts import CountModel, State
 
+FALLBACK = (0.5, 1.0, 1.5)  # discounts where a text gives none
+
 
 class Level(NamedTuple):
     """The n-grams of one order: `key` = row of the first n - 1 words among the n-grams of order n - 1, times V + 1,
@@ -171,14 +173,14 @@ class KneserNey(BackoffModel):
 
     A word of the vocabulary that the training text lacks gets gamma / V in order 1. Nothing is pruned.
 
-    fallback_discounts: [D1, D2, D3+] for an order whose n_i give none, as in tiny texts or for letters; `discounts`
-    (N, 3) says what was used. None, the default, refuses such a text instead.
+    fallback_discounts: [D1, D2, D3+] for an order whose n_i give none: where rare words became `<unk>`, in tiny texts,
+    for letters. None, the default, is [0.5, 1, 1.5], to which lmplz falls back, too. `discounts` (N, 3) says what was
+    used, `notes` which orders fell back.
 
     Source: Chen & Goodman 1999, section 3 and equation (26) for the discounts; adjusted counts, `<s>` and the
     uniform order 0 as in Heafield et al. 2013 (lmplz), section 3. Departure: there is no word beside the V of the
     vocabulary, so the text's own `<unk>` is the only one.
-    Raises ValueError for an empty text, discounts outside 0 < D_i <= i, and an order that gives no such discounts
-    while there are none to fall back to.
+    Raises ValueError for an empty text, and for discounts outside 0 < D_i <= i.
     """
 
     def __init__(
@@ -189,8 +191,9 @@ class KneserNey(BackoffModel):
         fallback_discounts: Sequence[float] | None = None,
     ) -> None:
         super().__init__(vocab_size, eos_id, order)
-        self.fallback = None if fallback_discounts is None else _require_discounts(fallback_discounts)
+        self.fallback = _require_discounts(FALLBACK if fallback_discounts is None else fallback_discounts)
         self.discounts = np.zeros((order, 3))
+        self.fell_back: list[int] = []  # orders
 
     def fit(self, train: np.ndarray, valid: np.ndarray) -> None:
         """One pass per order over `train`; there is nothing to choose on `valid`."""
@@ -200,6 +203,7 @@ class KneserNey(BackoffModel):
         row, keys, occurs = x, np.arange(self.width), np.bincount(x, minlength=self.width)
         suffix, shorter_p = np.zeros(self.width, dtype=np.int32), np.full(1, 1 / self.vocab_size)
         occurs[self.begin_id] = 0  # never predicted
+        self.fell_back = []
         levels: list[Level] = []
         for n in range(1, self.order + 1):
             count = occurs
@@ -247,13 +251,19 @@ class KneserNey(BackoffModel):
             y = n_i[0] / (n_i[0] + 2 * n_i[1])
             if _usable(discounts := i - (i + 1) * y * n_i[1:] / n_i[:3]):
                 return discounts
-        if self.fallback is None:
-            counts = ", ".join(f"{value:,.0f}" for value in n_i)
-            raise ValueError(
-                f"the {n}-grams of the training text give no Kneser-Ney discounts: {counts} of them have the counts "
-                f"1, 2, 3, 4. Take more text,{f' order={n - 1},' * (n > 1)} or fallback_discounts=[0.5,1,1.5]"
-            )
+        self.fell_back.append(n)
         return self.fallback
+
+    @property
+    def notes(self) -> list[str]:
+        if not self.fell_back:
+            return []
+        orders = ", ".join(map(str, self.fell_back))
+        used = ",".join(f"{discount:g}" for discount in self.fallback)
+        return [
+            f"the training text gives no Kneser-Ney discounts for n-grams of order {orders}: "
+            f"model.fallback_discounts=[{used}] served"
+        ]
 
 
 def rows_of(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -292,7 +302,7 @@ def _require_discounts(given: Sequence[float]) -> np.ndarray:
         discounts = np.zeros(0)
     if discounts.shape != (3,) or not _usable(discounts):
         raise ValueError(
-            f"fallback_discounts is {given!r}; allowed: null or three numbers [D1, D2, D3+] with 0 < D_i <= i, "
+            f"model.fallback_discounts is {given!r}; allowed: null or three numbers [D1, D2, D3+] with 0 < D_i <= i, "
             "such as [0.5,1,1.5]"
         )
     return discounts

@@ -58,6 +58,10 @@ class Cell(nn.Module, ABC):
     @staticmethod
     def weight(*shape: int) -> nn.Parameter:
         """A weight of the given (..., out, in) shape."""
+        if (
+            torch.get_default_device().type == "meta"
+        ):  # shapes alone; to draw them loads torch's compiler, a second
+            return nn.Parameter(torch.empty(shape))
         return nn.Parameter(torch.randn(shape) * INIT_STD)
 
     def bias(self, wanted: bool, *shape: int) -> nn.Parameter | None:

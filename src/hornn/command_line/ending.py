@@ -98,6 +98,12 @@ def lasting_output(needed: bool) -> Iterator[None]:
         raise stop
 
 
+def reader_has_gone() -> bool:
+    """Whether the reader of standard output has gone away (`| head`), so that nothing more need be written there."""
+    outlet = getattr(getattr(sys.stdout, "buffer", None), "raw", getattr(sys.stdout, "buffer", None))
+    return isinstance(outlet, Outlet) and outlet.gone
+
+
 def open_nowhere() -> Any:
     """A stream for one that was closed when the program began, whose number no other file is to get."""
     numbers = [os.open(os.devnull, os.O_RDWR)]
@@ -110,13 +116,14 @@ def open_nowhere() -> Any:
 class Outlet(io.FileIO):
     """An open file of the system that is written as long as it can be; then it, too, leads nowhere.
 
-    speaks: say so once on stderr. lost: what the system said when it could no longer be written, None for a reader that
-    has gone away.
+    speaks: say so once on stderr. gone: whether its reader has gone away. lost: what the system said where it can no
+    longer be written for another reason.
     """
 
     def __init__(self, number: int, speaks: bool) -> None:
         super().__init__(number, "w", closefd=False)
         self.speaks = speaks
+        self.gone = False
         self.lost: str | None = None
 
     def write(self, data: Any) -> int:
@@ -133,7 +140,8 @@ class Outlet(io.FileIO):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
-            if error.errno != errno.EPIPE:
+            self.gone = error.errno == errno.EPIPE
+            if not self.gone:
                 self.lost = error.strerror
                 if self.speaks:
                     note = f"standard output cannot be written ({self.lost}): no more is shown, the command goes on"

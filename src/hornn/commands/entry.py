@@ -9,7 +9,9 @@ from hornn.command_line.ending import FAILED, end, start
 
 COMMANDS = {
     "train": "train a language model, or the runs of a sweep",
-    "evaluate": "score text with a trained model, or a mixture of several",
+    "evaluate": "perplexity of a corpus or a text under a trained model or a mixture",
+    "score": "score texts, one a line, as they arrive",
+    "rescore": "the best hypotheses of n-best lists, and their word error rate",
     "generate": "write text with a trained model",
     "tune": "search constants on validation",
     "status": "how far sweeps are",

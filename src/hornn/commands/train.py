@@ -22,7 +22,9 @@ def main(cfg: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
         run_apart(cfg, script_of(Path(__file__)))  # the process of the run checks the keys
         return
-    check_keys(cfg, compose_reference(), GIVEN)
+    reference = compose_reference()
+    reference.sweep = {}  # the reader of sweep files knows its keys
+    check_keys(cfg, reference, GIVEN)
     check_not_a_table(cfg.sweep, HydraConfig.get())
     cfg.sweep = {}  # the table is no part of a run
     from hornn.run.train import train

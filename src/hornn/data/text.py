@@ -9,7 +9,7 @@ import numpy as np
 
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
-from hornn.data.lines import read_lines
+from hornn.data.lines import name_of, read_lines
 from hornn.data.streams import ChunkStream
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
@@ -122,8 +122,8 @@ class TextData:
 def encode_text(
     path: Path, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> tuple[np.ndarray, int, np.ndarray]:
-    """`encode` for a UTF-8 file. Further errors: as in `read_lines`."""
-    return encode(read_lines(path), tokenizer, vocabulary, str(path))
+    """`encode` for a UTF-8 file, or standard input (`-`). Further errors: as in `read_lines`."""
+    return encode(read_lines(path), tokenizer, vocabulary, name_of(path))
 
 
 def encode(

@@ -9,10 +9,13 @@ from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.page import render_page
-from hornn.reporting.runs import find_runs, keep_results, unwritten_sweeps
+from hornn.reporting.run_pages import write_run_pages
+from hornn.reporting.runs import find_runs, keep_results
+from hornn.reporting.studies import read_studies
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
+from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
 
 
@@ -28,7 +31,9 @@ def write_report(results: Path, folder: Path, out: Path) -> str:
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_table_files(tables, out)
-        write_atomically(out / "index.html", render_page(tables, found.warnings.get("", ()), out))
+        write_run_pages(tables, out)
+        page = render_page(tables, found.warnings.get("", ()), out, read_studies(results))
+        write_atomically(out / "index.html", page)
     except OSError as error:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error
     measured, runnable = sum(table.measured for table in tables), sum(table.runnable for table in tables)

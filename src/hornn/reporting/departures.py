@@ -34,6 +34,8 @@ def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
     Keys that the result does not hold are passed over: they have no effect, or are younger than the result. Of the
     weights that a run starts from only their presence counts.
     """
+    if not recipe.config:  # of a sweep without a file nobody says what was meant
+        return []
     choices, config = result.get("choices") or {}, flatten(result.get("config") or {})
     meant, neutral = flatten(recipe.config), neutral_values(choices)
     if config.get(INIT_FROM) and meant.get(INIT_FROM):

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from hornn.metrics import bits
+from hornn.reporting.axis_figures import draw_axes, draw_axis
+from hornn.reporting.curves import learning_curve, time_unit
+from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import COLOURS, INK, Panel, Plot, draw_panel, nth_style
 from hornn.reporting.ranks import draw_ranks
-from hornn.reporting.runs import Run
 from hornn.reporting.scores import has_published
 from hornn.reporting.sweeps import Figure, Metric, Sweep
 from hornn.reporting.tables import Table
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LABEL_WIDTH = 40  # characters of a line that fit beside bars
 FAR = 2.0  # times the worst last value: learning curves are shown up to there
 DOTS = "..."  # begin the label of a row that says how it differs from one before
-UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def draw_figures(table: Table) -> list[Plot]:
@@ -30,13 +29,16 @@ def draw_figures(table: Table) -> list[Plot]:
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
         name = f"{table.sweep.name}-{metric.key}"
-        if table.sweep.figure:
+        if table.sweep.axes:
+            plots += draw_axes(name, metric, lines, table.sweep.axes)
+        elif table.sweep.figure:
             plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
         if effects := draw_effects(name, metric, lines, table.sweep):
             plots.append(effects)
         plots += [Plot((draw_ranks(order),), ()) for order in table.orders if order.metric == metric]
         plots += draw_curves(name, metric, lines)
-        plots += draw_costs(name, metric, lines)
+        if not any(axis.is_width for axis in table.sweep.axes):
+            plots += draw_costs(name, metric, lines)
     return plots
 
 
@@ -46,6 +48,8 @@ def draw_main_figure(table: Table) -> Plot | None:
         lines = lines_with(table, metric)
         if effects := draw_effects(table.sweep.name, metric, lines, table.sweep):
             return effects
+        if axis := main_axis(table.sweep.axes):
+            return draw_axis(table.sweep.name, metric, lines, axis, table.sweep.axes)
         if table.sweep.figure and sum(line.row.x is not None and bool(line.measured) for line in lines) > 1:
             return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure)
     return None
@@ -60,11 +64,6 @@ def metrics_to_draw(table: Table) -> list[Metric]:
 
 def lines_with(table: Table, metric: Metric) -> list[Line]:
     return [line for line in table.lines if metric.key in line.scores]
-
-
-def time_unit(seconds: float) -> tuple[str, float]:
-    """The largest unit of time that `seconds` is at least two of, and its length."""
-    return next((unit, size) for unit, size in UNITS if seconds >= 2 * size or size == 1)
 
 
 def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) -> Plot:
@@ -203,21 +202,6 @@ def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
         head = head if label.startswith(DOTS) else label
         pairs.append((f"{head} {label}" if label.startswith(DOTS) else label, line))
     return pairs
-
-
-def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]:
-    """(epoch, seconds so far, validation score) of each epoch that says all three."""
-    records = [
-        record
-        for record in run.result.get("metrics") or []
-        if all(isinstance(record.get(key), int | float) for key in ("epoch", "seconds", "valid_ppl"))
-    ]
-    times = accumulate(float(record["seconds"]) for record in records)
-    in_bits = metric.key == "test_bpc"
-    return [
-        (record["epoch"], time, bits(math.log(record["valid_ppl"])) if in_bits else record["valid_ppl"])
-        for record, time in zip(records, times, strict=True)
-    ]
 
 
 def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:

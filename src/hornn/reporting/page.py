@@ -12,13 +12,17 @@ from hornn.reporting.grid import table_grid
 from hornn.reporting.markdown import gain_text, relative_address
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
+from hornn.reporting.run_pages import has_page, page_name
 from hornn.reporting.scoreboard import MARKS, list_claims, paper_of, summarise
+from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.tables import Table
 
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def render_page(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> str:
+def render_page(
+    tables: Sequence[Table], warnings: Sequence[str], out: Path, studies: Sequence[Study] = ()
+) -> str:
     """The page: an overview, the claims and a view for each table. Links to result files start at `out`."""
     claims = list_claims(tables)
     papers: dict[str, list[Table]] = {}
@@ -48,7 +52,11 @@ def render_page(tables: Sequence[Table], warnings: Sequence[str], out: Path) -> 
         table_grid=table_grid,
         table_notes=table_notes,
         draw_figures=draw_figures,
+        page_name=page_name,
+        has_page=has_page,
         link=lambda path: relative_address(path, out),
         warnings=warnings,
+        studies=studies,
+        draw_study=draw_study,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from hornn.reporting.departures import Recipe, departures
-from hornn.reporting.sweeps import Metric, Row, Sweep
+from hornn.reporting.departures import departures
+from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import NAME, SCHEMA_VERSION, SCORES, check_kinds, check_result, read_json, write_atomically
 
 RECORD_VERSION = 2
@@ -36,6 +36,7 @@ class Job(NamedTuple):
     status: str
     name: str | None
     error: str | None
+    overrides: list[str] | None = None
 
 
 JOB = {
@@ -45,6 +46,7 @@ JOB = {
     "status": (str,),
     "name": (str, NoneType),
     "error": (str, NoneType),
+    "overrides": (list, NoneType),
 }
 
 
@@ -213,26 +215,6 @@ def read_record(path: Path) -> list[Job]:
         raise ValueError(
             f"{path} is damaged ({error}): remove it, the next launch finds the runs again"
         ) from error
-
-
-def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
-    """A table for each record of a sweep that was given on the command line alone and has no file."""
-    found = []
-    names = {sweep.name for sweep in sweeps}
-    for path in sorted((results / "sweeps").glob("*.json")):
-        if path.stem in names:
-            continue
-        try:
-            labels = dict.fromkeys(job.row for job in read_record(path))
-        except ValueError:
-            labels = {}
-        rows = tuple(
-            Row(label, label, (), None, {}, "", None, False, "", Recipe(), f"{path.stem}: {label}")
-            for label in labels
-        )
-        metric = Metric("test_ppl", "perplexity, test")
-        found.append(Sweep(path.stem, path.stem, "", (metric,), True, (), rows, None, (), None, "", path, ""))
-    return found
 
 
 def read_run(path: Path, seed: int) -> Run:

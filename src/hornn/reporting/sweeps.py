@@ -9,23 +9,24 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     lower_is_better      true | false; null: a size, neither
     seeds                every row is run with each
     rows                 the table's rows, see `Row`
+    grid                 axes whose combinations are rows, too, see `hornn.reporting.grid_rows`; with `labels`
     relative_to          optional: the row that all are divided by, in the place of differences
     claims               optional: what the paper says of its rows, see `Claim`
     figure, note         optional; see `Figure`
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.places import CONF
-from hornn.recipe import load
+from hornn.recipe import has_key, load
 from hornn.reporting.departures import Recipe, read_recipe
+from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
+from hornn.reporting.schema import CLAIM_KEYS, FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check
 from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", "quoted")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class Metric(NamedTuple):
@@ -50,6 +51,7 @@ class Row(NamedTuple):
     published number; in all where `published` is empty. `group` and `x` place the row in the figure; `dynamic`: the
     published number used dynamic evaluation. `recipe` holds what decides its runs; rows with one `identity` are the
     same run, whatever sweep they stand in.
+    `place` and `words`: axis of a grid -> the row's value there, and the same in words.
     """
 
     name: str
@@ -64,6 +66,8 @@ class Row(NamedTuple):
     recipe: Recipe
     identity: str
     start: str | None = None
+    place: Mapping[str, Value] = {}
+    words: Mapping[str, str] = {}
 
 
 class Figure(NamedTuple):
@@ -110,67 +114,12 @@ class Sweep(NamedTuple):
     note: str
     path: Path
     command: str  # that makes its runs; empty where the file does not know
+    axes: tuple[Axis, ...] = ()
 
     @property
     def published(self) -> set[str]:
         """The metrics that some row's paper has a number for, or a place."""
         return {key for row in self.rows for key in row.published}
-
-
-SWEEP_KEYS = {
-    "name": str,
-    "title": str,
-    "paper": str,
-    "metric": str | list,
-    "metric_label": str,
-    "lower_is_better": bool | None,
-    "seeds": list,
-    "rows": list,
-    "figure": dict,
-    "relative_to": str,
-    "claims": list,
-    "note": str,
-}
-CLAIM_KEYS = {
-    "says": str,
-    "better": str | list,
-    "than": str | list,
-    "metric": str,
-    "at_most": int | float,
-    "where": str,
-}
-ROW_KEYS = {
-    "name": str,
-    "label": str,
-    "run": list | None,
-    "start": str,
-    "state": str,
-    "published": dict | None,
-    "group": str,
-    "x": int | float,
-    "dynamic": bool,
-    "note": str,
-}
-FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list, "base": str}
-PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
-OPTIONAL = {
-    "figure",
-    "relative_to",
-    "claims",
-    "metric",
-    "at_most",
-    "where",
-    "note",
-    "metric_label",
-    "start",
-    "state",
-    "published",
-    "group",
-    "x",
-    "dynamic",
-    "published_best",
-    "base",
-}
 
 
 def read_sweeps(folder: Path) -> list[Sweep]:
@@ -198,7 +147,15 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
     if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
         raise ValueError(f"{path}: sweep.seeds must list different whole numbers, got {seeds}")
     metrics = read_metrics(node, path)
-    rows = join([read_row(row, metrics, content, path) for row in node["rows"]], path)
+    combined, axes = read_grid(node, content, path)
+    nodes = [*node.get("rows", ()), *map(as_node, combined)]
+    if not nodes:
+        raise ValueError(f"{path}: sweep: rows is missing")
+    read = [read_row(row, metrics, content, path) for row in nodes]
+    placed = [
+        place(row, axes, each) for row, each in zip(read[len(read) - len(combined) :], combined, strict=True)
+    ]
+    rows = join([*read[: len(read) - len(combined)], *placed], path)
     seen: dict[str, str] = {}
     for row in rows:
         for what, mark in ((f"name {row.name}", row.name), (f"run {' '.join(row.run or ())}", row.identity)):
@@ -207,8 +164,11 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
                     f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
                 )
             seen[mark] = row.name
-    figure = None
+    main = main_axis(axes)
+    figure = Figure(main.key, main.label, "group") if main else None
     if "figure" in node:
+        if axes:
+            raise ValueError(f"{path}: sweep.figure: a grid has a figure for each axis: leave it out")
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
         figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
@@ -229,7 +189,49 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         node.get("note", ""),
         path,
         f"python src/train.py -m sweeps={path.stem}",
+        axes,
     )
+
+
+class Files(NamedTuple):
+    """What a grid must know of configs, from the files in `conf`; `base`: what the sweep file gives to each run."""
+
+    base: Mapping[str, Any]
+    conf: Path
+
+    def is_group(self, key: str) -> bool:
+        return (self.conf / key).is_dir()
+
+    def holds(self, run: Sequence[str], key: str) -> bool:
+        return has_key(run, self.base, key, self.conf)
+
+
+def conf_of(path: Path) -> Path:
+    """The folder of configs that a sweep file's words are from: the one beside its own, where there is one."""
+    beside = path.resolve().parents[1] / "conf"
+    return beside if (beside / "config.yaml").is_file() else CONF
+
+
+def read_grid(
+    node: Mapping[str, Any], base: Mapping[str, Any], path: Path
+) -> tuple[list[GridRow], tuple[Axis, ...]]:
+    """The rows and axes of a sweep's grid; none without one."""
+    if "grid" not in node:
+        return [], ()
+    return grid_rows(node["grid"], node.get("labels", {}), Files(base, conf_of(path)), f"{path}: sweep.")
+
+
+def as_node(row: GridRow) -> dict[str, Any]:
+    return {"name": row.name, "label": row.label, "run": list(row.run)}
+
+
+def place(row: Row, axes: Sequence[Axis], at: GridRow) -> Row:
+    """The row with its place in the grid; in the main figure it stands at its value of the main axis."""
+    main = main_axis(axes)
+    x = at.place.get(main.key) if main else None
+    others = ", ".join(text for key, text in at.words.items() if main is None or key != main.key)
+    number = float(x) if main and main.is_numeric and isinstance(x, int | float) else None
+    return row._replace(place=at.place, words=at.words, group=others, x=number)
 
 
 def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
@@ -289,8 +291,7 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
     recipe = Recipe()
     if run is not None:
         try:
-            beside = path.resolve().parents[1] / "conf"
-            recipe = read_recipe(tuple(run), base, beside if beside.is_dir() else CONF)
+            recipe = read_recipe(tuple(run), base, conf_of(path))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
     return Row(
@@ -328,25 +329,3 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
             row = row._replace(recipe=start, identity=named.name)
         joined.append(row)
     return tuple(joined)
-
-
-def check_known(node: Collection[str], keys: Collection[str], where: str) -> None:
-    """Raise ValueError for the first key of `node` that is none of `keys`."""
-    for key in node:
-        if key not in keys:
-            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
-
-
-def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError unless `node` has known keys alone, all those needed, with values of their types."""
-    if not isinstance(node, dict):
-        raise ValueError(f"{where} must hold keys and values, got {node!r}")
-    check_known(node, keys, where)
-    for key, kind in keys.items():
-        if key not in node:
-            if key not in OPTIONAL:
-                raise ValueError(f"{where}: {key} is missing")
-        elif not isinstance(node[key], kind) or (
-            isinstance(node[key], bool) and kind not in (bool, bool | None)
-        ):
-            raise ValueError(f"{where}: {key} cannot be {node[key]!r}")

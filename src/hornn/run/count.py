@@ -20,6 +20,7 @@ from hornn.checkpoint import write_checkpoint
 from hornn.data.text import TextData
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.metrics import perplexity
+from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
 from hornn.run.identity import BEST, COLUMNS, Identity
 from hornn.run.keeper import write_metrics
@@ -52,6 +53,8 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
         run.announce("counts, no training", [] if alone else ["counted on one CPU"])
         figures = {**measure(model, data), **describe(data), **starts.summary()}
+        for note in model.notes:
+            console.print(note, highlight=False, soft_wrap=True, markup=False)
         run.begin(model.num_parameters, config)
         save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_metrics(run.dir / METRICS, figures["metrics"])
@@ -90,6 +93,7 @@ def measure(model: CountModel, data: TextData) -> dict[str, Any]:
         "scoring_tokens_per_second": len(test) / scoring,
         "peak_memory_mb": peak_memory_mb(CPU),
         "metrics": [record | speed],
+        **({"notes": model.notes} if model.notes else {}),
     }
 
 

@@ -27,6 +27,7 @@ WITHOUT_EFFECT = (
     "seed",
     "run_dir",
     "overwrite",
+    "continue_from",  # the same numbers as from the first epoch on
     "checkpoint_every",
     "logger",
     "sweep",

@@ -27,6 +27,7 @@ from hornn.run.announce import console
 from hornn.run.callbacks import build_callbacks, why_stopped
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.composed import as_dict
+from hornn.run.continue_from import carry_over
 from hornn.run.count import count
 from hornn.run.folder import open_run
 from hornn.run.identity import BEST, Identity, identify
@@ -77,6 +78,11 @@ def train(cfg: DictConfig) -> None:
     require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
     starts = Starts(commit(), job.overrides.task)
     identity = identify(job.runtime.choices, config)
+    if config["continue_from"] is not None and (identity.counted or config["overwrite"]):
+        raise ValueError(
+            "continue_from= trains a network further, in a folder that holds no run yet: leave out overwrite=true, or "
+            "continue_from= where a model is counted"
+        )
     if identity.counted:
         count(config, identity, starts)
         return
@@ -91,6 +97,8 @@ def train(cfg: DictConfig) -> None:
     training = prepare(config, identity, starts)
     data, module, trainer, _ = training
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
+    if main and config["continue_from"] is not None:
+        carry_over(Path(str(config["continue_from"])), identity, data)
     with open_run(identity, data, open_loggers, config["overwrite"], main) as run:
         trainer.loggers = run.loggers
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
@@ -182,7 +190,8 @@ def quiet_libraries() -> None:
     """
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for about in (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*"):
+    ours = (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*")
+    for about in (*ours, ".*`srun` command is available.*"):
         warnings.filterwarnings("ignore", about)
 
 

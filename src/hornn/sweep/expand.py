@@ -1,5 +1,7 @@
 """From the overrides of a sweep to its jobs, one for each run that they compose to."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,13 +79,23 @@ def check_not_a_table(sweep: Any, settings: Any) -> None:
     `hydra` node.
     """
     runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
+    runs += [first_of_grid(sweep["grid"])] if sweep.get("grid") else []
     words: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)  # the values may not be there
     given = {word.partition("=")[0] for word in words}
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
+        many = "a grid" if sweep.get("grid") else f"a table of {len(runs)} runs"
         raise ValueError(
-            f"sweeps={settings.runtime.choices.get('sweeps')} is a table of {len(runs)} runs: add -m to run it, or "
+            f"sweeps={settings.runtime.choices.get('sweeps')} is {many}: add -m to run it, or "
             f"what one of its rows runs, such as {' '.join(runs[0])}"
         )
+
+
+def first_of_grid(grid: Mapping[str, Any]) -> list[str]:
+    """The overrides of a grid's first combination."""
+    words: list[str] = []
+    for key, values in grid.items():
+        words += next(iter(values.values())) if isinstance(values, Mapping) else [f"{key}={values[0]}"]
+    return words
 
 
 def check_folder(job: Job) -> None:
@@ -113,3 +125,13 @@ def check_same(one: Mapping[str, Any], other: Mapping[str, Any], problem: str) -
         raise ValueError(
             f"{problem}, but their configs differ in {', '.join(different)}: give them folders by run_dir=FOLDER"
         )
+
+
+def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:
+    """The sweep's name: its table's, its file's, or one made of all that its jobs ask for beside the seed."""
+    if name := config.get("sweep", {}).get("name"):
+        return str(name)
+    if chosen := config.hydra.runtime.choices.get("sweeps"):
+        return str(chosen)
+    asked = sorted({tuple(sorted(w for w in words if not w.startswith(("seed=", ROW)))) for words in batch})
+    return f"adhoc-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]}"

@@ -1,7 +1,6 @@
 """Hydra's door to the jobs of a multirun: each runs as a process of its own."""
 
-import hashlib
-import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from rich.console import Console
 
 from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
-from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
+from hornn.sweep.expand import check_folder, compose_jobs, name_of, options_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Watch
@@ -34,6 +33,8 @@ class ProcessLauncher(Launcher):
 
     Raises ValueError for an argument out of range and, at the end, where jobs failed.
     """
+
+    shows_jobs = True  # in a table of its own
 
     def __init__(
         self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, retry_failed: bool, program: str | None
@@ -110,16 +111,6 @@ def name_jobs(jobs: Sequence[Job]) -> str:
     return "; ".join([*names[:NAMED], *more])
 
 
-def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:
-    """The sweep's name: its table's, its file's, or one made of all that its jobs ask for beside the seed."""
-    if name := config.get("sweep", {}).get("name"):
-        return str(name)
-    if chosen := config.hydra.runtime.choices.get("sweeps"):
-        return str(chosen)
-    asked = sorted({tuple(sorted(w for w in words if not w.startswith(("seed=", ROW)))) for words in batch})
-    return f"adhoc-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]}"
-
-
 def cores() -> int:
     """The processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -130,3 +121,5 @@ def register() -> None:
     for plugin in (TableSweeper, ProcessLauncher):
         Plugins.instance().register(plugin)
     admit_plugins("hornn.sweep")
+    # A cluster without accounting: submitit would say so every few seconds, and finds results by their files.
+    logging.getLogger("submitit").addFilter(lambda line: "Bypassing sacct error" not in line.getMessage())

@@ -4,13 +4,12 @@ A trial is an ordinary run in a process of its own and in the folder that its co
 not repeated once it is done. The study is a journal of trials below outputs/studies/.
 """
 
-import csv
 import hashlib
 import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +22,40 @@ from rich.console import Console
 from rich.text import Text
 
 from hornn.recipe import flatten
+from hornn.result import write_atomically
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
+from hornn.sweep.launcher import cores
 from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
-from hornn.sweep.run_state import claim, result_of
+from hornn.sweep.run_state import claim
 from hornn.sweep.space import as_word, constants, distribution, leaves
-from hornn.sweep.study import REASON, best, build_pruner, build_sampler, counted, load_optuna, open_study
-from hornn.sweep.workers import Workers
+from hornn.sweep.study import (
+    POSITION,
+    REASON,
+    Batch,
+    best,
+    build_pruner,
+    counted,
+    importance,
+    load_optuna,
+    open_study,
+)
+from hornn.sweep.trials import Attempt, Trials
 
 FOLDER = Path("outputs", "studies")
-JOURNAL = "journal.log"
-OWN = ("trials", "study", "pruning", "space")  # keys of the search beside the keys of its runs
+JOURNAL, SUMMARY = "journal.log", "study.json"
+BATCH = 4  # that a search is not named after
+OWN = (
+    "trials",
+    "jobs",
+    "batch",
+    "study",
+    "pruning",
+    "space",
+)  # keys of the search beside the keys of its runs
 
 console = Console()
 
@@ -51,8 +70,7 @@ def search(cfg: DictConfig, program: Path) -> None:
     optuna = load_optuna()
     runs = Runs(cfg, program)
     distributions = {key: distribution(optuna, key, values) for key, values in runs.space.items()}
-    if cfg.trials < 1:
-        raise ValueError(f"trials must be a whole number, 1 or more, got {cfg.trials}")
+    check_numbers(cfg)
     name = str(cfg.study or runs.name)
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"study must be letters, digits, '.', '_' and '-', got {name!r}")
@@ -61,20 +79,50 @@ def search(cfg: DictConfig, program: Path) -> None:
     if lock is None:
         raise ValueError(f"another process is searching in {folder}: wait for it, or give another study=NAME")
     study = open_study(optuna, folder / JOURNAL, runs.identity)
-    study.pruner = build_pruner(optuna, cfg.pruning)
+    pruner = build_pruner(optuna, cfg.pruning)
     announce(f"{name}: {len(counted(study))} of {cfg.trials} trials", runs)
-    while (number := len(counted(study))) < cfg.trials:
-        study.sampler = build_sampler(optuna, cfg.seed, number)
-        trial = study.ask(distributions)
-        row = f"trial {number + 1}"
-        job = runs.job(constants(trial.params), row)
-        attempt = Attempt(job, runs.command, Record(name, folder), trial, f"{row} of {cfg.trials}")
-        with attempt.status:
-            attempt.look_up()
-            attempt.run()
-        attempt.conclude(study)
+    teller = Teller(optuna, study, runs, distributions, folder)
+    while missing := [position for position in range(cfg.trials) if position not in counted(study)]:
+        begin = missing[0] // cfg.batch * cfg.batch
+        earlier = [trial for position, trial in counted(study).items() if position < begin]
+        batch = Batch(optuna, earlier, pruner)
+        attempts = []
+        for position in (position for position in missing if position < begin + cfg.batch):
+            params, row = batch.draw(distributions, cfg.seed, position), f"trial {position + 1}"
+            title = f"{row} of {cfg.trials}"
+            attempts.append(Attempt(position, params, runs.job(constants(params), row), title))
+        threads = cores() // cfg.jobs or 1 if cfg.jobs > 1 else None
+        with console.status(name) as status:
+            trials = Trials(
+                attempts,
+                runs.command,
+                Record(name, folder),
+                batch.pruned_at,
+                teller.conclude,
+                status.update,
+                cfg.jobs,
+                threads,
+            )
+            trials.look_up()
+            if not trials.fault:
+                trials.run()
+        trials.pass_on()
+        if trials.fault:
+            raise_fault(trials.fault)
     show_best(study, runs)
     lock.close()
+
+
+def check_numbers(cfg: DictConfig) -> None:
+    """Raise ValueError for numbers of trials that cannot be."""
+    for key in ("trials", "jobs", "batch"):
+        if cfg[key] < 1:
+            raise ValueError(f"{key} must be a whole number, 1 or more, got {cfg[key]}")
+    if cfg.jobs > cfg.batch:
+        raise ValueError(
+            f"jobs={cfg.jobs}: only batch={cfg.batch} trials are drawn at a time: give fewer jobs, or a larger batch, "
+            "which makes another search"
+        )
 
 
 class Runs:
@@ -122,6 +170,8 @@ class Runs:
             "seed": cfg.seed,
             "space": self.space,
         }
+        if cfg.batch != BATCH:
+            search["batch"] = cfg.batch
         self.identity = hashlib.sha256(json.dumps(search, sort_keys=True).encode()).hexdigest()[:10]
         self.name = f"{choices['model']}-{choices['data']}-{self.identity}".replace("/", "_")
 
@@ -146,7 +196,7 @@ def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{key}={config[key]} in a search: each trial has its own folder and continues in it"
             )
-    if choices.get("sweeps") or config["sweep"]:
+    if choices.get("sweeps") or config["sweep"] != {"name": None}:
         raise ValueError(
             "a search is of one model on one corpus: leave out sweeps, which src/train.py -m runs"
         )
@@ -157,76 +207,83 @@ def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
         )
 
 
-class Attempt(Workers):
-    """The run of one trial, and what a person sees of it: one line that moves in a terminal.
-
-    Tells the trial of each epoch, and interrupts the process where the trial is to be pruned. A run that failed
-    otherwise than by diverging is tried again.
-    """
+class Teller:
+    """Tells the study of each trial that has ended, a person too, and keeps the summary for the report."""
 
     def __init__(
-        self, job: Job, command: Callable[[Job], list[str]], record: Record, trial: Any, title: str
+        self, optuna: Any, study: Any, runs: Runs, distributions: Mapping[str, Any], folder: Path
     ) -> None:
-        result = result_of(job.run_dir, job.name, job.seed)
-        super().__init__([job], command, record, self, retry=result is None)
-        self.job, self.trial, self.title = job, trial, title
-        self.status = console.status(title)
-        self.last_lines: list[str] = []
-        self.epochs = 0
-        self.pruned = False
+        self.optuna, self.study, self.runs, self.folder = optuna, study, runs, folder
+        self.distributions = distributions
+        self.summarize()
 
-    def changed(self, job: Job, lines: list[str]) -> None:
-        self.last_lines = lines
-
-    def refresh(self) -> None:
-        if self.report() and not self.deadline and self.trial.should_prune():
-            self.pruned = True
-            self._interrupt()
-
-    def report(self) -> bool:
-        """Tell the trial of epochs that it has not heard of; whether there were any."""
-        scores = read_scores(self.job.run_dir)[self.epochs :]
-        for score in scores:
-            self.epochs += 1
-            self.trial.report(score, self.epochs)
-            self.status.update(f"{self.title}: epoch {self.epochs}, validation perplexity {score:.2f}")
-        return bool(scores)
-
-    def conclude(self, study: Any) -> None:
-        """Tell the study what came of the trial, if something did; raises what ends the search."""
-        self.report()
-        job, number = self.job, self.trial.number
-        result = result_of(job.run_dir, job.name, job.seed)
-        found = "  ".join(f"{key}={as_word(value)}" for key, value in constants(self.trial.params).items())
+    def conclude(self, attempt: Attempt) -> None:
+        job, states = attempt.job, self.optuna.trial.TrialState
+        found = "  ".join(f"{key}={as_word(value)}" for key, value in constants(attempt.params).items())
         took = "" if job.seconds is None else f"  ({duration(job.seconds)})"
-        if job.status == "done" and job.valid_ppl is not None:
-            earlier = best(study)
+        if attempt.pruned_at:
+            self.add(attempt, states.PRUNED, attempt.scores[: attempt.pruned_at])
+            say(f"{attempt.title}    pruned    {found}{took}: epoch {attempt.pruned_at}", "dim")
+        elif job.status == "done" and job.valid_ppl is not None:
+            earlier = best(self.study)
             mark = "*" if earlier is None or job.valid_ppl < earlier.value else " "
-            study.tell(number, job.valid_ppl)
-            say(f"{self.title}  {job.valid_ppl:8.2f} {mark}  {found}{took}")
-        elif result is not None:
-            self.trial.set_user_attr(REASON, job.error or "no finite validation perplexity")
-            study.tell(number, state=load_optuna().trial.TrialState.FAIL)
-            say(f"{self.title}    failed    {found}{took}: {job.error}", "red")
-        elif self.pruned:
-            study.tell(number, state=load_optuna().trial.TrialState.PRUNED)
-            say(f"{self.title}    pruned    {found}{took}: epoch {self.epochs}", "dim")
-        elif not self.stopped:
-            for line in self.last_lines:
-                say(f"    {line}", "dim")
-            raise ValueError(
-                f"{self.title} failed, and not by diverging: {job.error}; the same command tries it again"
+            self.add(attempt, states.COMPLETE, attempt.scores, value=job.valid_ppl)
+            say(f"{attempt.title}  {job.valid_ppl:8.2f} {mark}  {found}{took}")
+        else:
+            reason = job.error or "no finite validation perplexity"
+            self.add(attempt, states.FAIL, attempt.scores, reason=reason)
+            say(f"{attempt.title}    failed    {found}{took}: {reason}", "red")
+        self.summarize()
+
+    def add(
+        self,
+        attempt: Attempt,
+        state: Any,
+        scores: Sequence[float],
+        value: float | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self.study.add_trial(
+            self.optuna.trial.create_trial(
+                state=state,
+                value=value,
+                params=attempt.params,
+                distributions=self.distributions,
+                intermediate_values=dict(enumerate(scores, start=1)),
+                user_attrs={POSITION: attempt.position, **({REASON: reason} if reason else {})},
             )
-        self.pass_on()
+        )
+
+    def summarize(self) -> None:
+        """Write what the report shows of the study, which it reads without optuna."""
+        found = best(self.study)
+        summary = {
+            "study": self.folder.name,
+            "command": command_of(self.runs, found) if found else None,
+            "importance": importance(self.optuna, self.study),
+            "trials": [
+                {
+                    "trial": position + 1,
+                    "state": trial.state.name.lower(),
+                    "valid_ppl": trial.value if trial.state.name == "COMPLETE" else None,
+                    "constants": constants(trial.params),
+                    "epochs": len(trial.intermediate_values),
+                    "reason": trial.user_attrs.get(REASON),
+                }
+                for position, trial in counted(self.study).items()
+            ],
+        }
+        write_atomically(self.folder / SUMMARY, json.dumps(summary, indent=1) + "\n")
 
 
-def read_scores(run_dir: Path) -> list[float]:
-    """Validation perplexity after each epoch so far."""
-    path = run_dir / "metrics.csv"
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [float(row["valid_ppl"]) for row in csv.DictReader(file)]
+def raise_fault(attempt: Attempt) -> None:
+    """Raise ValueError for a trial that failed, and not by diverging, with the end of its log above."""
+    for line in attempt.last_lines:
+        say(f"    {line}", "dim")
+    reason = attempt.job.error or "its process was terminated"
+    raise ValueError(
+        f"{attempt.title} failed, and not by diverging: {reason}; the same command tries it again"
+    )
 
 
 # -- what a person sees --------------------------------------------------------------------------------------
@@ -245,7 +302,12 @@ def show_best(study: Any, runs: Runs) -> None:
     if found is None:
         raise ValueError("no trial was completed: what is said of each above tells why")
     say(f"best validation perplexity {found.value:.2f}, by which alone it was chosen:", "bold")
-    say(shlex.join(["python", "src/train.py", *runs.options, *runs.settings(constants(found.params))]))
+    say(command_of(runs, found))
+
+
+def command_of(runs: Runs, trial: Any) -> str:
+    """The command that repeats a trial."""
+    return shlex.join(["python", "src/train.py", *runs.options, *runs.settings(constants(trial.params))])
 
 
 def say(text: str, style: str = "") -> None:

@@ -1,13 +1,19 @@
-"""The study of a search: a journal of trials below outputs/studies/, which a later search continues."""
+"""The study of a search: a journal of trials below outputs/studies/, which a later search continues.
+
+Trials are drawn in batches: each of a batch from the outcomes of the batches before and from its own number. So what
+is drawn depends neither on how many trials are at work at a time nor on which ends first.
+"""
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 SEARCH = "search"  # the attribute of a study that says what is searched in which runs
 REASON = "reason"  # the attribute of a trial that says why it failed
+POSITION = "position"  # the attribute of a trial that says how many were drawn before it
+ENOUGH = 4  # completed trials, from which on the importance of constants is told
 
 
 def load_optuna() -> Any:
@@ -20,10 +26,9 @@ def load_optuna() -> Any:
 
 
 def open_study(optuna: Any, path: Path, identity: str) -> Any:
-    """The study in a journal, ready to go on: a trial that an ended search left at work is retired.
+    """The study in a journal, ready to go on. It holds trials that have ended; one left at work is retired.
 
-    It counts for nothing, so that the next trial draws its constants again and continues its run. Raises
-    ValueError where the journal is damaged or of another search.
+    Raises ValueError where the journal is damaged or of another search.
     """
     mend(path)
     states = optuna.trial.TrialState
@@ -34,7 +39,7 @@ def open_study(optuna: Any, path: Path, identity: str) -> Any:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
-            f"{path} is damaged ({error}): remove it; the runs are kept, and a new search finds what it repeats"
+            f"{path} is damaged ({error}): remove it; the runs are kept, and a new search finds those that it repeats"
         ) from error
     if study.user_attrs.get(SEARCH, identity) != identity:
         raise ValueError(
@@ -55,9 +60,33 @@ def mend(journal: Path) -> None:
         os.truncate(journal, text.rfind(b"\n") + 1)
 
 
-def build_sampler(optuna: Any, seed: int, number: int) -> Any:
-    """Draws the constants of the trial after `number` others: the same ones, however often the search was started."""
-    return optuna.samplers.TPESampler(seed=(1000 * seed + number) % 2**32)
+class Batch:
+    """Draws the constants of the trials of one batch, and says which of these trials are worth no further epoch.
+
+    earlier: the trials of the batches before, in their order. pruner: see `build_pruner`.
+    """
+
+    def __init__(self, optuna: Any, earlier: Sequence[Any], pruner: Any) -> None:
+        self.optuna = optuna
+        self.study = optuna.create_study(direction="minimize")
+        self.study.add_trials(earlier)
+        self.pruner = pruner
+
+    def draw(self, distributions: Mapping[str, Any], seed: int, position: int) -> dict[str, Any]:
+        self.study.sampler = self.optuna.samplers.TPESampler(seed=(1000 * seed + position) % 2**32)
+        found: dict[str, Any] = self.study.ask(distributions).params
+        return found
+
+    def pruned_at(self, scores: Sequence[float]) -> int | None:
+        """The first epoch after which a trial with these validation perplexities is to be ended; None: none."""
+        for epoch in range(1, len(scores) + 1):
+            values = dict(enumerate(scores[:epoch], start=1))
+            trial = self.optuna.trial.create_trial(
+                state=self.optuna.trial.TrialState.RUNNING, intermediate_values=values
+            )
+            if self.pruner.prune(self.study, trial):
+                return epoch
+        return None
 
 
 def build_pruner(optuna: Any, pruning: Mapping[str, int] | None) -> Any:
@@ -69,13 +98,26 @@ def build_pruner(optuna: Any, pruning: Mapping[str, int] | None) -> Any:
     return optuna.pruners.MedianPruner(pruning["trials"], pruning["epoch"])
 
 
-def counted(study: Any) -> list[Any]:
-    """The trials of which something came: a number, an early end, or a failure of their own."""
+def counted(study: Any) -> dict[int, Any]:
+    """Position -> trial, in order, for those of which something came: a number, an early end, or their own failure."""
     ended = ("COMPLETE", "PRUNED")
-    return [t for t in study.get_trials(deepcopy=False) if t.state.name in ended or REASON in t.user_attrs]
+    trials = [t for t in study.get_trials(deepcopy=False) if t.state.name in ended or REASON in t.user_attrs]
+    places = {trial.user_attrs.get(POSITION, index): trial for index, trial in enumerate(trials)}
+    return dict(sorted(places.items()))
 
 
 def best(study: Any) -> Any:
-    """The completed trial of lowest validation perplexity, None before there is one."""
-    completed = [trial for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"]
+    """The completed trial of lowest validation perplexity, of equal ones the first; None before there is one."""
+    completed = [trial for trial in counted(study).values() if trial.state.name == "COMPLETE"]
     return min(completed, key=lambda trial: trial.value, default=None)
+
+
+def importance(optuna: Any, study: Any) -> dict[str, float]:
+    """The share of each constant in what tells good trials from others, by PED-ANOVA; empty with too few trials."""
+    fair = optuna.create_study(direction="minimize")
+    fair.add_trials([trial for trial in counted(study).values() if trial.state.name == "COMPLETE"])
+    if len(fair.trials) < ENOUGH or len({trial.value for trial in fair.trials}) < 2:
+        return {}
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+    shares = optuna.importance.get_param_importances(fair, evaluator=evaluator)
+    return {key: float(share) for key, share in shares.items()}

@@ -12,6 +12,7 @@ from hornn.run.composed import as_dict
 from hornn.run.identity import identify
 from hornn.sweep.expand import ROW, check_folder, check_start, options_of
 from hornn.sweep.job import Job
+from hornn.sweep.onlooker import WATCHED
 from hornn.sweep.progress import Watch
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import result_of
@@ -33,15 +34,22 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     options = options_of(settings)
     overwrite = config["overwrite"] and os.environ.get("SLURM_RESTART_COUNT", "0") == "0"
     own.append(f"overwrite={str(overwrite).lower()}")
-    job = Job([row or choices["model"]], [*options, *own], identity, config, overwrite=overwrite)
+    watched = os.environ.get(WATCHED)
+    record = Record(watched or str(cfg.sweep.get("name") or choices.get("sweeps") or "adhoc"))
+    rows = [
+        entry["row"]
+        for entry in record.read()
+        if watched and (entry["run_dir"], entry["name"]) == (str(identity.folder), identity.name)
+    ]
+    job = Job(rows or [row or choices["model"]], [*options, *own], identity, config, overwrite=overwrite)
     check_folder(job)
     if cfg.sweep.get("row"):
         check_start(job)
     # Lightning would else leave it to Slurm to start its further ranks.
     os.environ["SLURM_JOB_NAME"] = "interactive"
     retry = job.overwrite or result_of(job.run_dir, job.name, job.seed) is None
-    record = Record(str(cfg.sweep.get("name") or choices.get("sweeps") or "adhoc"))
-    watch = Watch(record.name, [job], 1, Console())
+    # The output of a job of Slurm's goes to a file of its own.
+    watch = Watch(record.name, [job], 1, Console(quiet=bool(watched and "SLURM_JOB_ID" not in os.environ)))
     command = [sys.executable, str(program.absolute())]
     workers = Workers([job], lambda job: [*command, *job.overrides], record, watch, retry=retry)
     workers.look_up()

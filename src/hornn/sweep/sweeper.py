@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -10,14 +10,20 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
 
-from hornn.reporting.sweeps import ROW_KEYS, SWEEP_KEYS, check_known
+from hornn.recipe import flatten
+from hornn.reporting.grid_rows import grid_rows
+from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.expand import ROW, compose
+from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
+from hornn.sweep.onlooker import Onlooker
+from hornn.sweep.record import Record
 
 
 class TableSweeper(Sweeper):
-    """The product of all listed values; with `sweep.rows` in the config, one such product for each row that is a run.
+    """The product of all listed values; with `sweep.rows` or `sweep.grid` in the config, one such product for each
+    row that is a run.
 
     params: overrides that a file gives, as if they stood first on the command line.
     only: names of the rows to run, the first one first; None: all.
@@ -44,11 +50,18 @@ class TableSweeper(Sweeper):
             for override in parser.parse_overrides(
                 [*(f"{k}={v}" for k, v in self.params.items()), *arguments]
             )
-            if not str(override.key_or_group).startswith("sweep.")  # what it says is in the config by now
+            # What they say is in the config by now; the name goes on to each job, for launchers of Hydra's own.
+            if override.key_or_group == "sweep.name" or not str(override.key_or_group).startswith("sweep.")
         ]
         table: Any = OmegaConf.to_container(self.settings.get("sweep", {}), resolve=True)
-        check_table(table, self.settings.hydra.runtime.choices.get("sweeps"))
+        table = {key: value for key, value in table.items() if (key, value) != ("name", None)}
+        chosen = self.settings.hydra.runtime.choices.get("sweeps")
+        check_table(table, chosen)
+        if not chosen:
+            check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         batch = product_of(given)
+        if "grid" in table:
+            table["rows"] = [*table.get("rows", ()), *self.rows_of_grid(table, batch[0])]
         if table.get("rows"):
             keys = {str(override.key_or_group) for override in given}
             seeds = [[f"seed={seed}"] for seed in seeds_of(table, self.settings.seed)]
@@ -68,12 +81,45 @@ class TableSweeper(Sweeper):
             except Exception as error:
                 error.add_note(f"in the job {' '.join(overrides)}")
                 raise
-        return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        if getattr(self.jobs, "shows_jobs", False):
+            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
+        with Onlooker(Record(name_of(self.settings, batch)), jobs, Console()):
+            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+
+    def rows_of_grid(self, table: Mapping[str, Any], words: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows that a table's grid makes; `words`: overrides that say what the configs of its runs have."""
+        config = Composed(self.loader, self.settings, words)
+        rows, _ = grid_rows(
+            table["grid"], table.get("labels") or {}, config, f"sweep {table.get('name')!r}: "
+        )
+        return [{"name": row.name, "run": list(row.run)} for row in rows]
 
     def weights(self, overrides: Sequence[str]) -> str:
         """The override by which a run starts from the trained network of the run of `overrides`."""
         identity, _ = compose(self.loader, self.settings, overrides)
         return f"{INIT_FROM}='{identity.folder / BEST}'"
+
+
+class Composed(NamedTuple):
+    """What a grid must know of configs, as Hydra composes them with these words."""
+
+    loader: Any
+    master: DictConfig
+    words: Sequence[str]
+
+    def is_group(self, key: str) -> bool:
+        return bool(self.loader.has_group(key))
+
+    def holds(self, run: Sequence[str], key: str) -> bool:
+        cfg: Any = self.loader.load_sweep_config(self.master, [*self.words, *run])
+        return key in flatten(OmegaConf.to_container(cfg, resolve=False))  # type: ignore[arg-type]
+
+
+def check_name(name: str | None, files: Sequence[str]) -> None:
+    """Raise ValueError where a sweep without a file is called like a file, whose record it would get."""
+    if name in files:
+        raise ValueError(f"sweep.name={name} is the name of a sweep file: give another one, or sweeps={name}")
 
 
 def product_of(overrides: Sequence[Override]) -> list[list[str]]:
@@ -98,7 +144,8 @@ def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
     where = f"sweep {table.get('name') or chosen!r}"
     check_known(table, SWEEP_KEYS, where)
     rows = table.get("rows")
-    if ((chosen and table) or "rows" in table) and not (isinstance(rows, list) and rows):
+    needed = (chosen and table and "grid" not in table) or "rows" in table
+    if needed and not (isinstance(rows, list) and rows):
         raise ValueError(f"{where}: rows must list the rows of the table, got {rows!r}")
     for number, row in enumerate(rows or (), start=1):
         if not isinstance(row, dict):

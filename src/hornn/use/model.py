@@ -1,5 +1,6 @@
 """A trained model in Python: `hornn.load` and what can be done with what it gives."""
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +13,13 @@ from hornn.data.lines import read_lines
 from hornn.data.text import encode
 from hornn.data.vocabulary import EOS
 from hornn.metrics import perplexity
+from hornn.use.figures import require_probabilities
 from hornn.use.scorers import CountScorer, Mixture, NetworkScorer, Scorer
 from hornn.use.scorers import load as load_scorer
 from hornn.use.scoring import sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
+BATCH_SIZE = 64  # texts that are scored side by side; likewise
 
 Encoded = tuple[np.ndarray, int, np.ndarray]  # what `encode` gives
 
@@ -26,17 +29,27 @@ class Score(NamedTuple):
 
     log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
     where the model has one. unknown: tokens that the vocabulary lacks. token_log_probs: the same for each token, in
-    their order, or None.
+    their order, or None. token_texts: the tokens themselves, likewise.
     """
 
     log_prob: float
     tokens: int
     unknown: int
     token_log_probs: tuple[float, ...] | None = None
+    token_texts: tuple[str, ...] | None = None
 
     @property
     def perplexity(self) -> float:
-        return perplexity(-self.log_prob / self.tokens)
+        """exp of the mean of -ln P; not a number for a text without tokens."""
+        return perplexity(-self.log_prob / self.tokens) if self.tokens else math.nan
+
+
+class TokenScores(NamedTuple):
+    """The tokens of one text: as they are written, whether the vocabulary lacks each, ln P of each."""
+
+    texts: list[str]
+    unknown: np.ndarray
+    log_probs: np.ndarray
 
 
 class Model:
@@ -67,25 +80,54 @@ class Model:
         """
         ids, _, _ = self.encode(text)
         mean = float(self.scorer.score(ids).mean())
-        require_range(f"-ln P by {self.scorer.name}", mean, "finite and >= 0", mean >= 0)
+        require_probabilities(mean, self.scorer.name)
         return perplexity(mean)
 
-    def score(self, texts: Iterable[str], per_token: bool = False) -> list[Score]:
+    def score(
+        self, texts: Iterable[str], per_token: bool = False, batch_size: int = BATCH_SIZE
+    ) -> list[Score]:
         """The score of each text, read by itself from the initial state.
 
-        ValueError for a text without tokens, or for one string instead of several.
+        batch_size: texts that a network reads side by side; more are faster and take more memory. ValueError for one
+        string instead of several.
         """
         if isinstance(texts, str):
             raise ValueError("score takes a list of texts, got one text: put it into a list")
-        encoded = [self.encode_string(text, f"text {number}") for number, text in enumerate(texts, start=1)]
-        if not encoded:
-            return []
-        lengths = np.array([len(ids) for ids, _, _ in encoded])
-        log_p = -self.scorer.score_lines(np.concatenate([ids for ids, _, _ in encoded]), lengths)
         return [
-            Score(float(of_text.sum()), len(of_text), unknown, tuple(of_text.tolist()) if per_token else None)
-            for of_text, (_, unknown, _) in zip(np.split(log_p, lengths.cumsum()[:-1]), encoded, strict=True)
+            Score(
+                float(scores.log_probs.sum()),
+                len(scores.texts),
+                int(scores.unknown.sum()),
+                tuple(scores.log_probs.tolist()) if per_token else None,
+                tuple(scores.texts) if per_token else None,
+            )
+            for scores in self.score_tokens(texts, batch_size)
         ]
+
+    def score_tokens(
+        self, texts: Iterable[str], batch_size: int, name: str = "text", first: int = 1
+    ) -> list[TokenScores]:
+        """What `score` is made of, for each text. name, first: what an error calls the texts, the number of the first.
+
+        ValueError for a token that is unknown to a vocabulary without `<unk>`, and for a score that no model of text
+        can give.
+        """
+        require_positive(batch_size=batch_size)
+        vocabulary, tokenizer = self.scorer.vocabulary, self.scorer.tokenizer
+        tokens, ids = [], []
+        for number, text in enumerate(texts, start=first):
+            tokens.append([token for line in split_lines(text) for token in tokenizer.tokens(line)])
+            try:
+                ids.append(np.array(vocabulary.encode(tokens[-1]), dtype=vocabulary.dtype))
+            except ValueError as error:
+                raise ValueError(f"{name} {number}: {error}") from None
+        lengths = np.array([len(each) for each in ids], dtype=np.int64)
+        if not lengths.sum():
+            return [TokenScores([], np.zeros(0, dtype=bool), np.zeros(0)) for _ in tokens]
+        log_p = -self.scorer.score_lines(np.concatenate(ids), lengths, batch_size)
+        require_probabilities(-float(log_p.mean()), self.scorer.name)
+        unknown = [np.array([token not in vocabulary.index for token in each], dtype=bool) for each in tokens]
+        return list(map(TokenScores, tokens, unknown, np.split(log_p, lengths.cumsum()[:-1])))
 
     def generate(
         self,
@@ -145,8 +187,12 @@ class Model:
         return encode(read_lines(Path(text)), self.scorer.tokenizer, self.scorer.vocabulary, str(text))
 
     def encode_string(self, text: str, name: str) -> Encoded:
-        lines = text.removesuffix("\n").split("\n")
-        return encode(((line, True) for line in lines), self.scorer.tokenizer, self.scorer.vocabulary, name)
+        lines = ((line, True) for line in split_lines(text))
+        return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, name)
+
+
+def split_lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n")
 
 
 def names_a_file(text: str) -> bool:

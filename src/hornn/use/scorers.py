@@ -44,8 +44,8 @@ class Scorer(ABC):
         """-ln P of every token of a text, in its order, each given all before it, in nats, (N,) float64."""
 
     @abstractmethod
-    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The same, but each line, of `lengths` tokens, is read as if there were no other."""
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
+        """The same, but each line, of `lengths` tokens, is read as if there were no other; so many side by side."""
 
     @abstractmethod
     def reader(self) -> Reader:
@@ -90,8 +90,8 @@ class NetworkScorer(Scorer):
             return score_dynamically(self.network, ids, start_id, self.seq_len, self.dynamic_lr)
         return score_stream(self.network, ids, start_id, self.batch_size, self.seq_len)
 
-    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        return score_lines(self.network, ids, lengths, self.vocabulary.eos_id)
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
+        return score_lines(self.network, ids, lengths, self.vocabulary.eos_id, batch_size, self.seq_len)
 
     def reader(self) -> Reader:
         return read_on(self.network, self.vocabulary.eos_id)
@@ -117,7 +117,7 @@ class CountScorer(Scorer):
     def score(self, ids: np.ndarray) -> np.ndarray:
         return self.model.score(ids)
 
-    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
         lines = np.split(ids, np.cumsum(lengths)[:-1])
         return np.concatenate([self.model.score(line) for line in lines])
 
@@ -159,10 +159,11 @@ class Mixture(Scorer):
     def score(self, ids: np.ndarray) -> np.ndarray:
         return -interpolate(self._log_p(ids), self.weights)
 
-    def score_lines(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
         assert not self.lengths, "a cache remembers more than a line"
         parts = [
-            -scorer.score_lines(own[ids], lengths) for scorer, own in zip(self.scorers, self.ids, strict=True)
+            -scorer.score_lines(own[ids], lengths, batch_size)
+            for scorer, own in zip(self.scorers, self.ids, strict=True)
         ]
         return -interpolate(np.stack(parts, axis=1), self.weights)
 

@@ -11,8 +11,6 @@ from hornn.checks import require_positive, require_range
 from hornn.data.streams import IGNORE, ChunkStream
 from hornn.network import LanguageModel, detach_all
 
-SENTENCES = 64  # scored side by side
-
 
 @torch.inference_mode()
 def score_stream(
@@ -66,25 +64,36 @@ def score_dynamically(
 
 
 @torch.inference_mode()
-def score_lines(network: LanguageModel, ids: np.ndarray, lengths: np.ndarray, start_id: int) -> np.ndarray:
+def score_lines(
+    network: LanguageModel,
+    ids: np.ndarray,
+    lengths: np.ndarray,
+    start_id: int,
+    batch_size: int,
+    seq_len: int,
+) -> np.ndarray:
     """Negative log-likelihood in nats of every token of a text, in the text's order, each line from a fresh state.
 
     lengths: the number of tokens of each line, with its `<eos>` if it has one. The score of a line does not depend
-    on the others: what rescoring an n-best list needs. Lines of similar length are scored side by side.
+    on the others: what rescoring an n-best list needs. `batch_size` lines of similar length are scored side by side,
+    `seq_len` tokens at a time.
     """
     device = network.embedding.weight.device
     scores = np.zeros(len(ids))
     starts = np.cumsum(lengths) - lengths
     order = sorted(np.flatnonzero(lengths), key=lambda line: int(lengths[line]))
-    for first in range(0, len(order), SENTENCES):
-        group = order[first : first + SENTENCES]
+    for first in range(0, len(order), batch_size):
+        group = order[first : first + batch_size]
         targets = torch.full((int(lengths[group[-1]]), len(group)), IGNORE)
         places = [slice(starts[line], starts[line] + lengths[line]) for line in group]
         for column, place in enumerate(places):
             targets[: place.stop - place.start, column] = torch.from_numpy(ids[place].astype(np.int64))
         inputs = torch.cat([torch.full((1, len(group)), start_id), targets[:-1].clamp(min=0)])
-        features, _ = network(inputs.to(device), network.initial_state(len(group)))
-        nll = network.head.nll(features, targets.to(device)).double().cpu().numpy()
+        state, chunks = network.initial_state(len(group)), []
+        for read, wanted in zip(inputs.split(seq_len), targets.split(seq_len), strict=True):
+            features, state = network(read.to(device), state)
+            chunks.append(network.head.nll(features, wanted.to(device)).double().cpu())
+        nll = torch.cat(chunks).numpy()
         for column, place in enumerate(places):
             scores[place] = nll[: place.stop - place.start, column]
     return scores

@@ -1,0 +1,89 @@
+"""The keys that a sweep file's nodes take, with the types of their values."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
+
+SWEEP_KEYS = {
+    "name": str,
+    "title": str,
+    "paper": str,
+    "metric": str | list,
+    "metric_label": str,
+    "lower_is_better": bool | None,
+    "seeds": list,
+    "rows": list,
+    "grid": dict,
+    "labels": dict,
+    "figure": dict,
+    "relative_to": str,
+    "claims": list,
+    "note": str,
+}
+CLAIM_KEYS = {
+    "says": str,
+    "better": str | list,
+    "than": str | list,
+    "metric": str,
+    "at_most": int | float,
+    "where": str,
+}
+ROW_KEYS = {
+    "name": str,
+    "label": str,
+    "run": list | None,
+    "start": str,
+    "state": str,
+    "published": dict | None,
+    "group": str,
+    "x": int | float,
+    "dynamic": bool,
+    "note": str,
+}
+FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list, "base": str}
+PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
+OPTIONAL = {
+    "rows",
+    "grid",
+    "labels",
+    "figure",
+    "relative_to",
+    "claims",
+    "metric",
+    "at_most",
+    "where",
+    "note",
+    "metric_label",
+    "start",
+    "state",
+    "published",
+    "group",
+    "x",
+    "dynamic",
+    "published_best",
+    "base",
+}
+
+
+def check_known(node: Collection[str], keys: Collection[str], where: str) -> None:
+    """Raise ValueError for the first key of `node` that is none of `keys`."""
+    for key in node:
+        if key not in keys:
+            raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
+
+
+def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError unless `node` has known keys alone, all those needed, with values of their types."""
+    if not isinstance(node, dict):
+        raise ValueError(f"{where} must hold keys and values, got {node!r}")
+    check_known(node, keys, where)
+    for key, kind in keys.items():
+        if key not in node:
+            if key not in OPTIONAL:
+                raise ValueError(f"{where}: {key} is missing")
+        elif not isinstance(node[key], kind) or (
+            isinstance(node[key], bool) and kind not in (bool, bool | None)
+        ):
+            raise ValueError(f"{where}: {key} cannot be {node[key]!r}")

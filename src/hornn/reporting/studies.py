@@ -1,0 +1,114 @@
+"""The searches of constants, from the summary in each one's folder: how it went, and which constants mattered."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hornn.reporting.panels import COLOURS, Panel, draw_panel
+from hornn.result import check_kinds, read_json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUMMARY = "study.json"
+KINDS = {"study": (str,), "trials": (list,), "importance": (dict,)}
+TRIAL = {"trial": (int,), "state": (str,), "constants": (dict,)}
+SHOWN = 10  # trials of a study that the page lists
+
+
+class Study(NamedTuple):
+    """A search. `trials`: as its summary has them; `importance`: constant -> its share, the largest first."""
+
+    name: str
+    folder: Path
+    command: str
+    trials: tuple[dict[str, Any], ...]
+    importance: dict[str, float]
+    problem: str = ""
+
+    @property
+    def completed(self) -> list[dict[str, Any]]:
+        return [trial for trial in self.trials if trial["valid_ppl"] is not None]
+
+    @property
+    def best(self) -> list[dict[str, Any]]:
+        """The completed trials, the best first, as many as are shown."""
+        return sorted(self.completed, key=lambda trial: trial["valid_ppl"])[:SHOWN]
+
+    @property
+    def counts(self) -> str:
+        """`50 trials: 30 complete, 18 pruned, 2 failed`."""
+        words = {"complete": "complete", "pruned": "pruned", "fail": "failed"}
+        states = [trial["state"] for trial in self.trials]
+        parts = [f"{states.count(state)} {word}" for state, word in words.items() if state in states]
+        return f"{len(self.trials)} trials: {', '.join(parts)}" if parts else "no trial yet"
+
+
+def read_studies(results: Path) -> list[Study]:
+    """All searches below `results`/studies, by name; one whose summary is damaged says so."""
+    return [read_study(path) for path in sorted((results / "studies").glob(f"*/{SUMMARY}"))]
+
+
+def read_study(path: Path) -> Study:
+    try:
+        summary = read_json(path)
+        check_kinds(summary, KINDS, KINDS)
+        for trial in summary["trials"]:
+            check_kinds(
+                trial,
+                {"trial": (int,), "state": (str,), "constants": (dict,)},
+                ("trial", "state", "constants", "valid_ppl"),
+            )
+    except (OSError, ValueError) as error:
+        problem = f"{path} cannot be read ({error}): the next search of this study writes it again"
+        return Study(path.parent.name, path.parent, "", (), {}, problem)
+    return Study(
+        summary["study"],
+        path.parent,
+        summary.get("command") or "",
+        tuple(summary["trials"]),
+        summary["importance"],
+    )
+
+
+def draw_study(study: Study) -> list[Panel]:
+    """The outcome of each trial with the best so far, and the share of each constant; none before two trials."""
+    panels = [draw_history(study)] if len(study.completed) > 1 else []
+    return [*panels, *([draw_importance(study)] if study.importance else [])]
+
+
+def draw_history(study: Study) -> Panel:
+    found = [(trial["trial"], trial["valid_ppl"]) for trial in study.completed]
+    best = [min(score for _, score in found[: end + 1]) for end in range(len(found))]
+
+    def paint(axes: "Axes") -> None:
+        axes.plot(*zip(*found, strict=True), "o", color=COLOURS[0], markersize=4)
+        axes.step([trial for trial, _ in found], best, where="post", color=COLOURS[1])
+
+    caption = "Each completed trial, and the best one so far. Pruned and failed trials are left out."
+    return draw_panel(
+        f"{study.name}-history",
+        "trial",
+        "perplexity, validation",
+        caption,
+        paint,
+        log=max(best) > 2 * min(best),
+    )
+
+
+def draw_importance(study: Study) -> Panel:
+    names: Sequence[str] = list(study.importance)
+    shares = [study.importance[name] for name in names]
+
+    def paint(axes: "Axes") -> None:
+        axes.barh(range(len(names)), shares, color=COLOURS[0], height=0.62)
+        axes.set_yticks(range(len(names)), names, fontsize=8)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(0, 1)
+        axes.grid(visible=False, axis="y")
+
+    caption = "The share of each constant in what tells the best trials from the others, by PED-ANOVA."
+    height = 0.7 + 0.3 * len(names)
+    return draw_panel(
+        f"{study.name}-importance", "importance", "", caption, paint, height=max(height, 1.6), left=0.4
+    )

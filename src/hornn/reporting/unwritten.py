@@ -1,0 +1,83 @@
+"""Tables of sweeps that were given on the command line alone: their records say what they have."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hornn.recipe import Loader
+from hornn.reporting.departures import Recipe
+from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
+from hornn.reporting.runs import Job, read_record
+from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
+
+
+def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
+    """A table for each record of a sweep that has no file. Its axes are the keys in which its jobs differ."""
+    names = {sweep.name for sweep in sweeps}
+    paths = sorted((results / "sweeps").glob("*.json"))
+    return [unwritten_sweep(path) for path in paths if path.stem not in names]
+
+
+def unwritten_sweep(path: Path) -> Sweep:
+    try:
+        jobs = {job.row: job for job in read_record(path)}
+    except ValueError:
+        jobs = {}
+    axes, places = axes_of(list(jobs.values()))
+    rows = []
+    for label, at in zip(jobs, places, strict=True):
+        recipe = f"{path.stem}: {label}"
+        row = Row(label, label, (), None, {}, "", None, False, "", Recipe(), recipe)
+        rows.append(place(row, axes, at) if at.place else row)
+    metric, main = Metric("test_ppl", "perplexity, test"), main_axis(axes)
+    figure = Figure(main.key, main.label, "group") if main else None
+    command = ""
+    return Sweep(
+        path.stem, path.stem, "", (metric,), True, (), tuple(rows), figure, (), None, "", path, command, axes
+    )
+
+
+def axes_of(jobs: Sequence[Job]) -> tuple[tuple[Axis, ...], list[GridRow]]:
+    """The keys in which the overrides of the jobs differ, and each job's place among them."""
+    settings = [settings_of(job.overrides or []) for job in jobs]
+    keys = dict.fromkeys(key for each in settings for key in each)
+    differing = [key for key in keys if len({repr(each.get(key, ...)) for each in settings}) > 1]
+    short = short_names(differing)
+    axes = tuple(
+        Axis(
+            key,
+            short[key].replace("_", " "),
+            tuple(dict.fromkeys(each[key] for each in settings if key in each)),
+        )
+        for key in differing
+    )
+    places = []
+    for each in settings:
+        at = {key: each[key] for key in differing if key in each}
+        words = {
+            key: str(value) if isinstance(value, str) else f"{short[key].replace('_', ' ')} {as_text(value)}"
+            for key, value in at.items()
+        }
+        places.append(GridRow("", "", (), at, words))
+    return axes, places
+
+
+def settings_of(overrides: Sequence[str]) -> Mapping[str, Any]:
+    """Key -> value of a job's overrides, those without part in what it computes left out."""
+    settings = {}
+    for word in overrides:
+        key, sign, text = word.lstrip("+").partition("=")
+        if (
+            not sign
+            or key.startswith(("-", "~", "hydra", "sweep."))
+            or key in ("seed", "overwrite", "run_dir")
+        ):
+            continue
+        try:
+            value = yaml.load(text, Loader)
+        except yaml.YAMLError:
+            value = text
+        settings[key] = value if isinstance(value, str | int | float | bool | None) else text
+    return settings

@@ -1,0 +1,73 @@
+"""A finished run trained further: what it left becomes the beginning of the run with more epochs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hornn.build import make_card
+from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
+from hornn.data.text import TextData
+from hornn.result import NAME
+from hornn.run.identity import BEST, LAST, Identity, named_values
+from hornn.run.keeper import PAYLOAD
+from hornn.run.lock import lock_folder
+
+EPOCHS, STEPS = (
+    "trainer.max_epochs",
+    "trainer.max_steps",
+)  # where a run ends, and how it comes there does not depend on
+
+
+def carry_over(source: Path, identity: Identity, data: TextData) -> None:
+    """Copy the checkpoints of the finished run in the folder `source` to the folder of this one, which goes on there.
+
+    Weights, the optimizer's state, the schedule, the stream's place and random numbers come along, so this run gets
+    the numbers that it would have got from its first epoch on. A folder that holds a run already stays as it is.
+
+    Raises FileNotFoundError where `source` has no checkpoints, and ValueError where its run differs in more than where
+    it ends, is not shorter, or ended in another way than by its number of epochs.
+    """
+    folder = identity.folder
+    if (folder / LAST).exists() or (folder / NAME).exists():
+        return
+    last, best = (read_checkpoint(source / name) for name in (LAST, BEST))
+    name = f"continue_from={source}"
+    try:
+        check_same(name, last[CARD], identity)
+        records, stopped = last[PAYLOAD]["records"], last[PAYLOAD]["stopped"]
+        epochs, before = records[-1]["epoch"], last[CARD]["config"]["trainer"]["max_epochs"]
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"{name} lacks a part of a finished run ({error!r}): give another one") from error
+    if stopped or epochs != before:
+        raise ValueError(
+            f"{name} ended after {epochs} of {before} epochs: what has ended before its {EPOCHS}, or is not at its end "
+            "yet, has no run with more epochs"
+        )
+    wanted = identity.config["trainer"]["max_epochs"]
+    if wanted != -1 and wanted <= epochs:
+        raise ValueError(f"{name} has {epochs} epochs already, {EPOCHS} is {wanted}: give more")
+    lock = lock_folder(folder)
+    try:
+        card = make_card(identity.to_dict(), data)
+        for checkpoint, file in ((best, BEST), (last, LAST)):  # the one that a run goes on from comes last
+            write_checkpoint(checkpoint, folder / file, card)
+    finally:
+        lock.close()
+
+
+def check_same(name: str, card: Mapping[str, Any], identity: Identity) -> None:
+    """Raise ValueError where the run of a checkpoint is another one than this, apart from its end."""
+    then, now = (
+        {"seed": seed, **choices, **named_values(choices, config)}
+        for seed, choices, config in (
+            (card["seed"], card["choices"], card["config"]),
+            (identity.seed, identity.choices, identity.config),
+        )
+    )
+    different = [key for key in sorted(then.keys() | now.keys()) if then.get(key) != now.get(key)]
+    if others := [key for key in different if key not in (EPOCHS, STEPS)]:
+        key = others[0]
+        raise ValueError(
+            f"{name} is another run: {key} is {then.get(key)!r} there and {now.get(key)!r} here: give the words of "
+            f"that run with a higher {EPOCHS}, or init_from= to take its weights alone"
+        )

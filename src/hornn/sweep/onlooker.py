@@ -1,0 +1,80 @@
+"""The table of a sweep whose jobs run under a launcher of Hydra's own: it is read from the folders of the runs."""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+
+from hornn.sweep.job import Job
+from hornn.sweep.progress import Watch
+from hornn.sweep.record import Entry, Record
+from hornn.sweep.run_state import LOG, last_lines
+from hornn.sweep.status import line_of
+from hornn.sweep.workers import TAIL
+
+WATCHED = "HORNN_WATCHED"  # tells jobs under which name they are shown, so that they need not show themselves
+LOOK = 1.0  # seconds between looks at the folders
+
+
+class Onlooker:
+    """Shows jobs while others run them, as a context: queued, running with its epoch, done, failed with its last lines.
+
+    All jobs are on record from the beginning, so that `src/sweep_status.py` knows of those that wait.
+    """
+
+    def __init__(self, record: Record, jobs: Sequence[Job], console: Console) -> None:
+        self.record, self.jobs = record, jobs
+        self.watch = Watch(record.name, jobs, 1, console)
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._look_on, daemon=True)
+
+    def __enter__(self) -> "Onlooker":
+        self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede=True)
+        os.environ[WATCHED] = self.record.name
+        self.look(quiet=True)
+        self.watch.__enter__()
+        self.thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.over.set()
+        self.thread.join()
+        os.environ.pop(WATCHED, None)
+        self.look()
+        self.watch.__exit__(kind, error, trace)
+
+    def look(self, quiet: bool = False) -> None:
+        """Read how far each job is; quiet: of what has changed nothing is said."""
+        entries = {(entry["run_dir"], entry["name"]): entry for entry in self.record.read()}
+        for job in self.jobs:
+            entry = entries.get((str(job.run_dir), job.name))
+            if entry and self._take(job, entry) and not quiet:
+                failed = job.status == "failed" and (job.run_dir / LOG).exists()
+                self.watch.changed(job, last_lines(job.run_dir / LOG, TAIL) if failed else [])
+        self.watch.at_once = max(1, sum(job.status == "running" for job in self.jobs))
+        self.watch.refresh()
+
+    def _take(self, job: Job, entry: Entry) -> bool:
+        """Give a job the status that its folder says it has; whether it had another one."""
+        line, before = line_of(entry), job.status
+        job.epoch, job.valid_ppl, job.test_ppl, job.error = (
+            line.epoch,
+            line.valid_ppl,
+            line.test_ppl,
+            line.error,
+        )
+        job.status = "queued" if line.status == "unfinished" else line.status
+        if job.status == "running" != before:
+            job.started = time.monotonic()
+        elif before == "running" != job.status:
+            job.seconds = time.monotonic() - job.started
+        return job.status != before
+
+    def _look_on(self) -> None:
+        while not self.over.wait(LOOK):
+            self.look()

@@ -1,0 +1,49 @@
+"""The figures that a scoring command ends with: shown, checked and written."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from hornn.result import finite, require_writable, write_atomically
+
+
+def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -> None:
+    """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text."""
+    if not math.isfinite(mean):
+        cause = (
+            f"dynamic_lr={rates[0]:g} is too large" if rates else "its weights are damaged or have diverged"
+        )
+        raise ValueError(f"{name} gives no finite score ({mean}): {cause}")
+    if mean < 0:
+        raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")
+
+
+def require_target(target: Any) -> None:
+    """Raise ValueError or OSError unless a file can be written there; null is no file."""
+    if target is None:
+        return
+    path = Path(str(target))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
+    if path.is_dir():
+        raise ValueError(f"{target} is a folder: give the path of a file to write")
+    require_writable(path)
+
+
+def report(figures: Mapping[str, Any], console: Console, result: Any = None) -> None:
+    """Show the figures, one a line, and write them as JSON to the file `result`, if there is one."""
+    for name, value in figures.items():
+        lines = (
+            [f"{each:.4f}  {part}" for part, each in value.items()] if isinstance(value, Mapping) else value
+        )
+        for number, line in enumerate(lines if isinstance(lines, list) else [lines]):
+            text = (
+                f"{line:,.2f}" if isinstance(line, float) else f"{line:,}" if isinstance(line, int) else line
+            )
+            console.print(f"{'' if number else name.replace('_', ' '):>18}  {text}", markup=False)
+    if result is not None:
+        write_atomically(Path(str(result)), json.dumps(finite(figures), indent=2) + "\n")

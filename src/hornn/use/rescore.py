@@ -1,0 +1,106 @@
+"""Rescores the n-best lists of a recogniser with a language model."""
+
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.checks import require_positive, require_range
+from hornn.run.process import set_up_process
+from hornn.use import nbest
+from hornn.use.figures import report, require_target
+from hornn.use.model import Model
+from hornn.use.nbest import WEIGHTS, NBest
+from hornn.use.opening import names_of, open_model, weights_of
+
+
+def rescore(cfg: DictConfig) -> None:
+    """Print the best hypothesis of each utterance, and on stderr the weights and the word error rates.
+
+    Raises ValueError or OSError for lists that cannot be rescored.
+    """
+    set_up_process()
+    require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
+    require_target(cfg.result)
+    fixed = fixed_weights(cfg)
+    dev = nbest.read_nbest(Path(str(cfg.dev)), cfg.costs) if cfg.dev is not None else None
+    dev_said = nbest.read_references(Path(str(cfg.dev_references)), dev) if dev is not None else {}
+    lists = nbest.read_nbest(Path(str(cfg.nbest)), cfg.costs)
+    said = nbest.read_references(Path(str(cfg.references)), lists) if cfg.references is not None else {}
+    model = Model(open_model(cfg))
+    weights, found = fixed, {}
+    if dev is not None:
+        tables = tables_of(model, dev, cfg.batch_size)
+        errors = [
+            np.array([nbest.count_errors(words, h.text.split()).number for h in dev[utterance]])
+            for utterance, words in dev_said.items()
+        ]
+        weights = nbest.find_weights([tables[utterance] for utterance in dev_said], errors, fixed)
+        heard = best_of(dev, tables, weights)
+        found = {"weights_found_on": str(cfg.dev)} | error_rates("dev_wer", dev_said, dev, heard)
+    heard = best_of(lists, tables_of(model, lists, cfg.batch_size), weights)
+    for utterance, text in heard.items():
+        print(utterance, text)
+    sys.stdout.flush()
+    figures = {
+        **names_of(model.scorer),
+        **weights_of(model.scorer),
+        "utterances": len(lists),
+        "hypotheses": sum(map(len, lists.values())),
+        "score_weights": dict(weights),
+        **found,
+        **(error_rates("wer", said, lists, heard) if said else {}),
+    }
+    report(figures, Console(stderr=True, highlight=False, soft_wrap=True), cfg.result)
+
+
+def fixed_weights(cfg: DictConfig) -> dict[str, float]:
+    """The weights that are given; where nothing is there to find the others on, 0 for them."""
+    given = {name: cfg[name] for name in WEIGHTS if cfg[name] is not None}
+    for name, value in given.items():
+        signed = name == nbest.SIGNED
+        holds = type(value) in (int, float) and math.isfinite(value) and (signed or value >= 0)
+        require_range(name, value, "finite" if signed else ">= 0 and finite", holds)
+    if (cfg.dev is None) != (cfg.dev_references is None):
+        raise ValueError("dev= and dev_references= belong together: give both, or neither")
+    if cfg.dev is None and "lm_weight" not in given:
+        raise ValueError(
+            "lm_weight is not given: give it, or dev= and dev_references= on which it is to be found"
+        )
+    return given if cfg.dev is not None else dict.fromkeys(WEIGHTS, 0.0) | given
+
+
+def tables_of(model: Model, lists: NBest, batch_size: int) -> dict[str, np.ndarray]:
+    texts = [hypothesis.text for hypotheses in lists.values() for hypothesis in hypotheses]
+    scores = model.score_tokens(texts, batch_size, "hypothesis")
+    return nbest.make_tables(lists, np.array([float(score.log_probs.sum()) for score in scores]))
+
+
+def best_of(lists: NBest, tables: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> dict[str, str]:
+    return {
+        utterance: hypotheses[nbest.best(tables[utterance], weights)].text
+        for utterance, hypotheses in lists.items()
+    }
+
+
+def error_rates(
+    name: str, said: Mapping[str, list[str]], lists: NBest, heard: Mapping[str, str]
+) -> dict[str, Any]:
+    """Word error rates: of the first hypotheses in the lists, of those chosen, and the least that the lists allow."""
+    first, least = {}, {}
+    for utterance, words in said.items():
+        texts = [hypothesis.text for hypothesis in lists[utterance]]
+        errors = [nbest.count_errors(words, text.split()).number for text in texts]
+        first[utterance], least[utterance] = texts[0], texts[int(np.argmin(errors))]
+    chosen = nbest.sum_errors(said, heard)
+    return {
+        f"{name}_of_first": nbest.sum_errors(said, first).percent,
+        name: chosen.percent,
+        f"{name}_at_least": nbest.sum_errors(said, least).percent,
+        f"{name}_errors": str(chosen),
+    }

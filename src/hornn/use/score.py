@@ -1,0 +1,108 @@
+"""Scores texts, one a line, while they arrive."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.checks import require_positive
+from hornn.command_line.ending import reader_has_gone
+from hornn.data.lines import STANDARD_INPUT, arriving_lines, name_of
+from hornn.metrics import perplexity
+from hornn.run.process import set_up_process
+from hornn.use.figures import report, require_target
+from hornn.use.model import Model, TokenScores
+from hornn.use.opening import names_of, open_model, weights_of
+
+WINDOW = 16  # batches whose lines are sorted by length, so that lines side by side are alike
+
+
+def score(cfg: DictConfig) -> None:
+    """Print a JSON record for each line of a text as soon as the line has come, and on stderr what all are together.
+
+    Ends where nobody reads the records any more. Raises ValueError or OSError for what cannot be scored.
+    """
+    set_up_process()
+    require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
+    require_target(cfg.result)
+    path = Path(str(cfg.text))
+    model = Model(open_model(cfg))
+    if str(path) == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
+        print("scoring standard input, one text a line; Ctrl-D ends it", file=sys.stderr)
+    totals, count = Totals(), 0
+    for lines in windows(path, WINDOW * cfg.batch_size):
+        started = time.perf_counter()
+        scores = model.score_tokens(lines, cfg.batch_size, f"{name_of(path)}, line", count + 1)
+        totals.seconds += time.perf_counter() - started
+        count += len(lines)
+        for text, tokens in zip(lines, scores, strict=True):
+            totals.add(tokens)
+            print(json.dumps(record_of(text, tokens, cfg.per_token), ensure_ascii=False))
+        sys.stdout.flush()
+        if reader_has_gone():
+            return
+    if not totals.tokens:
+        raise ValueError(f"{name_of(path)} holds no tokens: give a text that has some")
+    figures = {
+        **names_of(model.scorer),
+        "scored": name_of(path),
+        "lines": count,
+        **totals.figures(),
+        "precision": model.scorer.precision,
+        **weights_of(model.scorer),
+    }
+    report(figures, Console(stderr=True, highlight=False, soft_wrap=True), cfg.result)
+
+
+def windows(path: Path, size: int) -> Iterator[list[str]]:
+    """The lines that have arrived, `size` at most at a time."""
+    for lines in arriving_lines(path):
+        yield from (lines[start : start + size] for start in range(0, len(lines), size))
+
+
+def record_of(text: str, scores: TokenScores, per_token: bool) -> dict[str, Any]:
+    """What is printed of a line; per_token: with each token, its ln P and whether the vocabulary lacks it."""
+    record = {
+        "text": text,
+        "log_prob": float(scores.log_probs.sum()),
+        "tokens": len(scores.texts),
+        "unknown": int(scores.unknown.sum()),
+    }
+    if not per_token:
+        return record
+    rows = zip(scores.texts, scores.log_probs.tolist(), scores.unknown.tolist(), strict=True)
+    return {
+        **record,
+        "per_token": [
+            {"token": token, "log_prob": log_p, "unknown": unknown} for token, log_p, unknown in rows
+        ],
+    }
+
+
+class Totals:
+    """Sums over all lines so far."""
+
+    def __init__(self) -> None:
+        self.tokens, self.unknown, self.seconds = 0, 0, 0.0
+        self.nll = np.zeros(2)  # of the tokens that the vocabulary has, and of the others
+
+    def add(self, scores: TokenScores) -> None:
+        self.tokens += len(scores.texts)
+        self.unknown += int(scores.unknown.sum())
+        self.nll -= [scores.log_probs[~scores.unknown].sum(), scores.log_probs[scores.unknown].sum()]
+
+    def figures(self) -> dict[str, Any]:
+        known = self.tokens - self.unknown
+        return {
+            "perplexity": perplexity(self.nll.sum() / self.tokens),
+            **({"perplexity_known": perplexity(self.nll[0] / known)} if known else {}),
+            "tokens": self.tokens,
+            "out_of_vocabulary": self.unknown,
+            "tokens_per_second": self.tokens / self.seconds,
+        }

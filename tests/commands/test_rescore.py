@@ -1,0 +1,86 @@
+"""rescore.py: n-best lists under weights that are given or found."""
+
+import json
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hornn
+from commands.outcomes import refusal
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def lists(run_dir: Path, tmp_path: Path) -> Path:
+    """The lists and references of dev and test: the recogniser prefers wrong hypotheses, the model the right one."""
+    draw, model = random.Random(0), hornn.load(run_dir / "best.ckpt")
+    for name in ("dev", "test"):
+        rows, said = [], []
+        for number in range(20):
+            texts = [" ".join(draw.choices("abcdefg", k=draw.randint(2, 6))) for _ in range(5)]
+            scores = [score.log_prob for score in model.score(texts)]
+            said.append(f"{name}-{number} {texts[scores.index(max(scores))]}")
+            order = sorted(range(5), key=lambda i: scores[i])  # the right one last
+            rows += [
+                f"{name}-{number}\t{texts[i]}\t{-0.2 * place:.3f}\t-9\n" for place, i in enumerate(order)
+            ]
+        (tmp_path / f"{name}.tsv").write_text("".join(rows))
+        (tmp_path / f"{name}.txt").write_text("\n".join(said) + "\n")
+    return tmp_path
+
+
+def test_weights_are_found_on_dev(command: Command, run_dir: Path, lists: Path) -> None:
+    figures = lists / "figures.json"
+    code, out, err = command(
+        "rescore",
+        f"checkpoint={run_dir / 'best.ckpt'}",
+        *(f"nbest={lists / 'test.tsv'}", f"references={lists / 'test.txt'}"),
+        *(f"dev={lists / 'dev.tsv'}", f"dev_references={lists / 'dev.txt'}"),
+        f"result={figures}",
+    )
+    assert code == 0, err
+    found = json.loads(figures.read_text())
+    assert found["dev_wer"] == found["dev_wer_at_least"] == 0
+    assert found["wer"] < found["wer_of_first"]
+    assert found["wer_at_least"] == 0
+    assert found["score_weights"]["lm_weight"] > 0
+    assert (found["utterances"], found["hypotheses"]) == (20, 100)
+    assert [line.split(" ")[0] for line in out.splitlines()] == [f"test-{number}" for number in range(20)]
+    assert f"wer  {found['wer']:.2f}" in err
+
+
+def test_given_weights_choose_the_highest_total(
+    command: Command, run_dir: Path, lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without references there are no error rates, and no package for them is needed."""
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={lists / 'test.tsv'}"]
+    done = command("rescore", *words, "lm_weight=0.5", "word_penalty=1.5", "old_weight=2")
+    assert done.code == 0, done.err
+    assert "wer" not in done.err
+    model, totals = hornn.load(run_dir / "best.ckpt"), {}
+    for line in (lists / "test.tsv").read_text().splitlines():
+        utterance, text, acoustic, old = line.split("\t")
+        total = float(acoustic) + 0.5 * model.score([text])[0].log_prob + 2 * float(old)
+        totals.setdefault(utterance, []).append((total + 1.5 * len(text.split()), text))
+    assert done.out.splitlines() == [f"{utterance} {max(each)[1]}" for utterance, each in totals.items()]
+    refused = refusal(command("rescore", *words, "lm_weight=1", f"references={lists / 'test.txt'}"))
+    assert refused.startswith("error: word error rates need rapidfuzz: pip install")
+
+
+def test_what_cannot_be_rescored_is_said(command: Command, run_dir: Path, lists: Path) -> None:
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={lists / 'test.tsv'}"]
+    for given, message in {
+        "batch_size=8": "lm_weight is not given: give it, or dev= and dev_references=",
+        "lm_weight=-1": "lm_weight must be >= 0 and finite, got -1",
+        "lm_weight=x": "lm_weight must be >= 0 and finite, got 'x'",
+        f"dev={lists / 'dev.tsv'}": "dev= and dev_references= belong together",
+        "lm_weight=1 nbest=/none": "there is no text file /none",
+        f"lm_weight=1 references={lists / 'dev.txt'}": "the utterance 'dev-0' has no hypotheses",
+    }.items():
+        assert message in refusal(command("rescore", *words, *given.split())), given

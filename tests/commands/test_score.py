@@ -1,0 +1,166 @@
+"""score.py: a record for each line, while lines still come."""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import hornn
+from commands.outcomes import refusal
+from hornn.use import scorers
+
+ROOT = Path(__file__).parents[2]
+Command = Callable[..., Any]
+LINES = ["a b c", "", "a \N{SNOWMAN} zz f", "a b c", "c d " * 150]
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + "\n".join(LINES).encode())  # without an end of the last line
+    return path
+
+
+@pytest.fixture
+def start(run_dir: Path) -> Callable[..., subprocess.Popen[str]]:
+    """`score.py` in a process whose input is a pipe that the test writes."""
+
+    def run(*words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "src" / "score.py"), f"checkpoint={run_dir / 'best.ckpt'}", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return run
+
+
+def test_a_record_a_line_and_the_perplexity_of_all(
+    command: Command, run_dir: Path, lines: Path, tmp_path: Path
+) -> None:
+    """As in Python, and whatever number of lines is read side by side."""
+    model, figures = hornn.load(run_dir / "best.ckpt"), tmp_path / "figures.json"
+    expected = model.score(LINES, per_token=True)
+    for batch_size in (1, 2, 64):
+        words = [f"batch_size={batch_size}", "per_token=true", f"result={figures}"]
+        code, out, err = command("score", f"checkpoint={run_dir / 'best.ckpt'}", f"text={lines}", *words)
+        assert code == 0, err
+        rows = [json.loads(line) for line in out.splitlines()]
+        assert [row["text"] for row in rows] == LINES
+        assert [(row["tokens"], row["unknown"]) for row in rows] == [(4, 0), (1, 0), (5, 2), (4, 0), (301, 0)]
+        for row, score in zip(rows, expected, strict=True):
+            assert row["log_prob"] == pytest.approx(score.log_prob, rel=1e-5)
+            tokens = row["per_token"]
+            assert tuple(token["token"] for token in tokens) == score.token_texts
+            assert sum(token["log_prob"] for token in tokens) == pytest.approx(row["log_prob"], rel=1e-12)
+            assert sum(token["unknown"] for token in tokens) == row["unknown"]
+        total = json.loads(figures.read_text())
+        nll = -sum(row["log_prob"] for row in rows)
+        assert total["perplexity"] == pytest.approx(math.exp(nll / 315))
+        known = [token["log_prob"] for row in rows for token in row["per_token"] if not token["unknown"]]
+        assert total["perplexity_known"] == pytest.approx(math.exp(-sum(known) / 313))
+        assert (total["lines"], total["tokens"], total["out_of_vocabulary"]) == (5, 315, 2)
+        assert f"perplexity  {total['perplexity']:,.2f}" in err
+
+
+def test_the_batch_size_is_that_of_the_network(
+    command: Command, run_dir: Path, lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns: list[int] = []
+    original = scorers.score_lines
+
+    def spy(network: Any, *arguments: Any) -> Any:
+        def watch(module: Any, given: tuple[torch.Tensor, Any]) -> None:
+            columns.append(given[0].size(1))
+
+        handle = network.register_forward_pre_hook(watch)
+        found = original(network, *arguments)
+        handle.remove()
+        return found
+
+    monkeypatch.setattr(scorers, "score_lines", spy)
+    for batch_size, expected in ((2, {2, 1}), (3, {3, 1}), (64, {4, 1})):  # the last line comes alone
+        columns.clear()
+        words = (f"checkpoint={run_dir / 'best.ckpt'}", f"text={lines}", f"batch_size={batch_size}")
+        assert command("score", *words).code == 0
+        assert set(columns) == expected
+
+
+@pytest.mark.slow
+def test_lines_are_scored_as_they_come(start: Callable[..., subprocess.Popen[str]]) -> None:
+    score = start()
+    assert score.stdin is not None
+    assert score.stdout is not None
+    for line in ("a b", "c d e"):
+        score.stdin.write(f"{line}\n")
+        score.stdin.flush()
+        assert json.loads(score.stdout.readline())["text"] == line  # the input is still open
+    out, err = score.communicate("f g")
+    assert json.loads(out)["text"] == "f g"
+    assert "lines  3" in err
+    assert score.returncode == 0
+
+
+@pytest.mark.slow
+def test_it_ends_with_its_reader(start: Callable[..., subprocess.Popen[str]]) -> None:
+    """In silence, though the input has no end."""
+    score = start()
+    assert score.stdin is not None
+    assert score.stdout is not None
+    assert score.stderr is not None
+    score.stdin.write("a b\n")
+    score.stdin.flush()
+    score.stdout.readline()
+    score.stdout.close()
+    score.stdin.write("a b\n")
+    score.stdin.flush()
+    assert score.wait(timeout=60) == 0
+    assert score.stderr.read() == ""
+    score.stderr.close()
+    score.stdin.close()
+
+
+@pytest.mark.slow
+def test_evaluate_reads_standard_input_too(run_dir: Path, tmp_path: Path) -> None:
+    results = []
+    (tmp_path / "own.txt").write_text("a b c\nd e\n")
+    for source in ("-", tmp_path / "own.txt"):
+        figures = tmp_path / "figures.json"
+        words = [f"checkpoint={run_dir / 'best.ckpt'}", f"text={source}", f"result={figures}"]
+        with (tmp_path / "own.txt").open() as own:
+            done = subprocess.run(
+                [sys.executable, str(ROOT / "src" / "evaluate.py"), *words], stdin=own, capture_output=True
+            )
+        assert (done.returncode, done.stderr) == (0, b"")
+        results.append(json.loads(figures.read_text()))
+    assert results[0]["perplexity"] == results[1]["perplexity"]
+    assert results[0]["tokens"] == 7
+
+
+def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    given = [f"checkpoint={run_dir / 'best.ckpt'}", f"text={own}"]
+    for content, message in (
+        (b"", "own.txt holds no tokens: give a text that has some"),
+        (b"a b\nc \xff\n", "own.txt is not UTF-8: byte 0xff at offset 6"),
+    ):
+        own.write_bytes(content)
+        assert message in refusal(command("score", *given))
+    own.write_text("a b\n")
+    for words, message in {
+        "text=/none.txt": "there is no text file /none.txt",
+        "batch_size=0": "batch_size must be an integer >= 1, got 0",
+        "seq_len=0": "seq_len must be an integer >= 1, got 0",
+        "result=/none/x.json": "the folder of /none/x.json does not exist",
+        "sentences=x": "unknown key 'sentences'",
+        "device=tpu": "device must be one of cpu, cuda, got 'tpu'",
+    }.items():
+        assert message in refusal(command("score", *given, words))

@@ -1,0 +1,74 @@
+"""Searches of constants on the page: their history, the importance of constants, the best trials."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hornn.reporting.commands import write_report
+
+
+@pytest.fixture
+def page(place: Any) -> Any:
+    """The page of a place with these summaries."""
+
+    def write(summary: Any) -> str:
+        path = place.results / "studies" / "mine" / "study.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(summary if isinstance(summary, str) else json.dumps(summary))
+        write_report(place.results, place.sweeps, place.results / "report")
+        return (place.results / "report" / "index.html").read_text()
+
+    return write
+
+
+def trial(number: int, valid_ppl: float | None, state: str = "complete") -> dict[str, Any]:
+    return {
+        "trial": number,
+        "state": state,
+        "valid_ppl": valid_ppl,
+        "constants": {"optimizer.lr": 0.1 * number, "optimizer.max_norm": None},
+        "epochs": 3,
+        "reason": None,
+    }
+
+
+def summary(*trials: dict[str, Any]) -> dict[str, Any]:
+    shares = {"optimizer.lr": 0.9, "optimizer.max_norm": 0.1}
+    return {
+        "study": "mine",
+        "command": "python src/train.py optimizer.lr=0.2",
+        "importance": shares if len(trials) > 3 else {},
+        "trials": list(trials),
+    }
+
+
+def test_a_study_is_shown(page: Any) -> None:
+    text = page(
+        summary(
+            trial(1, 120.0),
+            trial(2, 110.5),
+            trial(3, 130.0),
+            trial(4, None, "pruned"),
+            trial(5, None, "fail"),
+        )
+    )
+    assert "5 trials: 3 complete, 1 pruned, 1 failed." in text
+    assert "Each completed trial, and the best one so far." in text
+    assert "The share of each constant" in text
+    assert text.index(">110.50<") < text.index(">120.00<") < text.index(">130.00<")
+    assert "<code>python src/train.py optimizer.lr=0.2</code> repeats the best one." in text
+    assert 'href="../studies/mine/study.json"' in text
+
+
+def test_a_study_without_trials_is_a_line(page: Any) -> None:
+    text = page(summary())
+    assert "no trial yet." in text
+    assert "<svg" not in text
+
+
+def test_a_damaged_summary_says_so(page: Any) -> None:
+    assert "the next search of this study writes it again" in page("{")
+    assert "the next search of this study writes it again" in page(
+        {"study": "mine", "trials": [3], "importance": {}}
+    )

@@ -1,0 +1,88 @@
+"""A finished run that is trained further is the run with more epochs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import contents, refusal, result_of
+from hornn.checkpoint import CARD, read_checkpoint
+from run.test_resume import assert_same
+
+Command = Callable[..., Any]
+SCHEDULES = {
+    "restores the best weights": ["schedule.threshold=10", "schedule.restore_best=true"],
+    "adamw, constant": ["schedule=constant", "optimizer=adamw", "network.dropout=0.2", "model=lstm"],
+    "asgd, from its second epoch on": ["schedule=constant", "optimizer=asgd", "optimizer.start=16"],
+    "halves by the epoch": ["schedule=constant_then_halve", "schedule.constant_epochs=1"],
+    "overlapping windows and noise": ["bptt_window=10", "weight_noise=0.01"],
+}
+
+
+@pytest.mark.parametrize("recipe", SCHEDULES)
+def test_it_is_the_run_that_had_more_epochs_from_the_beginning(
+    command: Command, small: list[str], tmp_path: Path, recipe: str
+) -> None:
+    words = [*small, *SCHEDULES[recipe]]
+    short, whole, longer = (tmp_path / name for name in ("short", "whole", "longer"))
+    for folder, more in (
+        (short, []),
+        (whole, ["trainer.max_epochs=4"]),
+        (longer, ["trainer.max_epochs=4", f"continue_from={short}"]),
+    ):
+        done = command("train", *words, f"run_dir={folder}", *more)
+        assert (done.code, done.err) == (0, "")
+    assert_same(whole, longer)
+    assert result_of(longer)["name"] == result_of(whole)["name"] != result_of(short)["name"]
+    assert result_of(short)["epochs"] == 2
+    assert read_checkpoint(longer / "best.ckpt")[CARD]["name"] == result_of(longer)["name"]
+
+
+def test_the_best_epoch_may_be_one_of_the_finished_run(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    """And a run that is cut off goes on from its own folder, whatever became of the other one."""
+    words = [*small, "schedule=constant", "optimizer.lr=5"]
+    short, longer = tmp_path / "short", tmp_path / "longer"
+    assert command("train", *words, f"run_dir={short}").code == 0
+    result = json.loads((short / "result.json").read_text())
+    done = command("train", *words, f"run_dir={longer}", "trainer.max_epochs=3", f"continue_from={short}")
+    assert (done.code, done.err) == (0, "")
+    assert f"continues in {longer}" in done.out
+    after = result_of(longer)
+    assert [record["valid_ppl"] for record in after["metrics"][:2]] == [
+        record["valid_ppl"] for record in result["metrics"]
+    ]
+    assert after["wall_seconds"] > result["wall_seconds"]
+    assert len(after["starts"]) == 2
+
+
+def test_what_cannot_be_continued_is_refused(command: Command, small: list[str], tmp_path: Path) -> None:
+    short, cut, new = (tmp_path / name for name in ("short", "cut", "new"))
+    for folder, more in ((short, []), (cut, ["trainer.max_steps=3"])):
+        assert command("train", *small, f"run_dir={folder}", *more).code == 0
+    before = contents(short)
+    given = {
+        ("trainer.max_epochs=2",): "has 2 epochs already, trainer.max_epochs is 2: give more",
+        (
+            "trainer.max_epochs=4",
+            "seed=2",
+        ): "is another run: seed is 1 there and 2 here: give the words of that run",
+        ("trainer.max_epochs=4", "optimizer.lr=0.3"): "optimizer.lr is 0.1 there and 0.3 here",
+        ("trainer.max_epochs=4", "model=rnn"): "is another run: model",
+        (
+            "trainer.max_epochs=4",
+            "overwrite=true",
+        ): "in a folder that holds no run yet: leave out overwrite=true",
+        ("trainer.max_epochs=4", f"continue_from={cut}"): "of 2 epochs: what has ended before its",
+        ("trainer.max_epochs=4", "continue_from=/none"): "there is no checkpoint /none/last.ckpt",
+        ("model=kn",): "where a model is counted",
+    }
+    for words, message in given.items():
+        common = [word for word in small if words != ("model=kn",) or not word.startswith("model.")]
+        done = command("train", *common, f"run_dir={new}", f"continue_from={short}", *words)
+        assert message in refusal(done), words
+    assert contents(short) == before
+    assert not new.exists()

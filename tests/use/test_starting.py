@@ -1,0 +1,45 @@
+"""What a command that uses a model waits for before it begins."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from small_text import write_text
+
+SLOW = ("lightning", "wandb", "torchmetrics", "matplotlib", "scipy", "pandas", "optuna")
+COMPILER = (
+    "torch._dynamo",
+    "torch._inductor",
+    "sympy",
+)  # a second; torch loads them for a draw without memory
+PROGRAM = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print("loaded:", *sorted({name for name in sys.modules} & set(%r)), file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [["model=hornn_fofe"], ["model=rnn", "network.recurrent_fan_in=2"]])
+def test_no_library_is_loaded_that_scoring_does_not_use(
+    command: Callable[..., Any], tmp_path: Path, recipe: list[str]
+) -> None:
+    words = [*write_text(tmp_path), "model.hidden_size=6", "logger=csv", "trainer.max_steps=2", *recipe]
+    done = command("train", *words, f"run_dir={tmp_path / 'run'}")
+    assert done.code == 0, done.err
+    text = f"text={tmp_path / 'test.txt'}"
+    for entry, given in {"generate": ["length=3"], "evaluate": [text], "score": [text]}.items():
+        script = Path(__file__).parents[2] / "src" / f"{entry}.py"
+        line = [sys.executable, "-c", PROGRAM % ((*SLOW, *COMPILER),), str(script)]
+        ran = subprocess.run(
+            [*line, f"checkpoint={tmp_path / 'run' / 'best.ckpt'}", *given], capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr.rstrip().endswith("loaded:"), entry
