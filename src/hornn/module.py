@@ -14,7 +14,7 @@ from hornn import columns
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.streams import Chunk
 from hornn.heads import SoftmaxHead
-from hornn.metrics import perplexity
+from hornn.metrics import perplexity, scores_of
 from hornn.network import LanguageModel, NetworkState, detach_all
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
@@ -74,6 +74,7 @@ class TruncatedBptt(lightning.LightningModule):
         weight_noise: float = 0.0,
         pretrained: Collection[str] = (),
         pretrained_lr: float = 1.0,
+        of_characters: bool = False,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -94,6 +95,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.build_optimizer = optimizer
         self.schedule = schedule
         self.loss_reduction = loss_reduction
+        self.of_characters = of_characters  # the tokens, whose bits are then worth a log
         self.max_nll = DIVERGED * math.log(network.embedding.num_embeddings)
         self.above = 0  # updates in a row, up to now, whose loss exceeds max_nll
         self.sums = torch.nn.ModuleDict({f"{split}_nll": Nats().set_dtype(torch.float64) for split in SPLITS})
@@ -263,15 +265,16 @@ class TruncatedBptt(lightning.LightningModule):
         self.tokens[split] += batch.count
 
     def on_validation_epoch_end(self) -> None:
-        ppl = self.mean_ppl("valid")
-        self.log_dict({"valid/ppl": ppl, "valid/nll": self.mean_nll("valid")}, logger=False)
+        self.log_dict(self.scores("valid"), logger=False)  # for callbacks; the epoch's end reports them
         self.factors = self.network.learned_factors()
-        self.report({"valid/ppl": ppl, **self.factors})
 
     def on_test_epoch_end(self) -> None:
-        ppl = self.mean_ppl("test")
-        self.log("test/ppl", ppl, logger=False)
-        self.report({"test/ppl": ppl})
+        self.log_dict(self.scores("test"), logger=False)
+        self.report(self.scores("test"))
+
+    def scores(self, split: str) -> dict[str, float]:
+        """What the running sum of `split` says, as it is logged."""
+        return scores_of(split, self.mean_nll(split), self.of_characters)
 
     def mean_nll(self, split: str) -> float:
         """Nats per token of what the running sum of `split` holds, over all ranks."""

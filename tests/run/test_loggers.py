@@ -11,9 +11,10 @@ from unittest.mock import patch
 import pytest
 import wandb
 
+from commands.outcomes import refusal, result_of
 from hornn.run.identity import Identity
-from hornn.run.loggers import wandb_logger
-from run.offline_log import read_log
+from hornn.run.loggers import note_best, wandb_logger
+from run.offline_log import read_log, records_of, summary_of
 from sweep.mini import wait_for
 
 Command = Callable[..., Any]
@@ -81,6 +82,9 @@ def test_what_a_run_has_logged(process: Command, small: list[str], tmp_path: Pat
     assert (log["run"]["run_group"], log["run"]["job_type"]) == ("hornn_table1", "max-2")
     assert log["run"]["config"]["update"]["cell"]["order"] == 2
     assert log["config"]["update"]["model"] == "hornn_max"
+    assert log["config"]["update"]["data"]["seq_len"] == 5
+    assert log["config"]["update"]["optimizer"]["lr"] == 0.1
+    assert log["config"]["update"]["run_name"] == result_of(tmp_path / "run")["name"]
     assert log["exit"]["exit_code"] == 0
 
 
@@ -128,3 +132,73 @@ def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
     second = read_log(run_dir)
     assert second["exit"]["exit_code"] == 0
     assert second["run"]["run_id"] == first["run"]["run_id"]
+
+
+@pytest.mark.slow
+def test_the_log_of_a_run_answers_questions(process: Command, small: list[str], tmp_path: Path) -> None:
+    """Its summary is of the best epoch, each epoch has its figures, the checkpoint is an artifact if asked for."""
+    words = [*small, "trainer.max_epochs=4", "schedule=constant"]
+    several = ["logger=[csv,wandb_offline]", "logger.wandb.log_model=true", f"run_dir={tmp_path / 'run'}"]
+    done = process("train", *words, *several)
+    assert (done.code, done.err) == (0, "")
+    result, summary = result_of(tmp_path / "run"), summary_of(tmp_path / "run")
+    epochs = [epoch["valid_ppl"] for epoch in result["metrics"]]
+    assert summary["valid/ppl"] == pytest.approx(min(epochs))
+    assert summary["test/ppl"] == pytest.approx(result["test_ppl"])
+    assert summary["lr"] == result["metrics"][-1]["lr"]
+    items = [record["item"] for kind, record in records_of(tmp_path / "run") if kind == "history"]
+    ends = [item for item in items if "epoch" in item]
+    assert [item["epoch"] for item in ends] == [1, 2, 3, 4]
+    assert [item["valid/ppl"] for item in ends] == pytest.approx(epochs)
+    for key in ("tokens_per_second", "seconds", "memory_mb", "train/nll", "train/max_grad_norm", "valid/nll"):
+        assert all(item[key] > 0 for item in ends), key
+    assert read_log(tmp_path / "run")["artifact"]["manifest"]["contents"][0]["path"] == "best.ckpt"
+    assert list((tmp_path / "run").glob("csv/*/metrics.csv"))
+
+
+def test_the_summary_is_that_of_the_best_epoch(tmp_path: Path) -> None:
+    logger = wandb_logger(tmp_path, ABOUT, resume=False)
+    for step, ppl in enumerate((5.0, 4.0, 6.0)):
+        logger.log_metrics({"valid/ppl": ppl, "train/ppl": ppl}, step)
+        note_best([logger], {"valid/ppl": min(ppl, 4.0 if step else 5.0)})
+    wandb.finish()
+    summary = summary_of(tmp_path)
+    assert (summary["valid/ppl"], summary["train/ppl"]) == (4, 6)
+
+
+@pytest.mark.slow
+def test_characters_are_logged_in_bits(process: Command, small: list[str], tmp_path: Path) -> None:
+    done = process("train", *small, "data.unit=char", "logger=wandb_offline", f"run_dir={tmp_path / 'run'}")
+    assert (done.code, done.err) == (0, "")
+    summary = summary_of(tmp_path / "run")
+    for split in ("valid", "test"):
+        assert 2 ** summary[f"{split}/bpc"] == pytest.approx(summary[f"{split}/ppl"])
+
+
+def test_a_logger_of_a_users_own(command: Command, small: list[str], tmp_path: Path) -> None:
+    own = (
+        "+logger.mine={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: "
+        + f"{tmp_path / 'mine'}"
+        + "}"
+    )
+    done = command("train", *small, f"run_dir={tmp_path / 'run'}", own)
+    assert (done.code, done.err) == (0, "")
+    logs = (tmp_path / "mine").rglob("metrics.csv"), (tmp_path / "run" / "csv").rglob("metrics.csv")
+    mine, ours = (next(log).read_text() for log in logs)
+    assert mine == ours
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["logger=[csv,wndb]"], "did you mean 'wandb'?"),
+        (["logger.project=x", "logger=wandb_offline"], "did you mean 'logger.wandb.project'?"),
+        (["logger=wandb_offline", "logger.wandb.run_dir=x"], "unknown key 'logger.wandb.run_dir'"),
+        (["+logger.mine._target_=collections.Counter"], "must name a logger of Lightning's"),
+        (["+logger.mine={_target_: lightning.pytorch.loggers.CSVLogger, sav_dir: x}"], "sav_dir"),
+    ],
+)
+def test_refused_loggers(
+    command: Command, small: list[str], tmp_path: Path, words: list[str], said: str
+) -> None:
+    assert said in refusal(command("train", *small, f"run_dir={tmp_path / 'run'}", *words))

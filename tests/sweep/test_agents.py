@@ -56,7 +56,7 @@ def test_every_combination_of_an_agent_is_a_run(path: Path, command: Command) ->
     for cfg, values in zip(configs, asked, strict=True):
         numbers = {key: value for key, value in values.items() if not isinstance(value, str)}
         assert {key: OmegaConf.select(cfg, key) for key in numbers} == numbers
-        assert cfg.logger.offline is False
+        assert cfg.logger.wandb.offline is False
 
 
 def test_there_are_sweeps_for_agents() -> None:
@@ -83,3 +83,22 @@ def test_an_agent_keeps_its_say(process: Command, small: list[str], tmp_path: Pa
     assert (log["run"]["run_id"], log["run"]["project"]) == ("abcdefgh", "theirs")
     config = log["run"]["config"]["update"] | log["config"]["update"]
     assert (config["model"], config["model.order"], config["cell"]["order"]) == ("hornn_max", 2, 2)
+
+
+@pytest.mark.parametrize("path", AGENTS, ids=lambda path: path.stem)
+def test_what_an_agent_searches_contains_the_recipe(path: Path, command: Command) -> None:
+    parameters = yaml.safe_load(path.read_text())["parameters"]
+    configs: list[Any] = []
+    with patch("hornn.run.train.train", configs.append):
+        words = [
+            f"{key}={parameters[key]['value']}"
+            for key in ("experiment", "model")
+            if "value" in parameters[key]
+        ]
+        assert command("train", *words).code == 0
+    for key, setting in parameters.items():
+        recipe = OmegaConf.select(configs[0], key)
+        if "min" in setting:
+            assert setting["min"] <= recipe <= setting["max"], key
+        elif "values" in setting and key != "model":
+            assert recipe in setting["values"], key

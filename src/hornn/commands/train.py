@@ -1,5 +1,6 @@
 """Train, test and keep one recurrent language model: `hornn train --help`."""
 
+import os
 from pathlib import Path
 
 import hydra
@@ -22,6 +23,7 @@ def main(cfg: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
         run_apart(cfg, script_of(Path(__file__)))  # the process of the run checks the keys
         return
+    say_what_begins(cfg)
     reference = compose_reference()
     reference.sweep = {}  # the reader of sweep files knows its keys
     check_keys(cfg, reference, GIVEN)
@@ -30,6 +32,13 @@ def main(cfg: DictConfig) -> None:
     from hornn.run.train import train
 
     train(cfg)
+
+
+def say_what_begins(cfg: DictConfig) -> None:
+    """The first line, before the check of the config, which takes seconds: it loads what the config names."""
+    if os.environ.get("LOCAL_RANK", "0") == "0":
+        choices = HydraConfig.get().runtime.choices
+        print(f"{choices.get('model')} on {choices.get('data')}: loading", flush=True)
 
 
 def start() -> None:

@@ -55,6 +55,12 @@ def conclude(run_dir: Path, result: Mapping[str, Any], how: str) -> None:
         ("unigram", unigram["valid_ppl"], unigram["test_ppl"]),
     ):
         console.print(f"{row:>12}  {valid:9.2f}  {test:9.2f}", highlight=False)
+    if result["valid_ppl"] > unigram["valid_ppl"] and result.get("metrics"):
+        steps = result["metrics"][-1]["step"]
+        note = f"worse than the unigram after {steps:,} updates: it has learned no context yet"
+        console.print(
+            f"[yellow]{note}; train longer (trainer.max_epochs, trainer.max_steps)[/]", soft_wrap=True
+        )
     console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
     if (run_dir / "wandb").is_dir():
         console.print(f"browse: wandb leet {run_dir / 'wandb'}", highlight=False, soft_wrap=True)

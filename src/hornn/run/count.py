@@ -24,7 +24,7 @@ from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
 from hornn.run.identity import BEST, COLUMNS, Identity
 from hornn.run.keeper import write_metrics
-from hornn.run.loggers import find_loggers
+from hornn.run.loggers import find_loggers, note_best
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
 
 CPU = torch.device("cpu")
@@ -58,10 +58,10 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         run.begin(model.num_parameters, config)
         save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_metrics(run.dir / METRICS, figures["metrics"])
+        scores = {f"{split}/ppl": figures[f"{split}_ppl"] for split in ("valid", "test")}
+        note_best(run.loggers, scores)
         for logger in run.loggers:
-            logger.log_metrics(
-                {f"{split}/ppl": figures[f"{split}_ppl"] for split in ("valid", "test")}, step=1
-            )
+            logger.log_metrics(scores, step=1)
             logger.finalize("success")
         how = (
             f"{model.num_parameters:,} parameters, fitted in {figures['seconds_per_epoch']:.1f} s; "

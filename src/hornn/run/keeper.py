@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from rich.console import Console
 
 from hornn.checkpoint import read_checkpoint
-from hornn.metrics import perplexity
+from hornn.metrics import perplexity, scores_of
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.optim.schedules import Decision
@@ -22,7 +22,8 @@ from hornn.result import write_atomically
 from hornn.run.announce import describe_epoch
 from hornn.run.folder import METRICS
 from hornn.run.identity import BEST, LAST
-from hornn.run.provenance import Starts
+from hornn.run.loggers import note_best
+from hornn.run.provenance import Starts, peak_memory_mb
 
 Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
@@ -145,6 +146,7 @@ class RunKeeper(Checkpoint):
         """Record the epoch that training and validation have just finished; what the schedule asks for."""
         self.clock.stop()
         nll = {"train": module.mean_nll("train"), "valid": module.mean_nll("valid")}
+        scores = {split: scores_of(split, nll[split], module.of_characters) for split in nll}
         if not math.isfinite(nll["valid"]):
             raise DivergenceError(f"the validation loss is {nll['valid']}")
         step = trainer.global_step
@@ -166,6 +168,20 @@ class RunKeeper(Checkpoint):
         self.records.append(record)
         if self.best is None or record["valid_nll"] < self.best["valid_nll"]:
             self.best = record
+        device = trainer.strategy.root_device
+        measured = {key: record[key] for key in ("epoch", "lr", "seconds", "tokens_per_second")}
+        gradient = {"train/max_grad_norm": record["max_grad_norm"]} if module.grad_norms else {}
+        module.report(
+            {
+                **measured,
+                **scores["train"],
+                **scores["valid"],
+                **gradient,
+                **module.factors,
+                "memory_mb": peak_memory_mb(device),
+            }
+        )
+        note_best(trainer.loggers, scores_of("valid", self.best["valid_nll"], module.of_characters))
         module.clear("train")
         module.grad_norms = []
         self.clock = Clock()

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from hornn.run.identity import Identity
 from hornn.run.requirement import require_package
 
 TAG_LENGTH = 64  # that Weights & Biases allows
-BEST_SO_FAR = ("valid/ppl", "valid/nll")  # whose summary is the minimum
+BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # whose summary is that of the best epoch
+STEP = "trainer/global_step"  # by which Lightning logs
 GIVEN = ("run_dir", "identity", "resume")  # what the functions below are called with
 PACKAGES = {"tensorboard": "tensorboard", "mlflow": "mlflow"}  # that a choice needs
 
@@ -59,23 +60,11 @@ def find_loggers(nodes: Mapping[str, Any] | None) -> Callable[..., list[Logger]]
 
 
 class RunLogger(WandbLogger):
-    """Weights & Biases whose summary of a validation number is its minimum so far, also in a run that was resumed."""
+    """Weights & Biases, with what Lightning's own logger would need its ModelCheckpoint for."""
 
     def __init__(self, log_model: bool = False, **options: Any) -> None:
         super().__init__(**options)
-        self.sends_model = log_model  # Lightning's own `log_model` wants its ModelCheckpoint
-        self.best: dict[str, float] = {}
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        super().log_metrics(metrics, step)
-        for key in BEST_SO_FAR:
-            if key in metrics:
-                self.note_best(key, metrics[key])
-
-    @rank_zero_only
-    def note_best(self, key: str, value: float) -> None:
-        self.best[key] = min(value, self.best.get(key, value))
-        self.experiment.summary[key] = self.best[key]
+        self.sends_model = log_model
 
     @rank_zero_only
     def send_model(self, path: Path) -> None:
@@ -137,9 +126,21 @@ def wandb_logger(
             "`wandb login`, or use logger=wandb_offline"
         ) from error
     logger = RunLogger(experiment=run, log_model=log_model)
+    run.define_metric("*", step_metric=STEP, step_sync=True)
     for key in BEST_SO_FAR:
-        run.define_metric(key, step_metric="trainer/global_step", summary="none")  # `note_best` sets it
+        run.define_metric(key, step_metric=STEP, step_sync=True, summary="none")  # `note_best` sets it
     return logger
+
+
+@rank_zero_only
+def note_best(loggers: Iterable[Logger], scores: Mapping[str, float]) -> None:
+    """Let the summary of Weights & Biases be that of the best epoch so far, whose validation scores these are.
+
+    By itself it is that of the last epoch, and an agent's search goes by the summary.
+    """
+    for logger in loggers:
+        if isinstance(logger, RunLogger):
+            logger.experiment.summary.update({key: scores[key] for key in BEST_SO_FAR if key in scores})
 
 
 def csv_logger(run_dir: Path, identity: Identity, resume: bool) -> CSVLogger:

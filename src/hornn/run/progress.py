@@ -1,5 +1,6 @@
-"""What a person sees while a network trains."""
+"""What a person sees while a network trains: a bar in a terminal, a line now and then elsewhere."""
 
+import time
 from typing import Any
 
 import lightning
@@ -9,16 +10,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hornn.run.keeper import RunKeeper
 
+EVERY = 60.0  # seconds between two lines where there is no terminal
+
 
 class LiveProgress(ProgressBar):
-    """One line that moves: epoch, learning rate, perplexities, speed and the time left in the epoch."""
+    """Where the run is: epoch, learning rate, perplexities, speed, and the time left to its last update.
+
+    In a terminal two lines move, one for the run and, meanwhile, one for validation or the test. Elsewhere there is a
+    line every `EVERY` seconds. A run has no end to tell where neither epochs nor updates are bounded; a schedule or a
+    callback may end it earlier.
+    """
 
     def __init__(self, console: Console, keeper: RunKeeper) -> None:
         super().__init__()
+        self.console = console
         self.keeper = keeper
+        self.shown = True
         self.live = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TextColumn("{task.fields[numbers]}"),
             TimeRemainingColumn(),
@@ -27,35 +37,85 @@ class LiveProgress(ProgressBar):
             transient=True,
             disable=not console.is_terminal,
         )
+        self.run = self.live.add_task("epoch 1", total=None, numbers="", visible=False)
+        self.scoring = self.live.add_task("validation", total=None, numbers="", visible=False)
+        self.said = self.began = time.monotonic()
+        self.resumed_at = 0  # the update with which this start of the run began
 
     def disable(self) -> None:
         """Show nothing: what Lightning asks of every rank but the first."""
-        self.live.disable = True
+        self.live.disable, self.shown = True, False
+
+    def last_step(self, trainer: lightning.Trainer) -> int | None:
+        """The update at which the run ends at the latest, None where nothing bounds it."""
+        epochs = trainer.max_epochs
+        bounds = [self.keeper.max_steps] if self.keeper.max_steps > 0 else []
+        if epochs is not None and epochs > 0:
+            bounds.append(epochs * int(trainer.num_training_batches))
+        return min(bounds, default=None)
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
-        self.bar = self.live.add_task("epoch 1", total=None, numbers="")
+        self.said = self.began = time.monotonic()
+        self.resumed_at = trainer.global_step
+        self.live.update(self.run, visible=True, total=self.last_step(trainer), completed=self.resumed_at)
         self.live.start()
 
     def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
-        done = args[-1] + 1
-        if done % 10 and done != trainer.num_training_batches:
+        step, last = trainer.global_step, self.last_step(trainer)
+        if step % 10 and step != last:
             return
-        if done <= 10:
-            self.live.reset(self.bar)
-        records = self.keeper.records
-        valid = f"  valid {records[-1]['valid_ppl']:.1f}" if records else ""
-        train, speed = module.running_ppl(), self.keeper.speed(module)
-        self.live.update(
-            self.bar,
-            description=f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}",
-            total=trainer.num_training_batches,
-            completed=done,
-            numbers=f"lr {module.learning_rate:g}  train {train:.1f}{valid}  {speed:,.0f} tok/s",
+        due = time.monotonic() - self.said >= EVERY
+        if self.live.disable and not (due and self.shown):
+            return
+        epoch = f"epoch {trainer.current_epoch + 1}" + (
+            f"/{trainer.max_epochs}" if trainer.max_epochs != -1 else ""
         )
+        numbers = self.numbers(module)
+        self.live.update(self.run, description=epoch, completed=step, numbers=numbers)
+        if due and not self.console.is_terminal:
+            of = f" of {last:,}" if last else ""
+            self.say(f"  {epoch}  update {step:,}{of}  {numbers}{self.time_left(step, last)}")
+
+    def numbers(self, module: Any) -> str:
+        records = self.keeper.records
+        valid = f" valid {records[-1]['valid_ppl']:.1f}" if records else ""
+        train, speed = module.running_ppl(), self.keeper.speed(module)
+        return f"lr {module.learning_rate:g} train {train:.1f}{valid} {speed / 1000:.0f}k tok/s"
+
+    def time_left(self, step: int, last: int | None) -> str:
+        """To the last update, by the speed since this start, validation included; empty where none is known."""
+        done = step - self.resumed_at
+        if last is None or not done:
+            return ""
+        minutes = (last - step) * (time.monotonic() - self.began) / done / 60
+        return f"  {minutes:.0f} min left" if minutes >= 1 else "  less than a minute left"
+
+    def say(self, line: str) -> None:
+        self.said = time.monotonic()
+        self.console.print(line, highlight=False, soft_wrap=True)
 
     def on_validation_start(self, trainer: lightning.Trainer, module: Any) -> None:
-        if trainer.training:
-            self.live.update(self.bar, description="validation")
+        self.begin_scoring("validation", trainer.num_val_batches)
+
+    def on_validation_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        self.live.advance(self.scoring)
+
+    def on_validation_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.live.update(self.scoring, visible=False)
+
+    def on_test_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.live.start()
+        self.live.update(self.run, visible=False)
+        self.begin_scoring("test", trainer.num_test_batches)
+
+    def on_test_batch_end(self, trainer: lightning.Trainer, module: Any, *args: Any) -> None:
+        self.live.advance(self.scoring)
+
+    def on_test_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        self.live.stop()
+
+    def begin_scoring(self, what: str, batches: list[int | float]) -> None:
+        self.live.reset(self.scoring, description=what, total=sum(batches), visible=True)
 
     def on_exception(self, trainer: lightning.Trainer, module: Any, exception: BaseException) -> None:
         self.live.stop()

@@ -156,6 +156,7 @@ def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
         config["weight_noise"],
         pretrained,
         config["init_from_lr"],
+        data.tokenizer.unit == "char",
     )
 
 
