@@ -143,9 +143,8 @@ class TruncatedBptt(lightning.LightningModule):
         self.network.prepare(self.device)
         self.noise.native = self.network.native
         if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu":
-            self.optimizer.native = self.network.native
-            if not isinstance(self.trainer.strategy.model, DistributedDataParallel):
-                spare_work(self.network, self.optimizer)
+            wrapped = isinstance(self.trainer.strategy.model, DistributedDataParallel)
+            spare_work(self.network, self.optimizer, wrapped)
 
     def restore(self, weights: dict[str, Any]) -> None:
         """Go back to these weights, without momentum."""
@@ -326,12 +325,16 @@ class TruncatedBptt(lightning.LightningModule):
         )
 
 
-def spare_work(network: LanguageModel, optimizer: MomentumSGD) -> None:
-    """Spare an update on the CPU, all of it in one process, what only this optimizer can do without.
+def spare_work(network: LanguageModel, optimizer: MomentumSGD, wrapped: bool = False) -> None:
+    """Spare an update on the CPU what only this optimizer can do without.
 
     The gradient of the embedding has the rows of the chunk's words alone. With native kernels the gradient of the
     output layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
+    wrapped: in DistributedDataParallel, which wants gradients as large and as wide as the weights.
     """
+    optimizer.native = network.native
+    if wrapped:
+        return
     head = network.head
     network.embedding.sparse = not network.tied
     if network.native and not network.tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
