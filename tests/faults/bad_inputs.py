@@ -58,6 +58,7 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "weight_noise": ("number",),
     "init_from": ("/none/best.ckpt", "{folder}", "{folder}/train.txt", "[a]", "{a:1}"),
     "init_from_lr": ("number",),
+    "continue_from": ("/none", "{folder}", "{folder}/train.txt", "[a]", "{a:1}", "''"),
     "checkpoint_every": ("whole",),
     "data.batch_size": ("whole", "0", "100", "99999999999999999999"),
     "data.seq_len": ("whole", "0", "71", "99999999999999999999"),
@@ -161,6 +162,22 @@ EVALUATE: dict[str, tuple[str, ...]] = {
     "arpa": ("/none/a.arpa", "{folder}", "{folder}/new.arpa"),
     "result": ("/none/a.json", "{folder}"),
     "data.cache_dir": ("/proc/none", "/dev/null", "null"),
+}
+SCORE: dict[str, tuple[str, ...]] = {
+    "checkpoint": ("file",),
+    "text": ("/none/a.txt", "{folder}", "/dev/null", "''", "[a]", "{a:1}", "3", "-"),
+    "per_token": ("truth",),
+    "batch_size": ("whole", "0"),
+    "seq_len": ("whole", "0"),
+    "precision": ("choice",),
+    "device": ("choice", "tpu"),
+    "result": ("/none/a.json", "{folder}"),
+}
+RESCORE: dict[str, tuple[str, ...]] = {
+    "nbest": ("/none/a.tsv", "{folder}", "/dev/null", "''", "[a]", "{a:1}", "3", "{folder}/train.txt", "-"),
+    "lm_weight": NO_NUMBER,
+    "word_penalty": NO_NUMBER,
+    "costs": ("truth",),
 }
 GENERATE: dict[str, tuple[str, ...]] = {
     "checkpoint": ("file",),
@@ -320,6 +337,8 @@ def bad_inputs() -> list[Bad]:
     for words, table in WITH.items():
         found += of_table("train", table, *words.split())
     found += of_table("evaluate", EVALUATE)
+    found += of_table("score", SCORE)
+    found += of_table("rescore", RESCORE, "lm_weight=1")
     found += of_table("generate", GENERATE)
     found += of_table("tune", TUNE)
     found += of_table("train", LAUNCH, "-m")

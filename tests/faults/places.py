@@ -46,7 +46,7 @@ class Place:
         cache = f"data.cache_dir={self.folder / 'cache'}"
         if bad.entry == "evaluate":
             settings = [cache, f"checkpoint={self.folder / 'run' / 'best.ckpt'}"]
-        elif bad.entry == "generate":
+        elif bad.entry in ("generate", "score", "rescore"):
             settings = [f"checkpoint={self.folder / 'run' / 'best.ckpt'}"]
         elif bad.entry == "tune":
             settings = [*self.text, *SMALL, "trials=1"]

@@ -1,6 +1,5 @@
 """Hydra's door to the jobs of a multirun: each runs as a process of its own."""
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -121,5 +120,3 @@ def register() -> None:
     for plugin in (TableSweeper, ProcessLauncher):
         Plugins.instance().register(plugin)
     admit_plugins("hornn.sweep")
-    # A cluster without accounting: submitit would say so every few seconds, and finds results by their files.
-    logging.getLogger("submitit").addFilter(lambda line: "Bypassing sacct error" not in line.getMessage())

@@ -16,6 +16,7 @@ from hornn.recipe import flatten
 from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known
 from hornn.run.identity import BEST, INIT_FROM
+from hornn.sweep.accounting import quiet_accounting
 from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.record import Record
@@ -84,6 +85,8 @@ class TableSweeper(Sweeper):
         if getattr(self.jobs, "shows_jobs", False):
             return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
         jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
+        if "submitit" in type(self.jobs).__module__:
+            quiet_accounting()
         with Onlooker(Record(name_of(self.settings, batch)), jobs, Console()):
             return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
 

@@ -28,6 +28,8 @@ def rescore(cfg: DictConfig) -> None:
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     require_target(cfg.result)
     fixed = fixed_weights(cfg)
+    if cfg.references is not None or cfg.dev is not None:
+        nbest.levenshtein()  # missing, it is missed before anything is scored
     dev = nbest.read_nbest(Path(str(cfg.dev)), cfg.costs) if cfg.dev is not None else None
     dev_said = nbest.read_references(Path(str(cfg.dev_references)), dev) if dev is not None else {}
     lists = nbest.read_nbest(Path(str(cfg.nbest)), cfg.costs)
