@@ -224,31 +224,9 @@ def test_lines_of_a_mixture_add_up(folder: Folder, tmp_path: Path) -> None:
     assert figures["weights_chosen_on"] == "files valid"
 
 
-def export(folder: Folder, arpa: Path) -> dict[str, Any]:
-    figures = arpa.with_suffix(".json")
-    done = folder.run(
-        "evaluate", f"checkpoint={folder.checkpoint('kn')}", f"arpa={arpa}", f"result={figures}"
-    )
-    assert (done.code, done.err) == (0, "")
-    found: dict[str, Any] = json.loads(figures.read_text())
-    return found
-
-
-def test_an_export_needs_no_corpus(folder: Folder, tmp_path: Path) -> None:
-    """The command is given no folder of the corpus's tokens, and the text may be gone."""
-    text = folder.path / "train.txt"
-    text.rename(tmp_path / "elsewhere.txt")
-    figures = export(folder, tmp_path / "kn.arpa")
-    (tmp_path / "elsewhere.txt").rename(text)
-    assert figures["arpa"] == str(tmp_path / "kn.arpa")
-    assert figures["ngrams"][0] == "10 of order 1"  # 9 words and <s>
-    assert len(figures["ngrams"]) == 3
-    assert (tmp_path / "kn.arpa").read_text().startswith("\\data\\\nngram 1=10\n")
-
-
 def test_an_arpa_file_scores_as_the_model_that_wrote_it(folder: Folder, tmp_path: Path) -> None:
     arpa = tmp_path / "kn.arpa"
-    export(folder, arpa)
+    folder.evaluate(f"checkpoint={folder.checkpoint('kn')}", f"arpa={arpa}")
     before = folder.figures(f"checkpoint={folder.checkpoint('kn')}")
     after = folder.figures(f"checkpoint={arpa}", f"text={folder.path / 'test.txt'}")
     assert after["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)

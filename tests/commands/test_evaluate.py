@@ -109,3 +109,20 @@ def test_evaluate_needs_nothing_beside_the_checkpoint(
             path.unlink(missing_ok=True)
     text.write_text("a b c\n")
     assert evaluate(f"text={text}")["perplexity"] == before["perplexity"]
+
+
+def test_an_export_needs_no_corpus(command: Command, text: list[str], tmp_path: Path) -> None:
+    """The text that the n-grams were counted on is gone, and so are its tokens."""
+    done = command("train", *text, "model=kn", "model.order=3", "logger=csv", f"run_dir={tmp_path / 'kn'}")
+    assert done.code == 0, done.err
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").unlink()
+    figures, arpa = tmp_path / "figures.json", tmp_path / "kn.arpa"
+    words = [f"checkpoint={tmp_path / 'kn' / 'best.ckpt'}", f"arpa={arpa}", f"result={figures}"]
+    done = command("evaluate", *words, f"data.cache_dir={tmp_path / 'none'}")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(figures.read_text())
+    assert found["arpa"] == str(arpa)
+    assert found["ngrams"][0] == "10 of order 1"  # 9 words and <s>
+    assert len(found["ngrams"]) == 3
+    assert arpa.read_text().startswith("\\data\\\nngram 1=10\n")
