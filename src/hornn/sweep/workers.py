@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hornn.command_line.ending import TERMINATED
+from hornn.command_line.ending import TERMINATED, UNFINISHED
 from hornn.result import Damaged
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
@@ -22,7 +22,8 @@ from hornn.sweep.run_state import LOG, claim, is_claimed, is_running, last_lines
 TICK = 0.2  # seconds between looks at the processes
 LOOK = 1.0  # seconds between looks at runs that another process has
 GRACE = 60.0  # seconds that an interrupted job has before it is killed
-CUT_OFF = (-signal.SIGTERM, TERMINATED)  # exit codes of a job that somebody else has ended
+# Exit codes of a job that somebody else has ended, or its own trainer.max_time.
+CUT_OFF = (-signal.SIGTERM, TERMINATED, UNFINISHED)
 TAIL = 15  # lines of a failed job's log that are shown
 
 
