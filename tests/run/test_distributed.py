@@ -110,10 +110,7 @@ def runs(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train_together(jobs: list[tuple[int | None, list[str]]], world_size: int, file: Path) -> None:
     """Train these, [cut, overrides] each (see one_rank.py), by `world_size` processes that are started once."""
     file.write_text(json.dumps(jobs))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    group = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    group = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [
         subprocess.Popen(
             [sys.executable, PROGRAM, file],
@@ -132,6 +129,13 @@ def train_together(jobs: list[tuple[int | None, list[str]]], world_size: int, fi
     ]
     said = [rank.communicate(timeout=300)[1] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0] * world_size, "\n".join(said)[-4000:]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 @pytest.mark.slow
@@ -179,3 +183,31 @@ def test_one_process_of_a_distributed_strategy(text: list[str], tmp_path: Path, 
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads((tmp_path / "run" / "result.json").read_text())["world_size"] == 1
+
+
+@pytest.mark.slow
+def test_two_machines_learn_as_one(runs: Path, text: list[str], tmp_path: Path) -> None:
+    """Two commands with their own NODE_RANK, as on two machines that share the folder of the run."""
+    small = [
+        *text,
+        *overrides_of("element clip"),
+        "trainer.max_steps=6",
+        "network.precision=fp32",
+        "logger=csv",
+    ]
+    nodes = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1", "+trainer.num_nodes=2"]
+    command = [sys.executable, ROOT / "src" / "train.py", *small, *nodes, f"run_dir={tmp_path / 'run'}"]
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    machines = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, **group, "NODE_RANK": str(rank)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [machine.communicate(timeout=300)[1] for machine in machines]
+    assert [machine.returncode for machine in machines] == [0, 0], "\n".join(said)[-4000:]
+    assert_same(runs / "1" / "element clip", tmp_path / "run", 2)
