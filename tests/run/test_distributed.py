@@ -53,6 +53,8 @@ OTHERS = {
         "optimizer.clip=1e-3",
     ],
 }
+# Three processes, of which some hold more columns than others, train what two do not already show.
+BY_THREE = ["deep_rnn/ptb_word", "hornn/ptb", "scrn/ptb", *OTHERS]
 MOVED = "dropout of each step"  # begun by three processes, cut off, ended by two
 
 
@@ -93,7 +95,7 @@ def runs(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
         settings = [*shared, *several, "trainer.accelerator=cpu"]
         jobs: list[tuple[int | None, list[str]]] = [
             (None, [*overrides_of(recipe), *settings, f"run_dir={folder / str(world_size) / recipe}"])
-            for recipe in (*RECIPES, *OTHERS)
+            for recipe in (BY_THREE if world_size == 3 else (*RECIPES, *OTHERS))
         ]
         if world_size > 1:
             moved = [
@@ -139,8 +141,10 @@ def free_port() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world_size", [2, 3])
-@pytest.mark.parametrize("recipe", [*RECIPES, *OTHERS])
+@pytest.mark.parametrize(
+    ("recipe", "world_size"),
+    [*((recipe, 2) for recipe in (*RECIPES, *OTHERS)), *((recipe, 3) for recipe in BY_THREE)],
+)
 def test_a_recipe_learns_the_same_on_any_number_of_processes(
     runs: Path, recipe: str, world_size: int
 ) -> None:
