@@ -210,5 +210,5 @@ def test_ctrl_c_before_hydra_has_begun_is_one_line(command: Command, monkeypatch
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hornn.sweep.launcher.register", interrupted)
+    monkeypatch.setattr("hornn.commands.train.register", interrupted)
     assert command("train") == (130, "", "error: interrupted\n")
