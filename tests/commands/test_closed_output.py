@@ -101,6 +101,7 @@ def test_an_interruption_is_one_line(tmp_path: Path, entry: str, file: str) -> N
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a background shell ignores
     )
     time.sleep(1)
     started.send_signal(signal.SIGINT)
