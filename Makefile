@@ -5,13 +5,17 @@ ARGS ?= experiment=demo
 JOBS ?= auto
 BIN := .venv/bin
 
-.PHONY: train test lint smoke faults fuzz bench pages clean
+.PHONY: train test thorough lint smoke faults fuzz bench pages clean
 
 train: .venv/stamp
 	$(BIN)/python src/train.py $(ARGS)
 
 test: .venv/stamp
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist worksteal $(TESTS)
+
+# What takes long: all pages' commands, every way to lose the output.
+thorough: .venv/stamp
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist worksteal -m thorough
 
 lint: .venv/stamp
 	$(BIN)/ruff check src tests

@@ -22,6 +22,12 @@ settings.register_profile("same", max_examples=40, deadline=None, derandomize=Tr
 settings.load_profile("same")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave `thorough` tests to `make thorough`."""
+    if "thorough" not in config.option.markexpr:
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+
+
 class Outcome(NamedTuple):
     """What a shell sees of a command."""
 

@@ -16,7 +16,7 @@ from hornn.command_line import ending
 
 ROOT = Path(__file__).parents[2]
 Pipe = Callable[..., tuple[int, str]]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def shell(line: str, folder: Path, *words: str, **environment: str) -> tuple[int, str]:

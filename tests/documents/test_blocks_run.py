@@ -31,6 +31,7 @@ PAGES = [page for page in pages_with_blocks(ROOT) if blocks_of(page)]
 TRAIN = "python src/train.py logger=csv trainer.enable_progress_bar=false trainer.max_epochs=1 data=files"
 TEXT = "data.train=train.txt data.valid=valid.txt data.test=test.txt data.batch_size=4 data.seq_len=5"
 NETWORK = "model.hidden_size=6"
+LONG = ("sweeps.md", "CONTRIBUTING.md", "using.md")  # a minute each
 PREPARED = {  # a finished run that a page's commands may name -> what trains it
     "RUN": f"{TRAIN} {TEXT} model=hornn_fofe {NETWORK}",
     "A": f"{TRAIN} {TEXT} model=rnn {NETWORK}",
@@ -45,7 +46,11 @@ CELL_CHECKS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.thorough) if page.name in LONG else page for page in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_every_block_runs(page: Path, checkout: Path, shell: Shell, python: Python) -> None:
     if (ROOT / ".mypy_cache").is_dir():  # what mypy knows of the libraries
         os.symlink(ROOT / ".mypy_cache", checkout / ".mypy_cache")
