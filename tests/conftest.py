@@ -23,9 +23,12 @@ settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave `thorough` tests to `make thorough`."""
-    if "thorough" not in config.option.markexpr:
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it."""
+    asked = str(config.getoption("markexpr"))
+    marks = [mark for mark in ("faults", "thorough") if mark not in asked]
+    left_out = {item for item in items if any(map(item.get_closest_marker, marks))}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 class Outcome(NamedTuple):

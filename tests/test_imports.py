@@ -72,6 +72,18 @@ def own(module: str) -> set[str]:
     return {name for name in imports(module) if name in MODULES}
 
 
+def all_own(module: str) -> set[str]:
+    """A module and all of ours that it imports, directly or not."""
+    seen: set[str] = set()
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += own(name)
+    return seen
+
+
 def libraries(module: str) -> set[str]:
     return {name.partition(".")[0] for name in imports(module)}
 
@@ -102,26 +114,16 @@ def test_imports_go_one_way(module: str) -> None:
 @pytest.mark.parametrize("module", [name for name in INSIDE if part_of(name) in REPORTS])
 def test_a_report_waits_for_no_heavy_library(module: str) -> None:
     """Not even by what it imports of the rest."""
-    seen, todo = set(), [module]
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            todo += own(name)
-            assert not libraries(name) & HEAVY, name
+    for name in all_own(module):
+        assert not libraries(name) & HEAVY, name
 
 
 @pytest.mark.parametrize(
     "module", ["hornn.use.evaluate", "hornn.use.generate", "hornn.use.score", "hornn.use.rescore"]
 )
 def test_using_a_model_waits_for_no_training_library(module: str) -> None:
-    seen, todo = set(), [module]
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            todo += own(name)
-            assert not libraries(name) & {"lightning", "torchmetrics", "wandb"}, name
+    for name in all_own(module):
+        assert not libraries(name) & {"lightning", "torchmetrics", "wandb"}, name
 
 
 def test_there_is_no_circle() -> None:

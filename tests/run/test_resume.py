@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf, open_dict
 
 from hornn.cells.lstm import Lstm
 from hornn.module import TruncatedBptt
@@ -26,22 +23,13 @@ from hornn.optim.schedules import Constant
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper, write_metrics
-from hornn.run.train import train
+from run.one_rank import run
 
 ROOT = Path(__file__).parents[2]
 
 
 class Killed(BaseException):
     """What a SIGKILL is to the program: nothing gets to run after it."""
-
-
-def run(overrides: list[str]) -> None:
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        cfg = compose("config", overrides, return_hydra_config=True)
-    HydraConfig.instance().set_config(cfg)
-    with open_dict(cfg):
-        del cfg["hydra"]
-    train(OmegaConf.create(OmegaConf.to_container(cfg)))
 
 
 def outcome(run_dir: Path) -> tuple[list[dict[str, str]], dict[str, Any], Any]:

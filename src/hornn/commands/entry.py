@@ -20,14 +20,8 @@ COMMANDS = {
     "parameters": "weight counts at the papers' sizes",
     "bench": "the speed of this machine beside torch's own layers",
 }
-USE_HYDRA = (
-    "train",
-    "evaluate",
-    "score",
-    "rescore",
-    "generate",
-    "tune",
-)  # whose words are its choices and keys
+# Commands whose words are choices and keys.
+USE_HYDRA = ("train", "evaluate", "score", "rescore", "generate", "tune")
 
 
 def main() -> None:

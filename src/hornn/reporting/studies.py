@@ -56,8 +56,8 @@ def read_study(path: Path) -> Study:
         for trial in summary["trials"]:
             check_kinds(
                 trial,
-                {"trial": (int,), "state": (str,), "constants": (dict,)},
-                ("trial", "state", "constants", "valid_ppl"),
+                TRIAL,
+                (*TRIAL, "valid_ppl"),
             )
     except (OSError, ValueError) as error:
         problem = f"{path} cannot be read ({error}): the next search of this study writes it again"

@@ -12,10 +12,8 @@ from hornn.run.identity import BEST, LAST, Identity, named_values
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 
-EPOCHS, STEPS = (
-    "trainer.max_epochs",
-    "trainer.max_steps",
-)  # where a run ends, and how it comes there does not depend on
+# Where a run ends. How it gets there does not depend on these.
+EPOCHS, STEPS = "trainer.max_epochs", "trainer.max_steps"
 
 
 def carry_over(source: Path, identity: Identity, data: TextData) -> None:

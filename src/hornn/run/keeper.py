@@ -28,13 +28,8 @@ from hornn.run.provenance import Starts, peak_memory_mb
 Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
 KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
-MEASURED = (
-    "epoch",
-    "valid_nll",
-    "valid_ppl",
-    "max_grad_norm",
-    "seconds",
-)  # of each epoch, what a result is made of
+# Of each epoch: what a result is made of.
+MEASURED = ("epoch", "valid_nll", "valid_ppl", "max_grad_norm", "seconds")
 
 
 class Clock:

@@ -14,11 +14,8 @@ from lightning.pytorch.callbacks import Callback
 
 from hornn.command_line.ending import TERMINATED
 
-CLOSED = (
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "Broken pipe",
-)  # what gloo says of a dead process
+# What gloo says of a dead process.
+CLOSED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
 
 class RankLost(ValueError):

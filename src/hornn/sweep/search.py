@@ -48,14 +48,8 @@ from hornn.sweep.trials import Attempt, Trials
 FOLDER = Path("outputs", "studies")
 JOURNAL, SUMMARY = "journal.log", "study.json"
 BATCH = 4  # that a search is not named after
-OWN = (
-    "trials",
-    "jobs",
-    "batch",
-    "study",
-    "pruning",
-    "space",
-)  # keys of the search beside the keys of its runs
+# Keys of the search beside the keys of its runs.
+OWN = ("trials", "jobs", "batch", "study", "pruning", "space")
 
 console = Console()
 

@@ -9,13 +9,11 @@ import numpy as np
 import torch
 
 from hornn.checks import require_positive, require_range
-from hornn.data.lines import read_lines
-from hornn.data.text import encode
+from hornn.data.text import encode, encode_text
 from hornn.data.vocabulary import EOS
 from hornn.metrics import perplexity
 from hornn.use.figures import require_probabilities
-from hornn.use.scorers import CountScorer, Mixture, NetworkScorer, Scorer
-from hornn.use.scorers import load as load_scorer
+from hornn.use.scorers import Mixture, NetworkScorer, Scorer, load_ready
 from hornn.use.scoring import sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
@@ -182,13 +180,10 @@ class Model:
 
     def encode(self, text: str | Path) -> Encoded:
         """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
-        if not isinstance(text, Path) and not names_a_file(text):
-            return self.encode_string(text, "the text")
-        return encode(read_lines(Path(text)), self.scorer.tokenizer, self.scorer.vocabulary, str(text))
-
-    def encode_string(self, text: str, name: str) -> Encoded:
+        if isinstance(text, Path) or names_a_file(text):
+            return encode_text(Path(text), self.scorer.tokenizer, self.scorer.vocabulary)
         lines = ((line, True) for line in split_lines(text))
-        return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, name)
+        return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, "the text")
 
 
 def split_lines(text: str) -> list[str]:
@@ -215,10 +210,7 @@ def load(
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise ValueError("load takes a path, or several, got none")
-    scorers: list[NetworkScorer | CountScorer] = [load_scorer(Path(each), device) for each in paths]
-    for scorer in scorers:
-        if isinstance(scorer, NetworkScorer):
-            scorer.prepare(batch_size=1, seq_len=SEQ_LEN, dynamic_lr=None, precision="fp32")
+    scorers = load_ready([Path(each) for each in paths], device, SEQ_LEN, "fp32")
     if len(scorers) == 1:
         if fit_on is not None:
             raise ValueError("fit_on chooses the weights of several models, got one: leave it out")

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from hornn.build import rebuild_corpus
 from hornn.data.text import TextData
 from hornn.run.composed import as_dict
-from hornn.use.scorers import Mixture, NetworkScorer, Scorer, load
+from hornn.use.scorers import Mixture, Scorer, load_ready
 
 
 def open_model(cfg: DictConfig) -> Scorer:
@@ -17,10 +17,7 @@ def open_model(cfg: DictConfig) -> Scorer:
 
     Raises ValueError or FileNotFoundError for a file that holds none, and what `mix` raises.
     """
-    scorers = [load(path, cfg.device) for path in paths_of(cfg)]
-    for scorer in scorers:
-        if isinstance(scorer, NetworkScorer):
-            scorer.prepare(1, cfg.seq_len, None, cfg.precision)
+    scorers = load_ready(paths_of(cfg), cfg.device, cfg.seq_len, cfg.precision)
     return mix(scorers, (), cfg) or scorers[0]
 
 

@@ -231,6 +231,17 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
     return scorer
 
 
+def load_ready(
+    paths: Sequence[Path], device: str, seq_len: int, precision: str
+) -> list[NetworkScorer | CountScorer]:
+    """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
+    scorers = [load(path, device) for path in paths]
+    for scorer in scorers:
+        if isinstance(scorer, NetworkScorer):
+            scorer.prepare(batch_size=1, seq_len=seq_len, dynamic_lr=None, precision=precision)
+    return scorers
+
+
 def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer:
     vocabulary = Vocabulary.from_state(card["vocabulary"])
     prefix = "network."
