@@ -63,7 +63,7 @@ BOUNDS = {
     "reached": "{reached:.0%}",
     "rounds dropped": "{drops}",
 }
-SERIES = "A step of third-order FOFE beside nn.RNN's, at other sizes than the table above in one respect."
+SERIES = "A step of FOFE of order 3 beside nn.RNN's, at other sizes than the table above in one respect."
 SECTIONS = {
     "step": Section(
         step, "Training step", "Forward pass, backward pass and update, beside torch's own in fp32.", TIMES
@@ -119,7 +119,7 @@ def render(results: Mapping[str, Any], only: Collection[str] = tuple(SECTIONS)) 
 
 
 RATIOS = {  # section, row: what a reader of the first page wants to know
-    "One training step of a third-order FOFE network, beside torch's `nn.RNN`": ("step", "hornn_fofe"),
+    "One training step of a FOFE network of order 3, beside torch's `nn.RNN`": ("step", "hornn_fofe"),
     "One training step of an LSTM, beside torch's `nn.LSTM`": ("step", "lstm"),
     "Memory of that FOFE network in training, beside `nn.RNN`": ("memory", "hornn_fofe"),
 }

@@ -42,7 +42,7 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
 def arriving_lines(path: Path) -> Iterator[list[str]]:
     """The lines of a UTF-8 file, or of standard input (`-`), without their ends: each time those that are there now.
 
-    A byte order mark is skipped. Errors: those of `read_lines`, but a file may be empty.
+    A byte order mark is skipped. Errors: as in `read_lines`, but a file may be empty.
     """
     with open_bytes(path) as file:
         held: list[bytes] = []  # of a line that is not whole yet

@@ -70,7 +70,7 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
     papers: dict[str, list[Strip]] = {}
     shown: set[tuple[str, str, float]] = set()
     for table in sorted(tables, key=lambda table: (-len(table.compared), table.sweep.name)):
-        paper = table.sweep.paper.partition(",")[0]
+        paper = table.paper
         for metric in table.sweep.metrics:
             if metric.key not in METRICS:
                 continue

@@ -13,7 +13,7 @@ from hornn.reporting.markdown import gain_text, relative_address
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.run_pages import has_page, page_name
-from hornn.reporting.scoreboard import MARKS, list_claims, paper_of, summarise
+from hornn.reporting.scoreboard import MARKS, list_claims, summarise
 from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.tables import Table
 
@@ -27,7 +27,7 @@ def render_page(
     claims = list_claims(tables)
     papers: dict[str, list[Table]] = {}
     for table in tables:
-        papers.setdefault(paper_of(table), []).append(table)
+        papers.setdefault(table.paper, []).append(table)
     outcomes = [*MARKS, *({claim.verdict.outcome for claim in claims} - MARKS.keys())]
     filters = (
         ("paper", "Paper", sorted({claim.paper for claim in claims})),

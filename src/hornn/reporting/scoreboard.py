@@ -30,7 +30,7 @@ class Claimed(NamedTuple):
 
     @property
     def paper(self) -> str:
-        return paper_of(self.table)
+        return self.table.paper
 
     @property
     def asked_by(self) -> str:
@@ -39,11 +39,6 @@ class Claimed(NamedTuple):
     @property
     def bars(self) -> str:
         return draw_bars(self.verdict)
-
-
-def paper_of(table: Table) -> str:
-    """The authors and the year of a table's paper."""
-    return table.sweep.paper.partition(",")[0] or "Sweeps of your own"
 
 
 def list_claims(tables: Iterable[Table]) -> list[Claimed]:

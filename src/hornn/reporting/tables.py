@@ -1,5 +1,6 @@
 """A table: its lines, both orders of its rows, and what became of the paper's claims."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,6 +24,11 @@ class Table(NamedTuple):
     @property
     def short_title(self) -> str:
         return self.sweep.title.partition(":")[0]
+
+    @property
+    def paper(self) -> str:
+        """The authors and the year of its paper; of a table without one what stands there before a colon."""
+        return re.split("[,:]", self.sweep.paper)[0] or "Sweeps of your own"
 
     @property
     def compared(self) -> list[Score]:

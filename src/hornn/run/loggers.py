@@ -15,7 +15,7 @@ from hornn.run.identity import Identity
 from hornn.run.requirement import require_package
 
 TAG_LENGTH = 64  # that Weights & Biases allows
-BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # whose summary is that of the best epoch
+BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch
 STEP = "trainer/global_step"  # by which Lightning logs
 GIVEN = ("run_dir", "identity", "resume")  # what the functions below are called with
 PACKAGES = {"tensorboard": "tensorboard", "mlflow": "mlflow"}  # that a choice needs
@@ -134,9 +134,9 @@ def wandb_logger(
 
 @rank_zero_only
 def note_best(loggers: Iterable[Logger], scores: Mapping[str, float]) -> None:
-    """Let the summary of Weights & Biases be that of the best epoch so far, whose validation scores these are.
+    """Let the summary of Weights & Biases show these validation scores, of the best epoch so far.
 
-    By itself it is that of the last epoch, and an agent's search goes by the summary.
+    By itself the summary shows the last epoch, and an agent's search goes by the summary.
     """
     for logger in loggers:
         if isinstance(logger, RunLogger):
@@ -170,7 +170,7 @@ def mlflow_logger(
 
 
 def name_of(identity: Identity) -> str:
-    """A run among those of a project: model, corpus, the run's name and its seed."""
+    """A run's name in a project: model, corpus, the run's name and its seed."""
     return "-".join([identity.choices["model"], identity.corpus, identity.name, str(identity.seed)])
 
 

@@ -99,7 +99,7 @@ def build_pruner(optuna: Any, pruning: Mapping[str, int] | None) -> Any:
 
 
 def counted(study: Any) -> dict[int, Any]:
-    """Position -> trial, in order, for those of which something came: a number, an early end, or their own failure."""
+    """Position -> trial, in order, for trials that left a number, an early end, or a failure of their own."""
     ended = ("COMPLETE", "PRUNED")
     trials = [t for t in study.get_trials(deepcopy=False) if t.state.name in ended or REASON in t.user_attrs]
     places = {trial.user_attrs.get(POSITION, index): trial for index, trial in enumerate(trials)}

@@ -150,7 +150,7 @@ def best(table: np.ndarray, weights: Mapping[str, float]) -> int:
 def find_weights(
     tables: Sequence[np.ndarray], errors: Sequence[np.ndarray], fixed: Mapping[str, float]
 ) -> dict[str, float]:
-    """The weights, those of `fixed` as given, whose best hypotheses have the fewest word errors.
+    """The weights, where `fixed` names any as given, whose best hypotheses have the fewest word errors.
 
     tables, errors: of each utterance, the rows of its hypotheses and how many errors each of these has. Along one
     weight the sum of errors is a step function, whose steps are where another hypothesis comes to the top; its least

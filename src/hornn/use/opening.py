@@ -13,7 +13,7 @@ from hornn.use.scorers import Mixture, Scorer, load_ready
 
 
 def open_model(cfg: DictConfig) -> Scorer:
-    """The model of `checkpoint`, or the mixture of it and those of `mix`, ready to score lines.
+    """The model of `checkpoint`, or its mixture with the models of `mix`, ready to score lines.
 
     Raises ValueError or FileNotFoundError for a file that holds none, and what `mix` raises.
     """
