@@ -76,6 +76,8 @@ class StrictLoader(Loader):
         reference = self.load_configuration(config_name, chosen, run_mode, *args, **kwargs)
         check_classes(cfg, reference)
         for unknown, accepted in unknown_keys(cfg, reference, {}):
+            if f"~{unknown}" in others:  # removed, and yet set in part
+                raise ValueError(f"{unknown!r} cannot be left out: drop ~{unknown}")
             raise ValueError(self._describe_setting(unknown, accepted, reference))
         return self.load_configuration(config_name, others, run_mode, *args, **kwargs) if removal else cfg
 

@@ -21,9 +21,7 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
     if str(path) == STANDARD_INPUT:
         yield from ((line, True) for lines in arriving_lines(path) for line in lines)
         return
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no text file {path}: give the path of an existing one")
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         start = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(start)
         ends, empty = True, True
