@@ -1,4 +1,5 @@
 import gc
+import importlib
 import io
 import os
 import runpy
@@ -49,6 +50,8 @@ def forget_hydra() -> Generator[None]:
 @pytest.fixture(scope="session")
 def command() -> Callable[..., Outcome]:
     """`command("train", "key=value", ...)` runs `src/train.py` as `__main__` of this process, in under a second."""
+    importlib.import_module("hornn.run.train")
+    gc.freeze()  # what all commands share; to look through it after each of them would take as long as most commands
 
     def run(entry: str, *words: str) -> Outcome:
         out, err, code = io.StringIO(), io.StringIO(), 0

@@ -5,6 +5,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -58,10 +59,13 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
     Plugins.instance()  # knows what reads files, by a class that no import gives
     files = SourcesRegistry.instance().resolve("file")
     load_config = files.load_config
+    read: dict[Path, ConfigResult] = {}  # a command composes several times, and Hydra reads each file anew
 
     def load(source: ConfigSource, config_path: str) -> ConfigResult:
         path = Path(source.path, source._normalize_file_name(config_path))
-        return keys_and_values(path, lambda: load_config(source, config_path))
+        if path not in read:
+            read[path] = keys_and_values(path, lambda: load_config(source, config_path))
+        return deepcopy(read[path])
 
     with (
         patch.object(hydra._internal.hydra, "ConfigLoaderImpl", loader),
@@ -105,9 +109,8 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
             raise
         content = None
     if isinstance(content, DictConfig) and len(content) < 2:
-        content = yaml.safe_load(
-            path.read_text(encoding="utf-8")
-        )  # of nothing and of a text alone Hydra makes keys, too
+        # of nothing and of a text alone Hydra makes keys, too
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict | DictConfig):
         raise ValueError(f"{path} holds no keys and values: write lines KEY: VALUE")
     return found
