@@ -8,18 +8,14 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hornn import heads as heads_module
 from hornn.cells.base import Cell
-from hornn.heads import (
-    Head,
-    SoftmaxHead,
-    TwoLevelSoftmaxHead,
-    fill_clusters,
-    group_clusters,
-)
+from hornn.heads import two_level
+from hornn.heads.base import Head
+from hornn.heads.softmax import SoftmaxHead
+from hornn.heads.two_level import TwoLevelSoftmaxHead, fill_clusters, group_clusters
 from hornn.kernels import library
 from hornn.metrics import perplexity
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 
 T, B, H = 5, 4, 6
 COUNTS = [40, 21, 13, 8, 5, 4, 3, 2, 2, 1, 1, 0]  # 100 words; clusters of 1, 2, 7 and 2 at K = 4
@@ -125,7 +121,7 @@ def test_the_loss_of_two_levels_in_groups_of_clusters(
 ) -> None:
     if use_native and library.why_not():
         pytest.skip("needs the native kernels")
-    monkeypatch.setattr(heads_module, "GROUP", group)
+    monkeypatch.setattr(two_level, "GROUP", group)
     head, (features, targets) = build(TwoLevelSoftmaxHead, bias), draw_chunk()
     exact = [
         head.loss(features, targets),
@@ -139,7 +135,7 @@ def test_the_loss_of_two_levels_in_groups_of_clusters(
 
 
 def test_groups_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads_module, "GROUP", 4)
+    monkeypatch.setattr(two_level, "GROUP", 4)
     groups = group_clusters([1, 1, 2, 3, 9, 2, 2, 1])
     assert [(list(range(8))[clusters], words.stop - words.start) for clusters, words in groups] == [
         ([0, 1, 2], 4),
@@ -291,18 +287,19 @@ class Identity(Cell):
         return u_t, state
 
 
-def test_the_two_level_softmax_says_that_it_works_in_fp32() -> None:
-    network = LanguageModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead)
-    network.head.precision = "bf16"  # what `auto` resolves to on many machines
+def test_the_two_level_softmax_says_that_it_works_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = SequenceModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead)
+    monkeypatch.setattr("hornn.heads.base.resolve_precision", lambda *_: "bf16")  # as on many machines
+    network.prepare(torch.device("cpu"))
     assert network.head.precision == "fp32"
     with pytest.raises(ValueError, match=r"network\.precision must be one of auto, fp32, got 'bf16'"):
-        LanguageModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead, precision="bf16")
+        SequenceModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead, precision="bf16")
 
 
 @heads
 def test_a_fresh_network_predicts_about_uniformly(head_class: type[Head]) -> None:
     torch.manual_seed(0)
-    network = LanguageModel(COUNTS, Identity, embedding_size=H, head=head_class, init_std=1e-6)
+    network = SequenceModel(COUNTS, Identity, embedding_size=H, head=head_class, init_std=1e-6)
     nll = network.head.nll(torch.zeros(1, V, H), torch.arange(V).unsqueeze(0))
     if head_class is SoftmaxHead:
         assert_close(nll, torch.full((1, V), math.log(V)))

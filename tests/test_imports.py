@@ -22,7 +22,7 @@ LEVELS = (
     ("kernels",),
     ("scan",),
     ("initialization", "heads", "network"),
-    ("optim",),
+    ("optim", "tally"),
     ("module", "checkpoint"),
     ("build",),
     ("run", "use", "research"),

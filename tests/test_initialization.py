@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from hornn.cells.hornn import FofeHornn
 from hornn.initialization import make_sparse
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 
 
 def test_sparse_start() -> None:
@@ -23,7 +23,7 @@ def test_sparse_start() -> None:
 
 def test_network_starts_as_asked() -> None:
     cell = partial(FofeHornn, hidden_size=80, order=2)
-    network = LanguageModel(
+    network = SequenceModel(
         [1] * 500, cell, 90, init_std=0.05, embedding_std=0.2, output_std=0.0, recurrent_fan_in=20
     )
     assert float(network.cells[0].W_in.detach().std()) == pytest.approx(0.05, rel=0.05)

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 from torch.testing import assert_close
 
 from hornn.cells.hornn import FofeHornn
-from hornn.heads import TwoLevelSoftmaxHead
-from hornn.network import LanguageModel
+from hornn.heads.two_level import TwoLevelSoftmaxHead
+from hornn.network import SequenceModel
 from reference.cases import MODEL_FOLDER, MODEL_NAMES
 from small_models import H, V, build, training
 
@@ -23,7 +23,7 @@ def test_every_cell_stacks_and_learns(name: str) -> None:
     torch.manual_seed(0)
     arguments = {"hidden_size": 24, **STACKED.get(name, {})}
     cell = instantiate(OmegaConf.merge(OmegaConf.load(MODEL_FOLDER / f"{name}.yaml"), arguments))
-    network = LanguageModel(list(range(50, 0, -1)), cell, num_layers=2, head=TwoLevelSoftmaxHead)
+    network = SequenceModel(list(range(50, 0, -1)), cell, num_layers=2, head=TwoLevelSoftmaxHead)
     tokens = torch.randint(50, (13, 4))
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     losses = []
@@ -46,10 +46,10 @@ def test_learned_factors_are_those_of_all_layers(name: str, learns: str, units: 
     conf = OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
     arguments = {"hidden_size": 4, "alpha": 0.7, **({"context_size": units} if name == "scrn" else {})}
     fixed, learned = (instantiate(OmegaConf.merge(conf, arguments, {learns: on})) for on in (False, True))
-    assert LanguageModel([3, 2, 1], fixed, num_layers=2).learned_factors() == {}
+    assert SequenceModel([3, 2, 1], fixed, num_layers=2).learned_factors() == {}
     spread = {"alpha_min": 0.7, "alpha_max": 0.7} if units > 1 else {}
-    assert LanguageModel([3, 2, 1], learned).learned_factors() == pytest.approx({"alpha": 0.7, **spread})
-    network = LanguageModel([3, 2, 1], learned, num_layers=2)
+    assert SequenceModel([3, 2, 1], learned).learned_factors() == pytest.approx({"alpha": 0.7, **spread})
+    network = SequenceModel([3, 2, 1], learned, num_layers=2)
     with torch.no_grad():
         network.cells[1].beta.add_(100.0)  # whose sigmoid is 1
     assert network.learned_factors() == pytest.approx({"alpha": 0.85, "alpha_min": 0.7, "alpha_max": 1.0})
@@ -81,4 +81,4 @@ def test_tied_weights_are_one_matrix() -> None:
     members = [id(p) for group in optimizer.param_groups for p in group["params"]]
     assert len(members) == len(set(members)) == len(list(network.parameters()))
     with pytest.raises(ValueError, match="as wide as the embedding"):
-        LanguageModel([1] * V, partial(FofeHornn, hidden_size=H), H + 1, tie_weights=True)
+        SequenceModel([1] * V, partial(FofeHornn, hidden_size=H), H + 1, tie_weights=True)

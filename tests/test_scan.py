@@ -12,7 +12,7 @@ from hornn.cells.elman import Rnn
 from hornn.cells.hornn import Hornn
 from hornn.cells.lstm import Lstm
 from hornn.cells.scrn import Scrn
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.scan import choose_backend, scan
 from reference.cases import build_cell, draw, draw_state, fill, seeded
 
@@ -29,7 +29,7 @@ def test_the_choice_of_a_backend() -> None:
 
 
 def test_a_network_says_what_it_runs() -> None:
-    network = LanguageModel([3, 2, 1], lambda input_size: Rnn(input_size, H), H, backend="eager")
+    network = SequenceModel([3, 2, 1], lambda input_size: Rnn(input_size, H), H, backend="eager")
     network.prepare(CPU)
     assert (network.scan_backend, network.native) == ("eager", False)
 

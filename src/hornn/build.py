@@ -16,41 +16,42 @@ from omegaconf import OmegaConf
 from hornn.baselines.counts import CountModel
 from hornn.cells.base import Cell
 from hornn.checkpoint import FORMAT, first_line
-from hornn.data.text import TextData
+from hornn.data.base import Data
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
-from hornn.heads import Head
-from hornn.network import LanguageModel, natural_width
+from hornn.heads.base import Head
+from hornn.network import SequenceModel, natural_width
 from hornn.places import CONF
 from hornn.recipe import COUNTED, TEXT, read_choice
 
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
 
 
-def build_network(config: Mapping[str, Any], counts: Sequence[int]) -> LanguageModel:
-    """The language model of a run's config, its nodes `model`, `network` and `head`, and the counts of its words.
+def build_network(
+    config: Mapping[str, Any], counts: Sequence[int], input_width: int | None = None
+) -> SequenceModel:
+    """The network of a run's config, its nodes `model`, `network` and `head`, for data with these counts of outcomes.
 
-    Nothing else that a node names is called. Raises ValueError if one does not name a cell, a head or the network.
+    input_width: of the vectors that it reads; None where it reads ids of the outcomes. Nothing else that a node names
+    is called. Raises ValueError if one does not name a cell, a head or the network.
     """
     cell, head = bound(config["model"], Cell, "model"), bound(config["head"], Head, "head")
-    built: LanguageModel = bound(config["network"], LanguageModel, "network")(
-        counts=counts, cell=cell, head=head
+    built: SequenceModel = bound(config["network"], SequenceModel, "network")(
+        counts=counts, cell=cell, head=head, input_width=input_width
     )
     return built
 
 
-def build_counts(model: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:
+def build_counts(model: Mapping[str, Any], vocab_size: int, eos_id: int | None) -> CountModel:
     """The model of counts that a config node names, not fitted yet. ValueError if it names none."""
-    built: CountModel = bound(model, CountModel, "model")(
-        vocab_size=len(vocabulary), eos_id=vocabulary.eos_id if tokenizer.eos else None
-    )
+    built: CountModel = bound(model, CountModel, "model")(vocab_size=vocab_size, eos_id=eos_id)
     return built
 
 
-def build_corpus(node: Mapping[str, Any]) -> TextData:
-    """The text that a config node names. Raises ValueError for a setting that it does not have."""
+def build_data(node: Mapping[str, Any]) -> Data:
+    """The data that a config node names. Raises ValueError for a setting that they do not have."""
     try:
-        data: TextData = get_method(node["_target_"])(**arguments(node))
+        data: Data = get_method(node["_target_"])(**arguments(node))
     except TypeError as error:
         raise ValueError(f"data has other settings than these: {error}") from error
     return data
@@ -84,14 +85,30 @@ def check_cell(model: Mapping[str, Any]) -> None:
         cell(input_size=natural_width(cell))
 
 
-def check_memory(config: Mapping[str, Any], counts: Sequence[int], copies: int) -> dict[str, torch.Size]:
+def check_head(config: Mapping[str, Any], choices: Mapping[str, str], data: Data) -> None:
+    """Raise ValueError where the output layer predicts something else than the data hold."""
+    head: type[Head] = bound(config["head"], Head, "head").func  # type: ignore[assignment]
+    check_predicts(f"head={choices['head']}", head.predicts, choices, data)
+
+
+def check_predicts(what: str, predicts: str, choices: Mapping[str, str], data: Data) -> None:
+    """Raise ValueError where the part `what` predicts something else than the data hold."""
+    if predicts != data.predicts:
+        raise ValueError(
+            f"{what} predicts {predicts} and data={choices['data']} holds {data.predicts}: choose another one"
+        )
+
+
+def check_memory(
+    config: Mapping[str, Any], counts: Sequence[int], copies: int, input_width: int | None = None
+) -> dict[str, torch.Size]:
     """The shape of each weight of a network, found without memory, by its name.
 
     copies: how many numbers each weight takes; with its gradient and momentum 3. Raises ValueError where this machine
     does not have the memory for them.
     """
     with without_memory():
-        weights = build_network(config, counts).state_dict()
+        weights = build_network(config, counts, input_width).state_dict()
     number = sum(weight.numel() for weight in weights.values())
     needed, there = 4 * copies * number, memory_bytes()
     if needed > there:
@@ -124,7 +141,7 @@ def memory_bytes() -> int:
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-def make_card(identity: Mapping[str, Any], data: TextData) -> dict[str, Any]:
+def make_card(identity: Mapping[str, Any], data: Data) -> dict[str, Any]:
     """What a checkpoint says of itself. The model can be built again from the checkpoint and the files of its choices.
 
     identity: what a run says of who it is (`hornn.run.identity.Identity.to_dict`).
@@ -132,8 +149,7 @@ def make_card(identity: Mapping[str, Any], data: TextData) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **identity,
-        "vocabulary": data.vocabulary.state(),
-        "tokenizer": data.tokenizer.state(),
+        **data.interface(),
         "data": data.describe(),
     }
 
@@ -177,15 +193,19 @@ def holds_counts(card: Mapping[str, Any]) -> bool:
 
 
 def rebuild_network(
-    path: Path, card: Mapping[str, Any], counts: Sequence[int], weights: Mapping[str, torch.Tensor]
-) -> LanguageModel:
-    """The language model that the card of a checkpoint describes, with its weights.
+    path: Path,
+    card: Mapping[str, Any],
+    counts: Sequence[int],
+    weights: Mapping[str, torch.Tensor],
+    input_width: int | None = None,
+) -> SequenceModel:
+    """The network that the card of a checkpoint describes, with its weights.
 
     Raises ValueError, before the network takes memory, where the weights are of another model. Other errors: as in
     `chosen` and `build_network`.
     """
     config = {group: chosen(card, group) for group in ("model", "network", "head")}
-    claimed = check_memory(config, counts, copies=1)
+    claimed = check_memory(config, counts, 1, input_width)
     held = {name: weight.shape for name, weight in weights.items()}
     if different := sorted(name for name in claimed | held if claimed.get(name) != held.get(name)):
         name = different[0]
@@ -194,20 +214,20 @@ def rebuild_network(
             f"checkpoint {path} holds the weights of another model: {name} is {shapes[0]}, its choices and values "
             f"describe {shapes[1]}"
         )
-    network = build_network(config, counts)
+    network = build_network(config, counts, input_width)
     network.load_state_dict(weights)
     return network
 
 
 def rebuild_counts(card: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:
     """The model of counts that a checkpoint's card describes, not fitted yet."""
-    return build_counts(chosen(card, "model"), vocabulary, tokenizer)
+    return build_counts(chosen(card, "model"), len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
 
 
-def rebuild_corpus(card: Mapping[str, Any], places: Mapping[str, Any]) -> TextData:
-    """The corpus that a checkpoint's card describes; `places`: where this machine keeps corpora."""
+def rebuild_data(card: Mapping[str, Any], places: Mapping[str, Any]) -> Data:
+    """The data that a checkpoint's card describes; `places`: where this machine keeps corpora."""
     node = {key: value for key, value in chosen(card, "data").items() if key not in (*PLACES, "text")}
     files = node[TEXT] if isinstance(node.get(TEXT), list) else []
     paths = {key: card["where"][f"data.{key}"] for key in files if is_plain(card["where"][f"data.{key}"])}
     columns = {"batch_size": 1, "seq_len": 1, "eval_batch_size": 1}  # only its tokens are wanted
-    return build_corpus({**node, **columns, **paths, **places})
+    return build_data({**node, **columns, **paths, **places})

@@ -1,6 +1,7 @@
-"""Units of a language model's score. No torch here: reports import this."""
+"""Units of a model's score. No torch here: reports import this."""
 
 import math
+from typing import NamedTuple
 
 
 def perplexity(nats: float) -> float:
@@ -13,7 +14,36 @@ def bits(nats: float) -> float:
     return nats / math.log(2)
 
 
-def scores_of(split: str, nll: float, of_characters: bool) -> dict[str, float]:
-    """A mean of -ln P as it is logged: also as perplexity and, of characters, in bits."""
-    in_bits = {f"{split}/bpc": bits(nll)} if of_characters else {}
-    return {f"{split}/nll": nll, f"{split}/ppl": perplexity(nll), **in_bits}
+class Units(NamedTuple):
+    """What a mean of -ln P is a mean over, and how a person reads it.
+
+    target: one of the things that are predicted, in a word. key: of the score by which runs are compared, as in
+    `valid_ppl`; score: its name; digits: its decimals that are shown. in_bits: whether bits are worth a log, too.
+    accuracy: whether a share of right predictions is measured beside it.
+    """
+
+    target: str
+    key: str
+    score: str
+    digits: int
+    in_bits: bool = False
+    accuracy: bool = False
+
+    def read(self, nats: float) -> float:
+        """A mean of -ln P as a person reads it."""
+        return perplexity(nats) if self.key == "ppl" else nats
+
+    def figures(self, split: str, nats: float) -> dict[str, float]:
+        """The mean and what a person reads, by the keys of a result."""
+        return {f"{split}_nll": nats, f"{split}_{self.key}": self.read(nats)}
+
+    def logged(self, split: str, nats: float) -> dict[str, float]:
+        """The same by the keys of a logger, with bits where they are wanted."""
+        in_bits = {f"{split}/bpc": bits(nats)} if self.in_bits else {}
+        return {f"{split}/nll": nats, f"{split}/{self.key}": self.read(nats), **in_bits}
+
+
+WORDS = Units("token", "ppl", "perplexity", 2)
+CHARACTERS = WORDS._replace(in_bits=True)
+STEPS = Units("step", "nll", "nats per step", 3, accuracy=True)
+FRAMES = Units("frame", "nll", "nats per frame", 3, accuracy=True)

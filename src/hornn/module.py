@@ -1,4 +1,4 @@
-"""The training of a language model: truncated back-propagation through time as a LightningModule."""
+"""The training of a network: truncated back-propagation through time as a LightningModule."""
 
 import math
 from collections.abc import Callable, Collection
@@ -8,37 +8,24 @@ import lightning
 import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
-from torchmetrics import SumMetric
 
 from hornn import columns
 from hornn.checks import require_choice, require_positive, require_range
-from hornn.data.streams import Chunk
-from hornn.heads import SoftmaxHead
-from hornn.metrics import perplexity, scores_of
-from hornn.network import LanguageModel, NetworkState, detach_all
+from hornn.data.base import SPLITS, Chunk
+from hornn.heads.softmax import SoftmaxHead
+from hornn.metrics import WORDS, Units
+from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.divergence import DivergenceError
 from hornn.optim.noise import WeightNoise
 from hornn.optim.schedules import Schedule
+from hornn.tally import Tally
 
-SPLITS = ("train", "valid", "test")
 REDUCTIONS = ("mean", "sum_time", "sum")
 # A training has diverged whose loss exceeds DIVERGED times a uniform guess's in LASTING updates in a row. A first
 # learning rate too high for the first weights may take dozens of updates to recover from.
 DIVERGED, LASTING = 4.0, 100
-
-
-class Nats(SumMetric):
-    """A sum in float64 of numbers that are over all ranks already.
-
-    Without `dtype` SumMetric rounds each summand to fp32 once Lightning has moved it.
-    """
-
-    dtype = torch.float64
-
-    def __init__(self) -> None:
-        super().__init__(sync_on_compute=False)
 
 
 class TruncatedBptt(lightning.LightningModule):
@@ -60,12 +47,12 @@ class TruncatedBptt(lightning.LightningModule):
     `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up.
 
     Raises ValueError for an unknown reduction; DivergenceError in training for a loss that is not finite
-    or exceeds 4 ln V nats per token in 100 updates in a row.
+    or exceeds 4 times the loss of a uniform guess in 100 updates in a row.
     """
 
     def __init__(
         self,
-        network: LanguageModel,
+        network: SequenceModel,
         optimizer: Callable[..., torch.optim.Optimizer],
         schedule: Schedule,
         loss_reduction: str = "mean",
@@ -74,7 +61,7 @@ class TruncatedBptt(lightning.LightningModule):
         weight_noise: float = 0.0,
         pretrained: Collection[str] = (),
         pretrained_lr: float = 1.0,
-        of_characters: bool = False,
+        units: Units = WORDS,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -87,7 +74,7 @@ class TruncatedBptt(lightning.LightningModule):
                 f"bptt_window must be a multiple of data.seq_len={seq_len}, got {bptt_window}: give one, or null"
             )
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
-        table = None if network.tied else network.embedding.weight
+        table = None if network.tied else network.table
         self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
         self.pretrained = pretrained
         self.pretrained_lr = pretrained_lr
@@ -95,11 +82,10 @@ class TruncatedBptt(lightning.LightningModule):
         self.build_optimizer = optimizer
         self.schedule = schedule
         self.loss_reduction = loss_reduction
-        self.of_characters = of_characters  # the tokens, whose bits are then worth a log
-        self.max_nll = DIVERGED * math.log(network.embedding.num_embeddings)
+        self.units = units  # of the targets
+        self.max_nll = DIVERGED * network.head.chance_nll
         self.above = 0  # updates in a row, up to now, whose loss exceeds max_nll
-        self.sums = torch.nn.ModuleDict({f"{split}_nll": Nats().set_dtype(torch.float64) for split in SPLITS})
-        self.tokens = dict.fromkeys(SPLITS, 0)  # targets behind each sum, over all ranks
+        self.tallies = torch.nn.ModuleDict({f"{split}_sums": Tally() for split in SPLITS})
         self.states: dict[str, NetworkState] = {}  # carried along each split
         self.window: list[Tensor] = []  # inputs (T, B) of past training chunks that are read again
         self.grad_norms: list[float] = []  # of the running epoch's updates
@@ -107,15 +93,15 @@ class TruncatedBptt(lightning.LightningModule):
         self.last_nll = torch.empty(0)  # of each target (T, B) of the chunk that was scored last
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        embedding = self.network.embedding.weight
+        table = self.network.table
         groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
         for name, parameter in self.network.named_parameters():
-            groups.setdefault((parameter is embedding, name in self.pretrained), []).append(parameter)
+            groups.setdefault((parameter is table, name in self.pretrained), []).append(parameter)
         # a word's embedding is no unit's vector of incoming weights, so max-norm spares it
         optimizer = self.build_optimizer(
             [
-                {"params": members, **({"max_norm": None} if is_embedding else {})}
-                for (is_embedding, _), members in groups.items()
+                {"params": members, **({"max_norm": None} if is_table else {})}
+                for (is_table, _), members in groups.items()
             ]
         )
         for (_, is_pretrained), group in zip(groups, optimizer.param_groups, strict=True):
@@ -151,28 +137,26 @@ class TruncatedBptt(lightning.LightningModule):
         self.load_state_dict(weights)
         self.optimizer.state.clear()
 
-    def nll(self, split: str) -> SumMetric:
-        """The running sum of negative log-likelihoods of `split`, in nats."""
-        metric = self.sums[f"{split}_nll"]
-        assert isinstance(metric, SumMetric)
-        return metric
+    def tally(self, split: str) -> Tally:
+        tally = self.tallies[f"{split}_sums"]
+        assert isinstance(tally, Tally)
+        return tally
 
     def training_step(self, batch: Chunk, batch_idx: int) -> None:
         """One update."""
         started = self.trainer.global_step
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * self.schedule.rate(started)
-        if batch.first:  # the text begins again
+        if batch.first:
             self.states["train"], self.window = self.network.initial_state(batch.inputs.size(1)), []
         features, nll = self.update(batch)
-        self.tokens["train"] += batch.count
-        self.nll("train").update(nll)
+        self.tally("train").add(nll, batch.count)
         every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         if every and started % every == 0:
             self.report(
                 {
                     "train/saturation": self.network.saturation(features),
-                    "train/ppl": self.running_ppl(),
+                    f"train/{self.units.key}": self.running_score(),
                     "lr": self.learning_rate,
                     **({"train/grad_norm": self.grad_norms[-1]} if self.grad_norms else {}),
                 }
@@ -213,9 +197,9 @@ class TruncatedBptt(lightning.LightningModule):
         mean = nll / chunk.count
         self.above = self.above + 1 if mean > self.max_nll else 0
         if not math.isfinite(mean):
-            raise DivergenceError(f"the loss is {mean:.4g} nats per token")
+            raise DivergenceError(f"the loss is {mean:.4g} nats per {self.units.target}")
         if self.above == LASTING:
-            limit = f"{self.max_nll:.4g} nats per token"
+            limit = f"{self.max_nll:.4g} nats per {self.units.target}"
             raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
 
     def read_window(self, chunk: Chunk) -> Tensor:
@@ -236,6 +220,7 @@ class TruncatedBptt(lightning.LightningModule):
             logger.log_metrics(metrics, step=self.trainer.global_step)
 
     def on_validation_start(self) -> None:
+        self.tally("valid").clear()
         self.swap_averages()
 
     def on_validation_end(self) -> None:
@@ -246,6 +231,9 @@ class TruncatedBptt(lightning.LightningModule):
         if isinstance(self.optimizer, AveragedSGD):
             self.optimizer.swap_averages()
 
+    def on_test_start(self) -> None:
+        self.tally("test").clear()
+
     def validation_step(self, batch: Chunk, batch_idx: int) -> None:
         self.score(batch, "valid")
 
@@ -253,15 +241,16 @@ class TruncatedBptt(lightning.LightningModule):
         self.score(batch, "test")
 
     def score(self, batch: Chunk, split: str) -> None:
-        """Add the chunk's exact negative log-likelihood to the sum of `split`."""
+        """Add the chunk's exact negative log-likelihood to the sum of `split`, and what its accuracy is made of."""
         if batch.first:
-            self.clear(split)
             self.states[split] = self.network.initial_state(batch.inputs.size(1))
         features, state = self.network(batch.inputs, self.states[split])
         self.states[split] = detach_all(state)
         nll = self.last_nll = self.network.head.nll(features, batch.targets)
-        self.nll(split).update(columns.total(nll.sum(dtype=torch.float64)))
-        self.tokens[split] += batch.count
+        hits = None
+        if self.units.accuracy:
+            hits = columns.total(self.network.head.hits(features, batch.targets))
+        self.tally(split).add(columns.total(nll.sum(dtype=torch.float64)), batch.count, hits)
 
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self.scores("valid"), logger=False)  # for callbacks; the epoch's end reports them
@@ -272,32 +261,30 @@ class TruncatedBptt(lightning.LightningModule):
         self.report(self.scores("test"))
 
     def scores(self, split: str) -> dict[str, float]:
-        """What the running sum of `split` says, as it is logged."""
-        return scores_of(split, self.mean_nll(split), self.of_characters)
+        """What the running sums of `split` say, as they are logged."""
+        accuracy = {f"{split}/accuracy": self.tally(split).accuracy} if self.measures_accuracy(split) else {}
+        return {**self.units.logged(split, self.tally(split).mean_nll), **accuracy}
 
-    def mean_nll(self, split: str) -> float:
-        """Nats per token of what the running sum of `split` holds, over all ranks."""
-        return float(self.nll(split).compute()) / max(self.tokens[split], 1)
+    def figures(self, split: str) -> dict[str, float]:
+        """The same by the keys of a result."""
+        accuracy = {f"{split}_accuracy": self.tally(split).accuracy} if self.measures_accuracy(split) else {}
+        return {**self.units.figures(split, self.tally(split).mean_nll), **accuracy}
 
-    def mean_ppl(self, split: str) -> float:
-        return perplexity(self.mean_nll(split))
+    def measures_accuracy(self, split: str) -> bool:
+        return self.units.accuracy and split != "train"
 
-    def running_ppl(self) -> float:
-        """Training perplexity of the running epoch so far."""
-        return self.mean_ppl("train")
-
-    def clear(self, split: str) -> None:
-        self.nll(split).reset()
-        self.tokens[split] = 0
+    def running_score(self) -> float:
+        """Training perplexity, or whatever else is read, of the running epoch so far."""
+        return self.units.read(self.tally("train").mean_nll)
 
     def carried(self) -> dict[str, Any]:
         """What a resumed run goes on with: the state of the columns of all ranks, and the sums of the running epoch."""
         states = self.states.get("train", ())
         return {
             "states": [[columns.gather(tensor) for tensor in state] for state in states],
-            "window": [columns.gather(inputs.unsqueeze(-1)).squeeze(-1) for inputs in self.window],
-            "nll": self.nll("train").compute().clone() if self.tokens["train"] else torch.zeros(()),
-            "tokens": self.tokens["train"],
+            "window": [gather_inputs(inputs) for inputs in self.window],
+            "nll": self.tally("train").nll,
+            "tokens": self.tally("train").targets,
             "grad_norms": self.grad_norms,
             "above": self.above,
         }
@@ -307,25 +294,27 @@ class TruncatedBptt(lightning.LightningModule):
         trainer = self.trainer
         device = trainer.strategy.root_device  # where Lightning has not moved the network yet
 
-        def own(tensor: Tensor) -> Tensor:
-            share = columns.share(tensor.size(-2), trainer.global_rank, trainer.world_size)
-            return tensor[..., share.read, :].to(device)
+        def own(tensor: Tensor, dim: int = -2) -> Tensor:
+            share = columns.share(tensor.size(dim), trainer.global_rank, trainer.world_size)
+            places = torch.arange(tensor.size(dim))[share.read]
+            return tensor.index_select(dim, places).to(device)
 
         self.states["train"] = tuple(
             type(empty)(*map(own, state))
             for empty, state in zip(self.network.initial_state(1), saved["states"], strict=True)
         )
-        self.window = [own(inputs.unsqueeze(-1)).squeeze(-1) for inputs in saved["window"]]
-        self.clear("train")
-        self.nll("train").update(saved["nll"])
-        self.tokens["train"], self.grad_norms, self.above = (
-            saved["tokens"],
-            saved["grad_norms"],
-            saved["above"],
-        )
+        self.window = [own(inputs, dim=1) for inputs in saved["window"]]
+        self.tally("train").clear()
+        self.tally("train").add(saved["nll"], saved["tokens"])
+        self.grad_norms, self.above = saved["grad_norms"], saved["above"]
 
 
-def spare_work(network: LanguageModel, optimizer: MomentumSGD, wrapped: bool = False) -> None:
+def gather_inputs(inputs: Tensor) -> Tensor:
+    """Inputs (T, B) or (T, B, I) of the columns of this process -> of all processes."""
+    return columns.gather(inputs) if inputs.ndim > 2 else columns.gather(inputs.unsqueeze(-1)).squeeze(-1)
+
+
+def spare_work(network: SequenceModel, optimizer: MomentumSGD, wrapped: bool = False) -> None:
     """Spare an update on the CPU what only this optimizer can do without.
 
     The gradient of the embedding has the rows of the chunk's words alone. With native kernels the gradient of the
@@ -336,7 +325,7 @@ def spare_work(network: LanguageModel, optimizer: MomentumSGD, wrapped: bool = F
     if wrapped:
         return
     head = network.head
-    network.embedding.sparse = not network.tied
+    network.spare_rows()
     if network.native and not network.tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
         head.W_out.grad_dtype = torch.bfloat16
         optimizer.bf16_copy = head.bf16_copy

@@ -1,15 +1,17 @@
-"""The language model: embedding, a stack of recurrent cells, an output layer."""
+"""The network: what encodes the input, a stack of recurrent cells, an output layer."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from hornn.cells.base import INIT_STD, Cell, State
 from hornn.checks import require_choice, require_depth, require_positive, require_range
 from hornn.columns import drop
-from hornn.heads import Head, SoftmaxHead, resolve_precision
+from hornn.heads.base import Head
+from hornn.heads.softmax import SoftmaxHead
 from hornn.initialization import make_sparse, rescale
 from hornn.kernels import library
 from hornn.scan import BACKENDS, choose_backend, detach, scan
@@ -30,21 +32,36 @@ def natural_width(cell: Callable[..., Cell]) -> int:
     return width
 
 
-class LanguageModel(nn.Module):
-    """P(w_t | w_1 .. w_{t-1}) by an embedding, `num_layers` cells on top of each other and an output layer.
+class LinearEmbedding(nn.Module):
+    """E x_t of vectors x_t (T, B, I); E (embedding_size, I)."""
 
-        x_t = E[w_{t-1}],   h_t = cells(x_t, state),   P(w_t) = head(h_t)
+    def __init__(self, input_width: int, embedding_size: int) -> None:
+        super().__init__()
+        self.weight = Cell.weight(embedding_size, input_width)
 
-    E (V, embedding_size); with None it is as wide as the cell's state, or as its embedded input. `counts` says
-    how often each of the V words occurs in the training text. `cell` is called with `input_size=` for each
-    layer, `head` (see `hornn.heads.Head`) with `input_size=`, `counts=` and `bias=output_bias`; their other
-    arguments are bound.
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight)
+
+
+class SequenceModel(nn.Module):
+    """P(y_t | x_1 .. x_t) by an embedding, `num_layers` cells on top of each other and an output layer.
+
+        e_t = E[x_t]  or  E x_t  or  x_t,   h_t = cells(e_t, state),   P(y_t) = head(h_t)
+
+    A language model reads ids, x_t = w_{t-1}, and predicts y_t = w_t. `counts` says how often each of the V outcomes
+    occurs in the training data. `input_width` is None where the inputs are ids of these outcomes: E is then a table
+    (V, embedding_size), with None as wide as the cell's state, or as its embedded input. Otherwise the inputs are
+    vectors of that width: E is a matrix (embedding_size, input_width), with None the first cell reads the vectors as
+    they are.
+
+    `cell` is called with `input_size=` for each layer, `head` (see `hornn.heads.base.Head`) with `input_size=`,
+    `counts=` and `bias=output_bias`; their other arguments are bound.
 
     Start: weights from N(0, init_std^2), the embedding's and the head's from N(0, embedding_std^2) and N(0,
     output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
     (`hornn.initialization.make_sparse`). Biases start at 0.
 
-    `dropout` drops that share of x_t, of what passes between layers, and of the features; with
+    `dropout` drops that share of e_t, of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
     embedding (Press & Wolf 2017). `state_grad_norm` bounds the gradient of each state (`hornn.scan`).
     `initial_value` is the first value of every unit of every state (not for a cell whose state counts steps).
@@ -73,11 +90,13 @@ class LanguageModel(nn.Module):
         output_bias: bool = False,
         precision: str = "auto",
         backend: str = "auto",
+        input_width: int | None = None,
     ) -> None:
         super().__init__()
-        if embedding_size is None:
-            embedding_size = natural_width(cell)
         require_positive(vocab_size=len(counts))
+        width = embedding_size
+        if width is None:
+            width = natural_width(cell) if input_width is None else input_width
         require_depth(num_layers=num_layers)
         stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
         for name, std in stds.items():
@@ -98,12 +117,15 @@ class LanguageModel(nn.Module):
         self.scan_backend = "eager"
         self.native = False
         self.missing: str | None = None
-        cells = [cell(input_size=embedding_size)]
+        cells = [cell(input_size=width)]
         for _ in range(num_layers - 1):
             cells.append(cell(input_size=cells[-1].output_size))
-        self.embedding = nn.Embedding(
-            len(counts), embedding_size, _weight=Cell.weight(len(counts), embedding_size).data
-        )
+        if input_width is None:
+            self.embedding: nn.Module = nn.Embedding(
+                len(counts), width, _weight=Cell.weight(len(counts), width).data
+            )
+        else:
+            self.embedding = nn.Identity() if embedding_size is None else LinearEmbedding(input_width, width)
         self.cells = nn.ModuleList(cells)
         self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
         require_choice("network.precision", precision, self.head.precisions)
@@ -121,19 +143,37 @@ class LanguageModel(nn.Module):
 
     def tie(self) -> None:
         """Let the output layer's matrix be the embedding. ValueError where their shapes differ."""
-        W_out = getattr(self.head, "W_out", None)
-        if W_out is None or W_out.shape != self.embedding.weight.shape:
+        W_out, table = getattr(self.head, "W_out", None), self.table
+        if table is None:
+            raise ValueError(
+                "network.tie_weights needs inputs that are words, and these are vectors: leave it out"
+            )
+        if W_out is None or W_out.shape != table.shape:
             have = "no single matrix" if W_out is None else f"{W_out.size(1)} inputs"
             raise ValueError(
                 f"network.tie_weights needs an output layer as wide as the embedding "
-                f"({self.embedding.embedding_dim}), and it has {have}: set network.embedding_size, head=softmax"
+                f"({table.size(1)}), and it has {have}: set network.embedding_size, head=softmax"
             )
         self.embedding.weight = W_out
 
     @property
     def tied(self) -> bool:
         """Whether the output layer's matrix is the embedding."""
-        return self.embedding.weight is getattr(self.head, "W_out", None)
+        return self.table is not None and self.table is getattr(self.head, "W_out", None)
+
+    @property
+    def table(self) -> nn.Parameter | None:
+        """The embedding of ids, one row each; None where the inputs are vectors."""
+        return self.embedding.weight if isinstance(self.embedding, nn.Embedding) else None  # type: ignore[return-value]
+
+    def spare_rows(self) -> None:
+        """Let the gradient of the embedding have the rows of the words that were read, and no others."""
+        if isinstance(self.embedding, nn.Embedding):
+            self.embedding.sparse = not self.tied
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
 
     def drop(self, x: Tensor) -> Tensor:
         """x (T, B, W) with the dropout of this network: one mask a step, or one for all steps."""
@@ -147,7 +187,7 @@ class LanguageModel(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def initial_state(self, batch_size: int) -> NetworkState:
-        """The state before the first token: the cells' own, or `initial_value` in every unit where it is not 0."""
+        """The state before the first step: the cells' own, or `initial_value` in every unit where it is not 0."""
         states = tuple(cell.initial_state(batch_size) for cell in self.cells)  # type: ignore[operator]
         if not self.initial_value:
             return states
@@ -165,14 +205,14 @@ class LanguageModel(nn.Module):
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
-        self.head.precision = resolve_precision(self.precision, device)
+        self.head.precision = self.head.choose_precision(self.precision, device)
         wanted = self.backend in ("auto", "native") and device.type == "cpu"
         self.missing = library.why_not() if wanted else None
-        self.native = wanted and self.missing is None and self.embedding.weight.dtype == torch.float32
+        self.native = wanted and self.missing is None and next(self.parameters()).dtype == torch.float32
         self.head.native = self.native
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
-        """Token ids (T, B) and the state before them -> features (T, B, H) and the state after them."""
+        """Ids (T, B) or vectors (T, B, I), the state before them -> features (T, B, H), the state after them."""
         x = self.drop(self.embedding(inputs))
         after = []
         for cell, cell_state in zip(self.cells, state, strict=True):

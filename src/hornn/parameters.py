@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from hornn.blocks import pages_with_blocks, renew_page
 from hornn.build import bound
 from hornn.cells.base import Cell
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.recipe import read_choice
 
 TABLE = Path(__file__).with_suffix(".yaml")
@@ -23,7 +23,7 @@ def count_parameters(row: DictConfig) -> int:
     cell = bound({**read_choice("model", row.model), **row.get("set", {})}, Cell, "model")
     with torch.device("meta"):
         if "vocabulary" in row:
-            return LanguageModel([1] * row.vocabulary, cell).num_parameters
+            return SequenceModel([1] * row.vocabulary, cell).num_parameters
         return sum(parameter.numel() for parameter in cell(input_size=row.input).parameters())
 
 

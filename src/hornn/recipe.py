@@ -58,6 +58,9 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
         layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
     layers.append((choices, values))
     chosen = {group: choice for theirs, _ in layers for group, choice in theirs.items() if choice is not None}
+    by_data, _ = read(conf, f"data/{chosen['data']}")  # which chooses an output layer where config.yaml alone does
+    chosen = {**layers[0][0], **by_data, **{g: c for theirs, _ in layers[1:] for g, c in theirs.items()}}
+    chosen = {group: choice for group, choice in chosen.items() if choice is not None}
     flat: Values = {}
     for group, choice in chosen.items():
         if not group.startswith("hydra/"):
@@ -121,7 +124,7 @@ def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str
     values: Values = {}
     for item in content.get("defaults", ()):
         if isinstance(item, dict):
-            choices |= {key.removeprefix("override ").lstrip("/"): choice for key, choice in item.items()}
+            choices |= {group_of(key): choice for key, choice in item.items()}
         elif item != "_self_":
             theirs, set_there = read(conf, item[1:] if item.startswith("/") else f"{folder}/{item}")
             choices, values = choices | theirs, values | set_there
@@ -130,6 +133,11 @@ def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str
         key: value for key, value in own.items() if "${" not in str(value)
     }  # the environment decides the others
     return choices, values | fixed
+
+
+def group_of(key: str) -> str:
+    """The group of an item of a list of defaults: `head` of `override /head@_global_.head`."""
+    return key.removeprefix("override ").lstrip("/").partition("@")[0]
 
 
 def flatten(node: Mapping[str, Any], path: str = "") -> Values:

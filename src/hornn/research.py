@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hornn.build import build_network
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.recipe import flatten, read_choice
 from hornn.result import read_result_file
 
@@ -17,7 +17,7 @@ def make_network(
     network: dict[str, Any] | None = None,
     counts: Sequence[int] | None = None,
     **arguments: Any,
-) -> LanguageModel:
+) -> SequenceModel:
     """The network of `model=MODEL model.KEY=VALUE ... network.KEY=VALUE`, with fresh weights.
 
     model, head: names of files in conf/model and conf/head. arguments: keys of the model's file. counts: how often

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 SCHEMA_VERSION = 2
 NAME = "result.json"
 STATUSES = ("completed", "diverged")
-SCORES = ("valid_ppl", "test_ppl")  # what a completed run has
 # What readers of a result take for granted of its keys, where they are there; `float` stands for any number.
 KINDS: dict[str, tuple[type, ...]] = {
     "status": (str,),
@@ -20,6 +19,10 @@ KINDS: dict[str, tuple[type, ...]] = {
     "num_parameters": (int,),
     "valid_ppl": (float, NoneType),
     "test_ppl": (float, NoneType),
+    "valid_nll": (float, NoneType),
+    "test_nll": (float, NoneType),
+    "valid_accuracy": (float, NoneType),
+    "test_accuracy": (float, NoneType),
     "epochs": (float, NoneType),
     "seconds_per_epoch": (float, NoneType),
     "device": (str, NoneType),
@@ -127,14 +130,32 @@ def check_result(result: Any, needed: Collection[str]) -> None:
         raise ValueError(f"status must be {' or '.join(STATUSES)}, got {shorten(result['status'])}")
     records = result.get("metrics", ())
     for record in records:
-        check_kinds(record, dict.fromkeys(("epoch", "seconds", "valid_ppl"), (float, NoneType)), ())
+        check_kinds(
+            record, dict.fromkeys(("epoch", "seconds", "valid_ppl", "valid_nll"), (float, NoneType)), ()
+        )
     scores = [(record, "valid_ppl") for record in records]
     if result["status"] == "completed":
-        check_kinds(result, KINDS, SCORES)
-        scores += [(result, key) for key in SCORES]
+        check_kinds(result, KINDS, scores_of(result))
+        scores += [(result, key) for key in ("valid_ppl", "test_ppl")]
     for node, key in scores:
         if node.get(key) is not None and node[key] <= 0:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
+
+
+def unit_of(node: Mapping[str, Any]) -> str:
+    """The unit in which a result, or the record of an epoch, is read: perplexity, or where it has none nats."""
+    return "nll" if "valid_ppl" not in node and "valid_nll" in node else "ppl"
+
+
+def scores_of(result: Mapping[str, Any]) -> list[str]:
+    """The keys of the scores that a completed run has."""
+    return [f"{split}_{unit_of(result)}" for split in ("valid", "test")]
+
+
+def score_of(node: Mapping[str, Any], split: str) -> float | None:
+    """The score on `valid` or `test` of a result, or of the record of an epoch; None where it has none."""
+    value: float | None = node.get(f"{split}_{unit_of(node)}")
+    return value
 
 
 def check_kinds(node: Any, kinds: Mapping[str, tuple[type, ...]], needed: Collection[str]) -> None:

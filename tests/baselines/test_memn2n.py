@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from hornn.baselines.memn2n import MemN2N, read_band, write_band
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.scan import scan
 from reference.cases import draw, draw_state, fill, seeded, weights_of
 from reference.memn2n import memn2n
@@ -81,7 +81,7 @@ def test_its_embedding_is_as_wide_as_its_keys_and_values() -> None:
 
     assert MemN2N.embedding_width(hidden_size=5) == 10
     assert MemN2N.embedding_width(hidden_size=5, embedded_input=False) == 5
-    network = LanguageModel([1] * V, cell, 10)
+    network = SequenceModel([1] * V, cell, 10)
     assert network.num_parameters == 3 * 5 * V + 2 * 7 * 5 + 5 * 5  # A, C, W; T_A, T_C; H: no V x V anywhere
 
 

@@ -13,7 +13,7 @@ from hornn.baselines.memn2n import MemN2N
 from hornn.baselines.nnlm import Nnlm
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.scan import choose_backend, scan
 from reference.cases import draw, draw_state, fill, seeded
 
@@ -118,7 +118,7 @@ def test_another_step_does_not_inherit_the_way_around_the_loop() -> None:
 
 
 def test_a_network_says_what_it_runs() -> None:
-    network = LanguageModel([3, 2, 1], lambda input_size: FofeFnn(input_size, H), H)
+    network = SequenceModel([3, 2, 1], lambda input_size: FofeFnn(input_size, H), H)
     assert network.scan_backend == "eager"
     network.prepare(CPU)
     assert network.scan_backend == "parallel"

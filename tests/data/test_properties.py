@@ -9,8 +9,9 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hornn.data.base import IGNORE
 from hornn.data.files import TextFiles
-from hornn.data.streams import IGNORE, ChunkStream
+from hornn.data.streams import ChunkStream
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, UNK, Vocabulary, VocabularyRule
 

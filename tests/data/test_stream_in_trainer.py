@@ -9,7 +9,8 @@ from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 
-from hornn.data.streams import Chunk, ChunkStream
+from hornn.data.base import Chunk
+from hornn.data.streams import ChunkStream
 
 
 class Recorder(LightningModule):

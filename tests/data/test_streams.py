@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from hornn.data.streams import IGNORE, Chunk, ChunkStream
+from hornn.data.base import IGNORE, Chunk
+from hornn.data.streams import ChunkStream
 
 START = 1000
 SIZES = [

@@ -10,8 +10,8 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from hornn.data.streams import IGNORE
-from hornn.heads import resolve_precision
+from hornn.data.base import IGNORE
+from hornn.heads.base import resolve_precision
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded

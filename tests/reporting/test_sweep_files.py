@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from hornn.baselines.counts import CountModel
 from hornn.build import bound, build_network
 from hornn.cells.base import Cell
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.parameters import TABLE
 from hornn.recipe import COUNTED, flatten, load, resolve
 from hornn.reporting.runs import find_runs
@@ -95,7 +95,7 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
         bound(config["model"], CountModel, "model")(vocab_size=10, eos_id=0)
         return
     with torch.device("meta"):
-        LanguageModel(
+        SequenceModel(
             [1] * 10,
             bound(config["model"], Cell, "model"),
             cfg.network.embedding_size,

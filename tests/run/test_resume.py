@@ -17,7 +17,7 @@ import torch
 
 from hornn.cells.lstm import Lstm
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
 from hornn.run.checkpoint_io import AtomicCheckpointIO
@@ -145,7 +145,7 @@ def test_a_resumed_run_diverges_where_it_would_have(
 
 def test_a_run_goes_on_where_the_trainer_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint is taken up while the network is still on the CPU, also where it is trained elsewhere."""
-    network = LanguageModel([5, 3, 2], partial(Lstm, hidden_size=4))
+    network = SequenceModel([5, 3, 2], partial(Lstm, hidden_size=4))
     module = TruncatedBptt(network, partial(MomentumSGD, lr=0.1), Constant(), bptt_window=2)
     module.states["train"], module.window = network.initial_state(3), [torch.zeros(1, 3, dtype=torch.int64)]
     there = SimpleNamespace(root_device=torch.device("meta"))

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from hornn.cells.deep import DeepRnn, StackedRnn
 from hornn.checkpoint import CARD, FORMAT
 from hornn.data.vocabulary import Vocabulary
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.run.start_from import start_from
 from small_models import H, V
 
@@ -31,7 +31,7 @@ def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
     """The DOT(S)-RNN starts from a DT(S)-RNN, the sRNN from a RNN (Pascanu et al. 2014, section 5.1)."""
     torch.manual_seed(0)
     trained, network = (
-        LanguageModel([1] * V, partial(cell, hidden_size=H, embedded_input=True), precision="fp32")
+        SequenceModel([1] * V, partial(cell, hidden_size=H, embedded_input=True), precision="fp32")
         for cell in (first, then)
     )
     card = {"format": FORMAT, "vocabulary": {"words": ["a", "<eos>"]}}
@@ -50,6 +50,6 @@ def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
     held = {CARD: {"format": FORMAT, "vocabulary": {"words": ["<eos>"]}}, "state_dict": {}}
     held[part] = {"format": FORMAT} if part == CARD else None
     torch.save(held, tmp_path / "best.ckpt")
-    network = LanguageModel([1] * V, partial(DEEP, hidden_size=H))
+    network = SequenceModel([1] * V, partial(DEEP, hidden_size=H))
     with pytest.raises(ValueError, match=r"init_from=.*best\.ckpt lacks a part of a model \("):
         start_from(network, str(tmp_path / "best.ckpt"), Vocabulary(["<eos>"], [1]))

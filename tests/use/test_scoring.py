@@ -9,16 +9,16 @@ import torch
 from numpy.typing import NDArray
 
 from hornn.cells.hornn import FofeHornn
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.use.scoring import read_on, sample, score_lines, score_stream
 
 V, EOS = 9, 2
 
 
 @pytest.fixture(scope="module")
-def network() -> LanguageModel:
+def network() -> SequenceModel:
     torch.manual_seed(0)
-    built = LanguageModel(
+    built = SequenceModel(
         [1] * V, partial(FofeHornn, hidden_size=5, order=3), 5, init_std=1.0, precision="fp32"
     )
     return built.double().eval()
@@ -29,7 +29,7 @@ def ids() -> NDArray[np.int64]:
     return np.random.default_rng(0).integers(V, size=53)
 
 
-def read(network: LanguageModel, ids: list[int]) -> list[float]:
+def read(network: SequenceModel, ids: list[int]) -> list[float]:
     """-ln P of each token, read alone and in order from the initial state."""
     state, before, found = network.initial_state(1), EOS, []
     with torch.no_grad():
@@ -41,7 +41,7 @@ def read(network: LanguageModel, ids: list[int]) -> list[float]:
 
 
 @pytest.mark.parametrize("seq_len", [1, 7, 53, 1000])
-def test_one_column_is_left_to_right(network: LanguageModel, ids: NDArray[np.int64], seq_len: int) -> None:
+def test_one_column_is_left_to_right(network: SequenceModel, ids: NDArray[np.int64], seq_len: int) -> None:
     np.testing.assert_allclose(
         score_stream(network, ids, EOS, 1, seq_len), read(network, list(ids)), rtol=1e-12
     )
@@ -49,7 +49,7 @@ def test_one_column_is_left_to_right(network: LanguageModel, ids: NDArray[np.int
 
 @pytest.mark.parametrize("batch_size", [2, 5, 53])
 def test_columns_carry_their_own_state(
-    network: LanguageModel, ids: NDArray[np.int64], batch_size: int
+    network: SequenceModel, ids: NDArray[np.int64], batch_size: int
 ) -> None:
     """Each column starts as a text does: from the initial state, with the start token as its first input."""
     found = score_stream(network, ids, EOS, batch_size, 4)
@@ -66,7 +66,7 @@ def test_columns_carry_their_own_state(
 
 
 @pytest.mark.parametrize(("batch_size", "seq_len"), [(1, 100), (7, 3), (64, 100), (1000, 2)])
-def test_lines_do_not_see_each_other(network: LanguageModel, batch_size: int, seq_len: int) -> None:
+def test_lines_do_not_see_each_other(network: SequenceModel, batch_size: int, seq_len: int) -> None:
     draw = np.random.default_rng(1)
     lines = [draw.integers(V, size=length) for length in [3, 1, 0, 8, 8, 2] * 30]
     lengths = np.array([len(line) for line in lines])
@@ -76,19 +76,19 @@ def test_lines_do_not_see_each_other(network: LanguageModel, batch_size: int, se
 
 
 def draw_tokens(
-    network: LanguageModel, seed: int, temperature: float, banned: tuple[int, ...] = ()
+    network: SequenceModel, seed: int, temperature: float, banned: tuple[int, ...] = ()
 ) -> list[int]:
     generator = torch.Generator().manual_seed(seed)
     return list(sample(read_on(network, EOS), [4], 40, temperature, generator, banned))
 
 
-def test_the_same_seed_draws_the_same_tokens(network: LanguageModel) -> None:
+def test_the_same_seed_draws_the_same_tokens(network: SequenceModel) -> None:
     assert draw_tokens(network, 1, 0.8) == draw_tokens(network, 1, 0.8)
     assert draw_tokens(network, 1, 0.8) != draw_tokens(network, 2, 0.8)
     assert len(draw_tokens(network, 1, 0.8)) == 40
 
 
-def test_temperature_0_takes_the_likeliest(network: LanguageModel) -> None:
+def test_temperature_0_takes_the_likeliest(network: SequenceModel) -> None:
     tokens = draw_tokens(network, 1, 0)
     assert tokens == draw_tokens(network, 2, 0)
     past = [4]
@@ -98,17 +98,17 @@ def test_temperature_0_takes_the_likeliest(network: LanguageModel) -> None:
         past.append(token)
 
 
-def test_a_temperature_near_0_is_0(network: LanguageModel) -> None:
+def test_a_temperature_near_0_is_0(network: SequenceModel) -> None:
     assert draw_tokens(network, 1, 1e-320) == draw_tokens(network, 1, 0)
 
 
-def test_banned_tokens_are_not_drawn(network: LanguageModel) -> None:
+def test_banned_tokens_are_not_drawn(network: SequenceModel) -> None:
     assert 5 in draw_tokens(network, 1, 2.0)
     assert 5 not in draw_tokens(network, 1, 2.0, banned=(5,))
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
-def test_draws_follow_the_distribution(network: LanguageModel, temperature: float) -> None:
+def test_draws_follow_the_distribution(network: SequenceModel, temperature: float) -> None:
     generator = torch.Generator().manual_seed(0)
     draws = [next(iter(sample(read_on(network, EOS), [], 1, temperature, generator))) for _ in range(4000)]
     p = np.exp(-np.array([read(network, [token])[0] for token in range(V)]) / temperature)
@@ -118,12 +118,12 @@ def test_draws_follow_the_distribution(network: LanguageModel, temperature: floa
 
 
 @pytest.mark.parametrize("length", [0, -3])
-def test_refuses_a_length(network: LanguageModel, length: int) -> None:
+def test_refuses_a_length(network: SequenceModel, length: int) -> None:
     with pytest.raises(ValueError, match=f"length must be >= 1 token, got {length}"):
         list(sample(read_on(network, EOS), [], length, 1.0, torch.Generator()))
 
 
 @pytest.mark.parametrize("temperature", [-0.1, math.nan, math.inf])
-def test_refuses_a_temperature(network: LanguageModel, temperature: float) -> None:
+def test_refuses_a_temperature(network: SequenceModel, temperature: float) -> None:
     with pytest.raises(ValueError, match="temperature must be >= 0 and finite"):
         list(sample(read_on(network, EOS), [], 1, temperature, torch.Generator()))

@@ -11,6 +11,8 @@ State = dict[str, np.ndarray | int | float]
 class CountModel(ABC):
     """P(w_t | w_1 .. w_{t-1}), estimated from counts: one pass over the training text, no gradient.
 
+    It predicts `classes`, one of the V words at each step; a subclass for `keys` reads their frames in place of ids.
+
     vocab_size: V, the number of words; every distribution sums to 1 over all of them, including words that the training
     text lacks. eos_id: the word that ends a sentence, None where the text has no sentences. Subclasses add keyword
     arguments of their own. A model that is not fitted yet, or not loaded, raises ValueError where it is asked for
@@ -18,6 +20,8 @@ class CountModel(ABC):
 
     Raises ValueError for a vocabulary without words and an `eos_id` outside of it.
     """
+
+    predicts: str = "classes"
 
     def __init__(self, vocab_size: int, eos_id: int | None) -> None:
         if not _is_whole(vocab_size) or vocab_size < 1:

@@ -35,9 +35,11 @@ from hornn.bench.work import (
     train_on,
 )
 from hornn.data.streams import ChunkStream
-from hornn.heads import SoftmaxHead, TwoLevelSoftmaxHead, resolve_precision
+from hornn.heads.base import resolve_precision
+from hornn.heads.softmax import SoftmaxHead
+from hornn.heads.two_level import TwoLevelSoftmaxHead
 from hornn.module import TruncatedBptt
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
 from hornn.recipe import read_choice
@@ -93,7 +95,7 @@ class Bench(NamedTuple):
     ) -> Row:
         """Our training step beside the step of a layer of `LAYERS`, or of another of our models."""
 
-        def measure(network: LanguageModel) -> Row:
+        def measure(network: SequenceModel) -> Row:
             ours = our_step(network, sizes)
             theirs = (
                 torch_step(other, sizes, self.device)
@@ -106,7 +108,7 @@ class Bench(NamedTuple):
         return self.row_of(work, variant, other if isinstance(other, str) else other.model, sizes, measure)
 
     def row_of(
-        self, work: str, variant: Variant, other: str, sizes: Sizes, measure: Callable[[LanguageModel], Row]
+        self, work: str, variant: Variant, other: str, sizes: Sizes, measure: Callable[[SequenceModel], Row]
     ) -> Row:
         """What is asked for, what runs, and what `measure` finds of the network; or why it cannot run."""
         row = {"work": work, "ours": variant.model, "other": other}
@@ -119,7 +121,7 @@ class Bench(NamedTuple):
         return {**row, **runs, **measure(network)}
 
 
-def matrix_gflop(network: LanguageModel, sizes: Sizes) -> dict[str, float]:
+def matrix_gflop(network: SequenceModel, sizes: Sizes) -> dict[str, float]:
     """GFLOP of the matrix products of one training step: 2 T B (weights used) 3, for cells and output layer.
 
     Each weight of a matrix takes a multiplication and an addition for each token, three times: in the forward
@@ -180,7 +182,7 @@ def evaluation(bench: Bench) -> list[Row]:
     ids = draw_text(plan.sizes.vocab_size, plan.scored_tokens).numpy()
     reference = TorchModel("nn.RNN", plan.sizes).to(bench.device)
 
-    def measure(columns: int, length: int, network: LanguageModel) -> Row:
+    def measure(columns: int, length: int, network: SequenceModel) -> Row:
         ours = partial(score_stream, network, ids, 0, columns, length)
         theirs = partial(score_with_torch, reference, ChunkStream(ids, 0, columns, length))
         times = meter.compare(meter.sampler(ours), meter.sampler(theirs), plan.rounds)
@@ -227,7 +229,7 @@ def memory_beside(
     other: list[float],
     make: Callable[[], Work],
     device: torch.device = CPU,
-    network: LanguageModel | None = None,
+    network: SequenceModel | None = None,
 ) -> Row:
     """The memory of our work, measured in as many processes as the other's; `network` is in none of them."""
     ours = memory_apart(make, len(other), device)
@@ -280,7 +282,7 @@ def trainer(bench: Bench) -> list[Row]:
             runner.fit(module, stream(plan.updates), stream(1))
         return 1e3 * keeper.records[0]["seconds"] / plan.updates
 
-    def measure(bare: LanguageModel) -> Row:
+    def measure(bare: SequenceModel) -> Row:
         def loop() -> float:
             optimizer, state = our_optimizer(bare), bare.initial_state(sizes.batch_size)
             started = meter.clock()

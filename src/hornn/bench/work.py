@@ -9,11 +9,12 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.data.streams import IGNORE, ChunkStream
-from hornn.heads import Head, resolve_precision
+from hornn.data.base import IGNORE
+from hornn.data.streams import ChunkStream
+from hornn.heads.base import Head, resolve_precision
 from hornn.kernels import library
 from hornn.module import spare_work
-from hornn.network import LanguageModel, detach_all
+from hornn.network import SequenceModel, detach_all
 from hornn.optim.descent import MomentumSGD
 from hornn.places import CONF
 
@@ -46,20 +47,20 @@ class Variant(NamedTuple):
     precision: str = "auto"
 
 
-def build(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> LanguageModel:
+def build(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> SequenceModel:
     """The network, ready to run. ValueError where its backend cannot run that cell, or not on this device."""
     arguments = {"hidden_size": sizes.hidden_size, **({"order": variant.order} if variant.order else {})}
     cell = instantiate(OmegaConf.merge(OmegaConf.load(MODELS / f"{variant.model}.yaml"), arguments))
     counts = zipf_counts(sizes.vocab_size)
-    network = LanguageModel(counts, cell, precision=variant.precision, backend=variant.backend)
+    network = SequenceModel(counts, cell, precision=variant.precision, backend=variant.backend)
     network.to(device).prepare(device)
     return network
 
 
-def our_step(network: LanguageModel, sizes: Sizes) -> Work:
+def our_step(network: SequenceModel, sizes: Sizes) -> Work:
     """One training step: forward and backward pass, update."""
     optimizer = our_optimizer(network)
-    inputs, targets = batch(sizes, network.embedding.weight.device)
+    inputs, targets = batch(sizes, network.device)
     return lambda: train_on(network, optimizer, inputs, targets, network.initial_state(sizes.batch_size))
 
 
@@ -68,15 +69,15 @@ def step_of(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> Work:
     return our_step(build(variant, sizes, device), sizes)
 
 
-def our_optimizer(network: LanguageModel) -> MomentumSGD:
+def our_optimizer(network: SequenceModel) -> MomentumSGD:
     optimizer = MomentumSGD(network.parameters(), **UPDATE, clip=CLIP)
-    if network.embedding.weight.device == CPU:
+    if network.device == CPU:
         spare_work(network, optimizer)
     return optimizer
 
 
 def train_on(
-    network: LanguageModel, optimizer: MomentumSGD, inputs: Tensor, targets: Tensor, state: Any
+    network: SequenceModel, optimizer: MomentumSGD, inputs: Tensor, targets: Tensor, state: Any
 ) -> Any:
     """The state after one step on a chunk, cut off from its history."""
     optimizer.zero_grad()

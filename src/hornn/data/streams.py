@@ -1,29 +1,13 @@
 """A text as B parallel columns, cut into chunks for truncated back-propagation through time."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from hornn.columns import share
-
-IGNORE = -1  # the target of a position where a column has already ended
-
-
-class Chunk(NamedTuple):
-    """T successive tokens of B columns.
-
-    `count` and `width` speak of the whole stream, so that the loss of a process that holds only some of the
-    columns can be divided by what all processes see together.
-    """
-
-    inputs: Tensor  # (T, B) int64
-    targets: Tensor  # (T, B) int64, IGNORE where the column has ended
-    count: int  # type: ignore[assignment]  # targets of this chunk over the columns of all ranks
-    width: int  # columns of all ranks
-    first: bool  # the carried state must be reset before this chunk
+from hornn.data.base import IGNORE, Chunk
 
 
 class ChunkStream:

@@ -1,24 +1,24 @@
 """The streams over a text corpus, and text that comes from outside of one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hornn.data.base import SPLITS, Data
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
 from hornn.data.lines import name_of, read_lines
 from hornn.data.streams import ChunkStream
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
+from hornn.metrics import CHARACTERS, WORDS
 
-SPLITS = ("train", "valid", "test")
 
-
-class TextData:
-    """Streams over the splits of a corpus.
+class TextData(Data):
+    """Streams over the splits of a corpus: each predicts the next token from the ids of those before.
 
     corpus: where the tokens come from. batch_size: columns of the training stream, over all processes.
     seq_len: tokens per chunk. eval_batch_size: columns for validation and test. cache_dir: where the ids are
@@ -32,18 +32,17 @@ class TextData:
     def __init__(
         self, corpus: Corpus, batch_size: int, seq_len: int, eval_batch_size: int, cache_dir: str | Path
     ) -> None:
-        sizes = {"batch_size": batch_size, "seq_len": seq_len, "eval_batch_size": eval_batch_size}
-        for key, size in sizes.items():
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"data.{key} is {size!r}; it must be a whole number, 1 or more")
+        super().__init__(batch_size, seq_len, eval_batch_size)
         self.corpus = corpus
         self.name = corpus.name
         self.tokenizer = corpus.tokenizer
-        self.batch_size = batch_size
-        self.seq_len = seq_len
-        self.eval_batch_size = eval_batch_size
+        self.units = CHARACTERS if self.tokenizer.unit == "char" else WORDS
         self.cache_dir = Path(cache_dir).expanduser()
         self._cached: CachedTokens | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.corpus.path
 
     def prepare_data(self) -> None:
         self.corpus.fetch()
@@ -72,6 +71,20 @@ class TextData:
     def vocabulary(self) -> Vocabulary:
         return self._tokens().vocabulary
 
+    @property
+    def counts(self) -> Sequence[int]:
+        return self.vocabulary.counts
+
+    @property
+    def eos_id(self) -> int | None:  # type: ignore[override]
+        return self.vocabulary.eos_id if self.tokenizer.eos else None
+
+    def whole(self, split: str) -> np.ndarray:
+        return self.tokens(split)
+
+    def size(self, split: str) -> int:
+        return len(self.tokens(split))
+
     def has_split(self, split: str) -> bool:
         """Whether the split is a text of its own; `valid` otherwise stands for the test text."""
         return split in self.corpus.splits
@@ -86,8 +99,7 @@ class TextData:
             raise ValueError(f"split is {split!r}; allowed: {', '.join(SPLITS)}")
         return self._tokens().splits[split if self.has_split(split) else "test"]
 
-    def stream(self, split: str, rank: int = 0, world_size: int = 1) -> ChunkStream:
-        """A loader of `train`, `valid` or `test`: the share of one process, of one that is alone by default."""
+    def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> ChunkStream:
         batch_size = self.batch_size if split == "train" else self.eval_batch_size
         try:
             return ChunkStream(
@@ -112,11 +124,33 @@ class TextData:
             "valid_is_test": not self.has_split("valid") or self.shares_text("valid", "test"),
         }
 
+    def baselines(self) -> dict[str, dict[str, float]]:
+        return {"unigram": {f"{split}_ppl": self.unigram_ppl(split) for split in ("valid", "test")}}
+
+    def interface(self) -> dict[str, Any]:
+        return {"vocabulary": self.vocabulary.state(), "tokenizer": self.tokenizer.state()}
+
+    def summary(self) -> list[str]:
+        tokens = ", ".join(f"{split} {len(ids):,}" for split, ids in self._tokens().splits.items())
+        lines = [f"tokens: {tokens}; vocabulary {len(self.vocabulary):,}"]
+        if not self.has_split("valid"):
+            lines.append("there is no third split: validation reads the test text")
+        return [*lines, *(f"warning: {describe_same_text(same)}" for same in self.corpus.same_texts())]
+
     def unigram_ppl(self, split: str) -> float:
         """Perplexity under the training counts, one added to each: exp(mean(-ln((c_w + 1) / (N + V))))."""
         counts = np.array(self.vocabulary.counts, dtype=np.float64) + 1
         seen = np.bincount(self.tokens(split), minlength=len(counts))
         return float(np.exp(-(seen @ np.log(counts / counts.sum())) / seen.sum()))
+
+
+def describe_same_text(splits: Sequence[str]) -> str:
+    """What it means that these splits are one text, and what to do about it."""
+    keys = ", ".join(f"data.{split}" for split in splits[:-1]) + f" and data.{splits[-1]}"
+    if "train" in splits:
+        of = " and ".join(split for split in splits if split != "train")
+        return f"{keys} hold the same text: perplexity on {of} says nothing of text that is new; give other files"
+    return f"{keys} hold the same text: the best epoch is chosen on the test text; give another file"
 
 
 def encode_text(

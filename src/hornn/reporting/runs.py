@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.departures import departures
 from hornn.reporting.sweeps import Row, Sweep
-from hornn.result import NAME, SCHEMA_VERSION, SCORES, check_kinds, check_result, read_json, write_atomically
+from hornn.result import (
+    NAME,
+    SCHEMA_VERSION,
+    check_kinds,
+    check_result,
+    read_json,
+    scores_of,
+    write_atomically,
+)
 
 RECORD_VERSION = 2
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
@@ -226,7 +234,7 @@ def read_run(path: Path, seed: int) -> Run:
             raise ValueError(f"of schema version {version}, this program reads {SCHEMA_VERSION}")
         check_result(result, NEEDED)
         if result["status"] == "completed":
-            check_kinds(result, dict.fromkeys(SCORES, (float,)), SCORES)
+            check_kinds(result, dict.fromkeys(scores_of(result), (float,)), scores_of(result))
     except OSError as error:
         return Run(seed, "damaged", path, problem=f"it cannot be read ({error.strerror}): remove it")
     except ValueError as error:

@@ -11,15 +11,13 @@ from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from torch import Tensor, nn
 
 from hornn.checks import require_positive
-from hornn.data.streams import Chunk
+from hornn.data.base import Chunk, Data
 from hornn.data.text import TextData
-from hornn.metrics import perplexity
+from hornn.metrics import Units, perplexity
 from hornn.norm import norm
 from hornn.run.announce import console
 from hornn.run.identity import WATCHES
-from hornn.run.requirement import require_package
-
-MONITORED = ("valid/ppl", "valid/nll")  # that an early stop can go by
+from hornn.data.requirement import require_package
 
 
 class OfText(Callback):
@@ -28,7 +26,7 @@ class OfText(Callback):
     data: TextData
 
 
-def build_callbacks(nodes: Mapping[str, Any], data: TextData) -> list[Callback]:
+def build_callbacks(nodes: Mapping[str, Any], data: Data) -> list[Callback]:
     """The callbacks that these nodes of the config name.
 
     Raises ValueError for a node that names none, for one whose package is not installed, and for an early stop by a
@@ -52,19 +50,22 @@ def build_callbacks(nodes: Mapping[str, Any], data: TextData) -> list[Callback]:
             raise ValueError(f"{where}: {error}") from error
         if not isinstance(callback, Callback):
             raise ValueError(f"{where}._target_ must name a callback of Lightning's, got {node['_target_']}")
-        check_callback(callback, where)
+        check_callback(callback, where, data.units)
         if isinstance(callback, OfText):
+            if not isinstance(data, TextData):
+                raise ValueError(f"callbacks={name} speaks of words, and {data.name} has none: leave it out")
             callback.data = data
         built.append(callback)
     return built
 
 
-def check_callback(callback: Callback, where: str) -> None:
+def check_callback(callback: Callback, where: str, units: Units) -> None:
     """Refuse what would only fail in the training."""
     if isinstance(callback, DeviceStatsMonitor):
         require_package("psutil", where)
-    if isinstance(callback, EarlyStopping) and callback.monitor not in MONITORED:
-        raise ValueError(f"{where}.monitor must be {' or '.join(MONITORED)}, got {callback.monitor!r}")
+    monitored = tuple(units.logged("valid", 0.0))  # that an early stop can go by
+    if isinstance(callback, EarlyStopping) and callback.monitor not in monitored:
+        raise ValueError(f"{where}.monitor must be {' or '.join(monitored)}, got {callback.monitor!r}")
 
 
 def why_stopped(callbacks: Iterable[Callback]) -> str:

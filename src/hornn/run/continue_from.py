@@ -6,7 +6,7 @@ from typing import Any
 
 from hornn.build import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
-from hornn.data.text import TextData
+from hornn.data.base import Data
 from hornn.result import NAME
 from hornn.run.identity import BEST, LAST, Identity, named_values
 from hornn.run.keeper import PAYLOAD
@@ -16,7 +16,7 @@ from hornn.run.lock import lock_folder
 EPOCHS, STEPS = "trainer.max_epochs", "trainer.max_steps"
 
 
-def carry_over(source: Path, identity: Identity, data: TextData) -> None:
+def carry_over(source: Path, identity: Identity, data: Data) -> None:
     """Copy the checkpoints of the finished run in the folder `source` to the folder of this one, which goes on there.
 
     Weights, the optimizer's state, the schedule, the stream's place and random numbers come along, so this run gets

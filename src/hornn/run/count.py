@@ -15,11 +15,9 @@ import numpy as np
 import torch
 
 from hornn.baselines.counts import CountModel
-from hornn.build import build_corpus, build_counts, make_card
+from hornn.build import build_counts, build_data, check_predicts, make_card
 from hornn.checkpoint import write_checkpoint
-from hornn.data.text import TextData
-from hornn.data.vocabulary import EOS, Vocabulary
-from hornn.metrics import perplexity
+from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
 from hornn.run.identity import BEST, COLUMNS, Identity
@@ -42,12 +40,12 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             f"init_from={config['init_from']} gives weights to a network; model={identity.choices['model']} counts: "
             "leave it out"
         )
-    data = build_corpus({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
-    # refuses arguments before the text is read
-    build_counts(config["model"], Vocabulary([EOS], [1]), data.tokenizer)
+    data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
+    model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
+    check_predicts(f"model={identity.choices['model']}", model.predicts, identity.choices, data)
     data.prepare_data()
     data.setup()
-    model = build_counts(config["model"], data.vocabulary, data.tokenizer)
+    model = build_counts(config["model"], len(data.counts), data.eos_id)
     open_loggers = find_loggers(config["logger"])
     with open_run(identity, data, open_loggers, config["overwrite"]) as run:
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
@@ -58,21 +56,24 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         run.begin(model.num_parameters, config)
         save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_metrics(run.dir / METRICS, figures["metrics"])
-        scores = {f"{split}/ppl": figures[f"{split}_ppl"] for split in ("valid", "test")}
+        scores = {
+            f"{split}/{data.units.key}": figures[f"{split}_{data.units.key}"] for split in ("valid", "test")
+        }
         note_best(run.loggers, scores)
         for logger in run.loggers:
             logger.log_metrics(scores, step=1)
             logger.finalize("success")
         how = (
             f"{model.num_parameters:,} parameters, fitted in {figures['seconds_per_epoch']:.1f} s; "
-            f"{figures['scoring_tokens_per_second']:,.0f} tokens/s scored, left to right"
+            f"{figures['scoring_tokens_per_second']:,.0f} {data.units.target}s/s scored, left to right"
         )
         run.finish(figures, how)
 
 
-def measure(model: CountModel, data: TextData) -> dict[str, Any]:
+def measure(model: CountModel, data: Data) -> dict[str, Any]:
     """Fit the model; all of result.json that comes out of that."""
-    train, valid, test = (data.tokens(split) for split in ("train", "valid", "test"))
+    train, valid, test = (data.whole(split) for split in SPLITS)
+    units = data.units
     start = time.perf_counter()
     model.fit(train, valid)
     seconds = time.perf_counter() - start
@@ -80,32 +81,32 @@ def measure(model: CountModel, data: TextData) -> dict[str, Any]:
     start = time.perf_counter()
     test_nll = float(model.score(test).mean())
     scoring = time.perf_counter() - start
-    record = {"epoch": 1, "step": 1, "valid_nll": valid_nll, "valid_ppl": perplexity(valid_nll)}
-    speed = {"seconds": seconds, "tokens_per_second": len(train) / seconds}
+    record = {"epoch": 1, "step": 1, **units.figures("valid", valid_nll)}
+    speed = {"seconds": seconds, "tokens_per_second": data.size("train") / seconds}
     return {
         "num_parameters": model.num_parameters,
-        "valid_ppl": perplexity(valid_nll),
-        "test_ppl": perplexity(test_nll),
+        **units.figures("valid", valid_nll),
+        **units.figures("test", test_nll),
         "epochs": 1,
         "best_epoch": 1,
         "seconds_per_epoch": seconds,
-        "tokens_per_second": len(train) / seconds,
-        "scoring_tokens_per_second": len(test) / scoring,
+        "tokens_per_second": data.size("train") / seconds,
+        "scoring_tokens_per_second": data.size("test") / scoring,
         "peak_memory_mb": peak_memory_mb(CPU),
         "metrics": [record | speed],
         **({"notes": model.notes} if model.notes else {}),
     }
 
 
-def describe(data: TextData) -> dict[str, Any]:
+def describe(data: Data) -> dict[str, Any]:
     """All of result.json that speaks of the data, the program and the machine."""
     return {
-        "unigram": {f"{split}_ppl": data.unigram_ppl(split) for split in ("valid", "test")},
+        "baselines": data.baselines(),
         "evaluation": {
             "batch_size": 1,
             "seq_len": None,
             "state": "exactly left to right",
-            "test_tokens": len(data.tokens("test")),
+            "test_tokens": data.size("test"),
         },
         "device": device_name(CPU),
         "dtype": {"weights": "fp64"},

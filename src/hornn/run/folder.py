@@ -9,8 +9,8 @@ import yaml
 from lightning.pytorch.loggers import Logger
 
 from hornn.checkpoint import CARD, read_checkpoint
-from hornn.data.text import TextData
-from hornn.result import NAME, read_result, write_atomically, write_result
+from hornn.data.base import Data
+from hornn.result import NAME, read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.identity import BEST, CONFIG, LAST, Identity, without
 from hornn.run.lock import lock_folder
@@ -27,7 +27,7 @@ class OpenRun:
     """
 
     def __init__(
-        self, identity: Identity, data: TextData, resume: Path | None, loggers: list[Logger], main: bool
+        self, identity: Identity, data: Data, resume: Path | None, loggers: list[Logger], main: bool
     ) -> None:
         self.identity, self.data, self.resume, self.loggers, self.main = identity, data, resume, loggers, main
         self.dir = identity.folder
@@ -83,7 +83,7 @@ class OpenRun:
             for logger in self.loggers:
                 if isinstance(logger, RunLogger):
                     logger.send_model(self.dir / BEST)
-            conclude(self.dir, result, how)
+            conclude(self.dir, result, self.data.units, how)
 
     def fail(self, error: str, figures: Mapping[str, Any]) -> None:
         """Write the result of a run that diverged, and raise ValueError with what happened."""
@@ -97,7 +97,7 @@ class OpenRun:
 @contextmanager
 def open_run(
     identity: Identity,
-    data: TextData,
+    data: Data,
     open_loggers: Callable[..., list[Logger]],
     overwrite: bool = False,
     main: bool = True,
@@ -126,12 +126,14 @@ def open_run(
             lock.close()
 
 
-def find_unfinished(identity: Identity, data: TextData) -> Path | None:
+def find_unfinished(identity: Identity, data: Data) -> Path | None:
     """The checkpoint to continue from, None for a fresh start. Errors: as in `open_run`."""
     folder = identity.folder
     if result := read_result(folder):
-        ppl = result.get("test_ppl")
-        score = f" at test perplexity {ppl:.2f}" if isinstance(ppl, int | float) else ""
+        test = score_of(result, "test")
+        score = (
+            "" if test is None else f" at a test score of {test:.{data.units.digits}f} ({data.units.score})"
+        )
         raise ValueError(f"{folder} holds a run that {result['status']}{score}: overwrite=true replaces it")
     if not (folder / LAST).exists():
         return None

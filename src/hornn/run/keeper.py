@@ -14,7 +14,6 @@ from lightning.pytorch.callbacks import Checkpoint
 from rich.console import Console
 
 from hornn.checkpoint import read_checkpoint
-from hornn.metrics import perplexity, scores_of
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.optim.schedules import Decision
@@ -29,7 +28,7 @@ Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
 KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
 # Of each epoch: what a result is made of.
-MEASURED = ("epoch", "valid_nll", "valid_ppl", "max_grad_norm", "seconds")
+MEASURED = ("epoch", "valid_nll", "max_grad_norm", "seconds")
 
 
 class Clock:
@@ -130,30 +129,27 @@ class RunKeeper(Checkpoint):
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
         # a callback may have asked for the end, too
         trainer.should_stop = self.stopped = self.stopped or decision.stop or trainer.should_stop
-        module.clear("valid")
+        module.tally("valid").clear()
         if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
             write_metrics(self.folder / METRICS, self.records)
         trainer.save_checkpoint(self.folder / LAST)
         if trainer.is_global_zero:
-            self.console.print(describe_epoch(record, is_best), highlight=False, soft_wrap=True)
+            self.console.print(describe_epoch(record, module.units, is_best), highlight=False, soft_wrap=True)
 
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Record, Decision]:
         """Record the epoch that training and validation have just finished; what the schedule asks for."""
         self.clock.stop()
-        nll = {"train": module.mean_nll("train"), "valid": module.mean_nll("valid")}
-        scores = {split: scores_of(split, nll[split], module.of_characters) for split in nll}
-        if not math.isfinite(nll["valid"]):
-            raise DivergenceError(f"the validation loss is {nll['valid']}")
+        valid_nll = module.tally("valid").mean_nll
+        if not math.isfinite(valid_nll):
+            raise DivergenceError(f"the validation loss is {valid_nll}")
         step = trainer.global_step
         epoch = step / len(trainer.train_dataloader)  # type: ignore[arg-type]
         record: Record = {
             "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
             "step": step,
             "lr": module.learning_rate,
-            "train_nll": nll["train"],
-            "train_ppl": perplexity(nll["train"]),
-            "valid_nll": nll["valid"],
-            "valid_ppl": perplexity(nll["valid"]),
+            **module.figures("train"),
+            **module.figures("valid"),
             "grad_norm": sum(module.grad_norms) / max(len(module.grad_norms), 1),
             "max_grad_norm": max(module.grad_norms, default=0.0),
             **module.factors,
@@ -169,23 +165,23 @@ class RunKeeper(Checkpoint):
         module.report(
             {
                 **measured,
-                **scores["train"],
-                **scores["valid"],
+                **module.scores("train"),
+                **module.scores("valid"),
                 **gradient,
                 **module.factors,
                 "memory_mb": peak_memory_mb(device),
             }
         )
-        note_best(trainer.loggers, scores_of("valid", self.best["valid_nll"], module.of_characters))
-        module.clear("train")
+        note_best(trainer.loggers, module.units.logged("valid", self.best["valid_nll"]))
+        module.tally("train").clear()
         module.grad_norms = []
         self.clock = Clock()
-        return record, module.schedule.decide(len(self.records), step, nll["valid"])
+        return record, module.schedule.decide(len(self.records), step, valid_nll)
 
     def speed(self, module: TruncatedBptt) -> float:
-        """Tokens per second of training so far in the running epoch, over all ranks."""
+        """Targets per second of training so far in the running epoch, over all ranks."""
         seconds = self.clock.seconds
-        return module.tokens["train"] / seconds if seconds else 0.0
+        return module.tally("train").targets / seconds if seconds else 0.0
 
     def on_save_checkpoint(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]

@@ -12,7 +12,7 @@ from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoa
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.run.identity import Identity
-from hornn.run.requirement import require_package
+from hornn.data.requirement import require_package
 
 TAG_LENGTH = 64  # that Weights & Biases allows
 BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch

@@ -8,13 +8,14 @@ from lightning.pytorch.callbacks import ProgressBar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hornn.metrics import Units
 from hornn.run.keeper import RunKeeper
 
 EVERY = 60.0  # seconds between two lines where there is no terminal
 
 
 class LiveProgress(ProgressBar):
-    """Where the run is: epoch, learning rate, perplexities, speed, and the time left to its last update.
+    """Where the run is: epoch, learning rate, scores, speed, and the time left to its last update.
 
     In a terminal two lines move, one for the run and, meanwhile, one for validation or the test. Elsewhere there is a
     line every `EVERY` seconds. A run has no end to tell where neither epochs nor updates are bounded; a schedule or a
@@ -78,9 +79,11 @@ class LiveProgress(ProgressBar):
 
     def numbers(self, module: Any) -> str:
         records = self.keeper.records
-        valid = f" valid {records[-1]['valid_ppl']:.1f}" if records else ""
-        train, speed = module.running_ppl(), self.keeper.speed(module)
-        return f"lr {module.learning_rate:g} train {train:.1f}{valid} {speed / 1000:.0f}k tok/s"
+        units: Units = module.units
+        digits = units.digits - 1
+        valid = f" valid {records[-1][f'valid_{units.key}']:.{digits}f}" if records else ""
+        train, speed = module.running_score(), self.keeper.speed(module)
+        return f"lr {module.learning_rate:g} train {train:.{digits}f}{valid} {speed / 1000:.0f}k {units.target}s/s"
 
     def time_left(self, step: int, last: int | None) -> str:
         """To the last update, by the speed since this start, validation included; empty where none is known."""

@@ -1,26 +1,29 @@
 """Weights that a run starts from: another run's checkpoint gives them, where names and shapes are the same."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from hornn.checkpoint import CARD, read_checkpoint
-from hornn.data.vocabulary import Vocabulary
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 
 
-def start_from(network: LanguageModel, path: str, vocabulary: Vocabulary) -> set[str]:
+def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) -> set[str]:
     """Copy the weights of another run's checkpoint that have a parameter's name and shape; their names.
 
-    The output layer starts afresh: in a deeper model it reads other features. Raises what `read_checkpoint`
-    raises, and ValueError where vocabularies differ or no parameter matches.
+    interface: of this run's data (`hornn.data.base.Data.interface`), its vocabulary if it has one. The output layer
+    starts afresh: in a deeper model it reads other features. Raises what `read_checkpoint` raises, and ValueError where
+    vocabularies differ or no parameter matches.
     """
     checkpoint = read_checkpoint(Path(str(path)))
     try:
-        words, state = checkpoint[CARD]["vocabulary"]["words"], checkpoint["state_dict"].items()
+        card, state = checkpoint[CARD], checkpoint["state_dict"].items()
+        words = card["vocabulary"]["words"] if "vocabulary" in card else None
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"init_from={path} lacks a part of a model ({error!r}): give another one") from error
-    if words != vocabulary.words:
+    if words != interface.get("vocabulary", {}).get("words"):
         raise ValueError(
             f"init_from={path} has another vocabulary: give a checkpoint trained on the same data"
         )

@@ -16,11 +16,10 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
-from hornn.build import build_corpus, build_network, call, check_cell, check_memory, make_card
+from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, make_card
 from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_range
-from hornn.data.streams import ChunkStream
-from hornn.data.text import TextData
+from hornn.data.base import Data, Stream
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
@@ -56,14 +55,15 @@ WHOLE = {
 class Training(NamedTuple):
     """All that a run of a network needs; only its folder can still be a reason to refuse it."""
 
-    data: TextData
+    data: Data
+    seed: int
     module: TruncatedBptt
     trainer: lightning.Trainer
     keeper: RunKeeper
 
-    def stream(self, split: str) -> ChunkStream:
+    def stream(self, split: str) -> Stream:
         """This process's share of a split."""
-        return self.data.stream(split, self.trainer.global_rank, self.trainer.world_size)
+        return self.data.stream(split, self.trainer.global_rank, self.trainer.world_size, self.seed)
 
 
 def train(cfg: DictConfig) -> None:
@@ -95,7 +95,7 @@ def train(cfg: DictConfig) -> None:
     quiet_libraries()
     open_loggers = find_loggers(config["logger"])
     training = prepare(config, identity, starts)
-    data, module, trainer, _ = training
+    data, _, module, trainer, _ = training
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
     if main and config["continue_from"] is not None:
         carry_over(Path(str(config["continue_from"])), identity, data)
@@ -127,10 +127,11 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     check_trainer(config["trainer"])
     check_cell(config["model"])
     lightning.seed_everything(identity.seed, verbose=False)
-    data = build_corpus(config["data"])
+    data = build_data(config["data"])
+    check_head(config, identity.choices, data)
     data.prepare_data()
     data.setup()
-    check_memory(config, data.vocabulary.counts, copies=3)
+    check_memory(config, data.counts, 3, data.input_width)
     module = build_module(config, data)
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
@@ -138,14 +139,14 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data), callbacks)
     module.configure_optimizers()
     module.network.prepare(trainer.strategy.root_device)
-    return Training(data, module, trainer, keeper)
+    return Training(data, identity.seed, module, trainer, keeper)
 
 
-def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
+def build_module(config: Mapping[str, Any], data: Data) -> TruncatedBptt:
     """The network with its training, from the weights of `init_from` where that is given."""
-    network = build_network(config, data.vocabulary.counts)
+    network = build_network(config, data.counts, data.input_width)
     start = config["init_from"]
-    pretrained = start_from(network, start, data.vocabulary) if start else set()
+    pretrained = start_from(network, start, data.interface()) if start else set()
     return TruncatedBptt(
         network,
         call(config, "optimizer"),
@@ -156,7 +157,7 @@ def build_module(config: Mapping[str, Any], data: TextData) -> TruncatedBptt:
         config["weight_noise"],
         pretrained,
         config["init_from_lr"],
-        data.tokenizer.unit == "char",
+        data.units,
     )
 
 
@@ -214,7 +215,7 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
 
 def fit(training: Training, resume: Path | None) -> None:
     """Train, from where a checkpoint left off if there is one. ValueError for one that lacks a part of a run."""
-    _, module, trainer, keeper = training
+    _, _, module, trainer, keeper = training
     try:
         trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
@@ -279,29 +280,29 @@ def show_profile(trainer: lightning.Trainer) -> None:
 
 def summarise(training: Training) -> dict[str, Any]:
     """All of result.json that comes out of the run rather than out of its config."""
-    data, module, trainer, keeper = training
+    data, _, module, trainer, keeper = training
     records, best = keeper.records, keeper.best
-    tested = module.tokens["test"] > 0
+    tested = module.tally("test").targets
     seconds = sum(record["seconds"] for record in records)
     epochs = records[-1]["epoch"] if records else 0
     device = trainer.strategy.root_device
     described = data.describe()
     return {
         "num_parameters": module.network.num_parameters,
-        "valid_ppl": best["valid_ppl"] if best else None,
-        "test_ppl": module.mean_ppl("test") if tested else None,
+        **{key: best[key] if best else None for key in module.figures("valid")},
+        **{key: value if tested else None for key, value in module.figures("test").items()},
         "epochs": epochs,
         "best_epoch": best["epoch"] if best else None,
         "seconds_per_epoch": seconds / epochs if epochs else None,
-        "tokens_per_second": epochs * described["tokens"]["train"] / seconds if seconds else None,
+        "tokens_per_second": epochs * data.size("train") / seconds if seconds else None,
         "peak_memory_mb": peak_memory_mb(device),
-        "unigram": {f"{split}_ppl": data.unigram_ppl(split) for split in ("valid", "test")},
+        "baselines": data.baselines(),
         "metrics": records,
         "evaluation": {
             "batch_size": data.eval_batch_size,
             "seq_len": data.seq_len,
             "state": "carried",
-            "test_tokens": module.tokens["test"],
+            "test_tokens": tested,
         },
         "device": device_name(device),
         "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},

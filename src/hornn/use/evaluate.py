@@ -14,7 +14,8 @@ from hornn.baselines.arpa import write_arpa
 from hornn.baselines.cache import require_lengths
 from hornn.baselines.ngram import BackoffModel
 from hornn.checks import require_choice, require_positive
-from hornn.data.text import SPLITS, encode_text
+from hornn.data.base import SPLITS
+from hornn.data.text import encode_text
 from hornn.metrics import bits, perplexity
 from hornn.result import NAME, read_result, require_writable, write_result
 from hornn.run.identity import BEST

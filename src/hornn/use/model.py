@@ -61,7 +61,7 @@ class Model:
 
     @property
     def network(self) -> torch.nn.Module:
-        """The network itself, a `hornn.network.LanguageModel`. ValueError for a model of another kind."""
+        """The network itself, a `hornn.network.SequenceModel`. ValueError for a model of another kind."""
         if not isinstance(self.scorer, NetworkScorer):
             raise ValueError(f"{self.scorer.name} is no network")
         return self.scorer.network

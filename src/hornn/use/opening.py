@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from hornn.build import rebuild_corpus
+from hornn.build import rebuild_data
 from hornn.data.text import TextData
 from hornn.run.composed import as_dict
 from hornn.use.scorers import Mixture, Scorer, load_ready
@@ -79,7 +79,8 @@ def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
     """The corpus that the model was trained on. Raises ValueError where the one at hand is another."""
     trained_on = corpus_of(model)
     assert model.card is not None
-    data = rebuild_corpus(model.card, as_dict(cfg.data))
+    data = rebuild_data(model.card, as_dict(cfg.data))
+    assert isinstance(data, TextData)
     data.prepare_data()
     data.setup()
     here = data.describe()

@@ -17,8 +17,7 @@ from hornn.checkpoint import CARD, read_checkpoint
 from hornn.checks import require_choice
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
-from hornn.heads import resolve_precision
-from hornn.network import LanguageModel
+from hornn.network import SequenceModel
 from hornn.use.scoring import Reader, read_on, score_dynamically, score_lines, score_stream
 
 ARPA = ".arpa"
@@ -60,7 +59,7 @@ class NetworkScorer(Scorer):
     """
 
     def __init__(
-        self, name: str, network: LanguageModel, card: Mapping[str, Any], vocabulary: Vocabulary
+        self, name: str, network: SequenceModel, card: Mapping[str, Any], vocabulary: Vocabulary
     ) -> None:
         self.name, self.network, self.card, self.vocabulary = name, network, card, vocabulary
         self.tokenizer = Tokenizer.from_state(card["tokenizer"])
@@ -69,9 +68,7 @@ class NetworkScorer(Scorer):
         """How to score. ValueError for a precision that the output layer has not, or in which it cannot learn."""
         head = self.network.head
         require_choice("precision", precision, head.precisions)
-        head.scoring = resolve_precision(precision, self.network.embedding.weight.device)
-        if "bf16" not in head.precisions:
-            head.scoring = "fp32"
+        head.scoring = head.choose_precision(precision, self.network.device)
         if dynamic_lr is not None and head.scoring != "fp32":
             raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={precision}")
         self.batch_size, self.seq_len = batch_size, seq_len

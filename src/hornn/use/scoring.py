@@ -8,20 +8,21 @@ import torch
 from torch import Tensor
 
 from hornn.checks import require_positive, require_range
-from hornn.data.streams import IGNORE, ChunkStream
-from hornn.network import LanguageModel, detach_all
+from hornn.data.base import IGNORE
+from hornn.data.streams import ChunkStream
+from hornn.network import SequenceModel, detach_all
 
 
 @torch.inference_mode()
 def score_stream(
-    network: LanguageModel, ids: np.ndarray, start_id: int, batch_size: int, seq_len: int
+    network: SequenceModel, ids: np.ndarray, start_id: int, batch_size: int, seq_len: int
 ) -> np.ndarray:
     """Negative log-likelihood in nats of every token of a text, in the text's order, float64 (N,).
 
     The text is read as `batch_size` contiguous columns with carried state; 1 reads it exactly from left to
     right. Errors: as in `ChunkStream`.
     """
-    device = network.embedding.weight.device
+    device = network.device
     state = network.initial_state(batch_size)
     rows = []
     kept = []
@@ -33,7 +34,7 @@ def score_stream(
 
 
 def score_dynamically(
-    network: LanguageModel, ids: np.ndarray, start_id: int, seq_len: int, lr: float
+    network: SequenceModel, ids: np.ndarray, start_id: int, seq_len: int, lr: float
 ) -> np.ndarray:
     """Like `score_stream` with one column, but the weights learn from every chunk after it was scored.
 
@@ -45,9 +46,9 @@ def score_dynamically(
     """
     if not isinstance(lr, float | int) or not lr > 0:
         raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
-    device = network.embedding.weight.device
+    device = network.device
     parameters = list(network.parameters())
-    network.embedding.sparse = not network.tied  # then its gradient has the rows of the chunk's words alone
+    network.spare_rows()  # then its gradient has the rows of the chunk's words alone
     state = network.initial_state(1)
     scores = []
     for chunk in ChunkStream(ids, start_id, 1, seq_len):
@@ -65,7 +66,7 @@ def score_dynamically(
 
 @torch.inference_mode()
 def score_lines(
-    network: LanguageModel,
+    network: SequenceModel,
     ids: np.ndarray,
     lengths: np.ndarray,
     start_id: int,
@@ -78,7 +79,7 @@ def score_lines(
     on the others: what rescoring an n-best list needs. `batch_size` lines of similar length are scored side by side,
     `seq_len` tokens at a time.
     """
-    device = network.embedding.weight.device
+    device = network.device
     scores = np.zeros(len(ids))
     starts = np.cumsum(lengths) - lengths
     order = sorted(np.flatnonzero(lengths), key=lambda line: int(lengths[line]))
@@ -102,7 +103,7 @@ def score_lines(
 Reader = Callable[[Sequence[int]], Tensor]  # further ids of a text -> ln P of every next token, (V,) float64
 
 
-def read_on(network: LanguageModel, start_id: int) -> Reader:
+def read_on(network: SequenceModel, start_id: int) -> Reader:
     """A reader that begins in the initial state and carries it from call to call."""
     state = network.initial_state(1)
     before = [start_id]
@@ -110,7 +111,7 @@ def read_on(network: LanguageModel, start_id: int) -> Reader:
     @torch.inference_mode()
     def read(ids: Sequence[int]) -> Tensor:
         nonlocal state, before
-        inputs = torch.tensor([*before, *ids], device=network.embedding.weight.device).unsqueeze(-1)
+        inputs = torch.tensor([*before, *ids], device=network.device).unsqueeze(-1)
         features, state = network(inputs, state)
         before = []
         log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()

@@ -1,7 +1,6 @@
-"""Output layers: from the features of a chunk to the likelihood of its targets."""
+"""The softmax of two levels."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -11,101 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell
-from hornn.checks import require_choice
-from hornn.kernels.bf16_copy import Bf16Copy
-from hornn.kernels.cross_entropy import LinearCrossEntropy, differentiate, native_nll, scaled
+from hornn.heads.base import Head
+from hornn.kernels.cross_entropy import differentiate, scaled
 
-PRECISIONS = ("auto", "fp32", "bf16")
 GROUP = 256  # words of clusters that share a product in training
-BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
-
-
-def resolve_precision(precision: str, device: torch.device) -> str:
-    """Turn `auto` into `bf16` where `device` multiplies bf16 matrices in hardware, else into `fp32`.
-
-    Raises ValueError for an unknown precision, or for `bf16` on a device that only emulates it.
-    """
-    require_choice("precision", precision, PRECISIONS)
-    if device.type == "cuda":
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
-    if precision == "bf16" and not fast:
-        raise ValueError(f"precision=bf16 is not supported by this {device.type}; use fp32, or auto")
-    return ("bf16" if fast else "fp32") if precision == "auto" else precision
-
-
-class Head(nn.Module, ABC):
-    """P(w | h_t) for every word w of a vocabulary.
-
-    A head is built with `input_size=` (H), `counts=` (how often each word occurs in the training text, in the
-    order of the ids; its length is V) and `bias=`; its other arguments are bound. `precision`, one of
-    `precisions`, is set before training and concerns `loss` alone, `scoring` is the precision of `nll`; `native` says
-    whether the head may use the native kernels.
-    """
-
-    precisions: tuple[str, ...] = PRECISIONS
-    precision: str
-    scoring: str = "fp32"
-    native: bool = False
-
-    @abstractmethod
-    def log_probs(self, features: Tensor) -> Tensor:
-        """(..., H) -> log P over the vocabulary (..., V) in nats."""
-
-    @abstractmethod
-    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Negative log-likelihood in nats of each target (T, B); 0 where a target is negative (padding)."""
-
-    @abstractmethod
-    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
-        """`scale` times the sum of `nll` over the chunk, differentiable."""
-
-
-class SoftmaxHead(Head):
-    """Full softmax: P(w | h_t) = softmax(W_out h_t [+ b_out])_w.
-
-    W_out (V, H), b_out (V). Source: HORNN paper, equation (2). Of `counts` only the length is used.
-
-    `precision` concerns the training loss alone: with `bf16` its three matrix products take bf16 operands,
-    and the softmax is computed in fp32. Scores (`nll`) use the weights' own dtype unless `scoring` is `bf16`;
-    `log_probs` always do.
-    """
-
-    def __init__(self, input_size: int, counts: Sequence[int], bias: bool = False) -> None:
-        super().__init__()
-        self.W_out = Cell.weight(len(counts), input_size)
-        self.b_out = nn.Parameter(torch.zeros(len(counts))) if bias else None
-        self.precision = "fp32"
-        self.bf16_copy = Bf16Copy(self.W_out)
-
-    def log_probs(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
-
-    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        rows = max(1, BLOCK // self.W_out.size(0))
-        blocks = zip(features.flatten(0, 1).split(rows), targets.flatten().split(rows), strict=True)
-        return torch.cat([self.score(h, words) for h, words in blocks]).view(targets.shape)
-
-    def score(self, h: Tensor, words: Tensor) -> Tensor:
-        """`nll` of features (N, H) and targets (N)."""
-        if torch.is_grad_enabled():
-            logits = F.linear(h, self.W_out, self.b_out)
-            return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
-        operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
-        logits = h.to(operand.dtype) @ operand.mT
-        if self.native:
-            return native_nll(logits, self.b_out, words)
-        logits = logits.to(h.dtype) if self.b_out is None else logits.to(h.dtype) + self.b_out
-        return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
-
-    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
-        """`scale` times the sum of `nll`, without a second (T B, V) block."""
-        bf16_copy = self.bf16_copy.read() if self.precision == "bf16" else None
-        loss: Tensor = LinearCrossEntropy.apply(
-            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, bf16_copy, self.native
-        )
-        return loss
 
 
 class TwoLevelSoftmaxHead(Head):
@@ -138,6 +46,7 @@ class TwoLevelSoftmaxHead(Head):
         self, input_size: int, counts: Sequence[int], num_clusters: int | None = None, bias: bool = False
     ) -> None:
         super().__init__()
+        self.chance_nll = math.log(len(counts))
         sizes = fill_clusters(counts, math.isqrt(len(counts)) if num_clusters is None else num_clusters)
         self.sizes = sizes
         self.W_class = Cell.weight(len(sizes), input_size)
@@ -149,14 +58,6 @@ class TwoLevelSoftmaxHead(Head):
         self.groups = group_clusters(sizes)
         self.register_buffer("cluster_of", cluster_of, persistent=False)
         self.register_buffer("first_of", first_of, persistent=False)
-
-    @property
-    def precision(self) -> str:
-        return "fp32"
-
-    @precision.setter
-    def precision(self, precision: str) -> None:
-        """Always fp32: what the device could do makes no difference."""
 
     def log_probs(self, features: Tensor) -> Tensor:
         log_class = F.linear(features, self.W_class, self.b_class).log_softmax(-1)

@@ -1,0 +1,1 @@
+"""Output layers: from the features of a chunk to the likelihood of its targets."""

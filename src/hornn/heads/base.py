@@ -1,0 +1,69 @@
+"""What every output layer promises."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from hornn.checks import require_choice
+
+PRECISIONS = ("auto", "fp32", "bf16")
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """Turn `auto` into `bf16` where `device` multiplies bf16 matrices in hardware, else into `fp32`.
+
+    Raises ValueError for an unknown precision, or for `bf16` on a device that only emulates it.
+    """
+    require_choice("precision", precision, PRECISIONS)
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+    if precision == "bf16" and not fast:
+        raise ValueError(f"precision=bf16 is not supported by this {device.type}; use fp32, or auto")
+    return ("bf16" if fast else "fp32") if precision == "auto" else precision
+
+
+class Head(nn.Module, ABC):
+    """P(y_t | h_t) of the targets of each step.
+
+    A head is built with `input_size=` (H), `counts=` (how often each of the V outcomes occurs in the training data:
+    each word, each class of a frame, each key that sounds) and `bias=`; its other arguments are bound. It predicts
+    `classes`, one of the V at each step, or `keys`, each of the V by itself. `precision`, one of `precisions`, is set
+    before training and concerns `loss` alone, `scoring` is the precision of `nll`; `native` says whether the head may
+    use the native kernels.
+    """
+
+    predicts: str = "classes"
+    precisions: tuple[str, ...] = PRECISIONS
+    precision: str = "fp32"
+    scoring: str = "fp32"
+    native: bool = False
+    chance_nll: float  # nats of a target, if all that can come is equally likely
+
+    @abstractmethod
+    def log_probs(self, features: Tensor) -> Tensor:
+        """(..., H) -> (..., V) in nats: log P of each class, or log P that each key sounds."""
+
+    @abstractmethod
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Negative log-likelihood in nats of each step's target, (T, B); 0 where a target is negative (padding).
+
+        Targets are classes (T, B), or keys (T, B, V), each 0 or 1.
+        """
+
+    @abstractmethod
+    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
+        """`scale` times the sum of `nll` over the chunk, differentiable."""
+
+    def hits(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Two numbers (2) in float64, whose quotient is the accuracy of the chunk: targets that are likeliest, targets."""
+        scored = targets >= 0
+        found = self.log_probs(features).argmax(-1) == targets
+        return torch.stack([(found & scored).sum(), scored.sum()]).double()
+
+    def choose_precision(self, precision: str, device: torch.device) -> str:
+        """`resolve_precision`, for a head that has it; else fp32."""
+        resolved = resolve_precision(precision, device)
+        return resolved if resolved in self.precisions else "fp32"

@@ -1,0 +1,61 @@
+"""The full softmax."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hornn.cells.base import Cell
+from hornn.heads.base import Head
+from hornn.kernels.bf16_copy import Bf16Copy
+from hornn.kernels.cross_entropy import LinearCrossEntropy, native_nll
+
+BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
+
+
+class SoftmaxHead(Head):
+    """Full softmax: P(w | h_t) = softmax(W_out h_t [+ b_out])_w.
+
+    W_out (V, H), b_out (V). Source: HORNN paper, equation (2). Of `counts` only the length is used.
+
+    `precision` concerns the training loss alone: with `bf16` its three matrix products take bf16 operands,
+    and the softmax is computed in fp32. Scores (`nll`) use the weights' own dtype unless `scoring` is `bf16`;
+    `log_probs` always do.
+    """
+
+    def __init__(self, input_size: int, counts: Sequence[int], bias: bool = False) -> None:
+        super().__init__()
+        self.W_out = Cell.weight(len(counts), input_size)
+        self.b_out = nn.Parameter(torch.zeros(len(counts))) if bias else None
+        self.chance_nll = math.log(len(counts))
+        self.bf16_copy = Bf16Copy(self.W_out)
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
+
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        rows = max(1, BLOCK // self.W_out.size(0))
+        blocks = zip(features.flatten(0, 1).split(rows), targets.flatten().split(rows), strict=True)
+        return torch.cat([self.score(h, words) for h, words in blocks]).view(targets.shape)
+
+    def score(self, h: Tensor, words: Tensor) -> Tensor:
+        """`nll` of features (N, H) and targets (N)."""
+        if torch.is_grad_enabled():
+            logits = F.linear(h, self.W_out, self.b_out)
+            return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
+        operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
+        logits = h.to(operand.dtype) @ operand.mT
+        if self.native:
+            return native_nll(logits, self.b_out, words)
+        logits = logits.to(h.dtype) if self.b_out is None else logits.to(h.dtype) + self.b_out
+        return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
+
+    def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
+        """`scale` times the sum of `nll`, without a second (T B, V) block."""
+        bf16_copy = self.bf16_copy.read() if self.precision == "bf16" else None
+        loss: Tensor = LinearCrossEntropy.apply(
+            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, bf16_copy, self.native
+        )
+        return loss
