@@ -58,7 +58,9 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
         layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
     layers.append((choices, values))
     chosen = {group: choice for theirs, _ in layers for group, choice in theirs.items() if choice is not None}
-    by_data, _ = read(conf, f"data/{chosen['data']}")  # which chooses an output layer where config.yaml alone does
+    by_data, _ = read(
+        conf, f"data/{chosen['data']}"
+    )  # which chooses an output layer where config.yaml alone does
     chosen = {**layers[0][0], **by_data, **{g: c for theirs, _ in layers[1:] for g, c in theirs.items()}}
     chosen = {group: choice for group, choice in chosen.items() if choice is not None}
     flat: Values = {}

@@ -85,7 +85,7 @@ def test_a_terminal_shows_the_table_and_a_failure_above_it() -> None:
     with Watch("mini", jobs, 1, console) as watch:
         jobs[0].status, jobs[0].error = "failed", "the corpus is on fire"
         watch.changed(jobs[0], ["epoch 1", "error: the corpus is on fire"])
-        jobs[1].status, jobs[1].epoch, jobs[1].valid_ppl, jobs[1].test_ppl = "done", 20, 1.5, 2.5
+        jobs[1].status, jobs[1].epoch, jobs[1].valid_score, jobs[1].test_score = "done", 20, 1.5, 2.5
         watch.changed(jobs[1], [])
         watch.refresh()
     text = text_of(console)
@@ -103,11 +103,11 @@ def test_elsewhere_there_is_a_line_for_each_change() -> None:
         jobs[0].status = "running"
         watch.changed(jobs[0], [])
         watch.refresh()
-        jobs[0].status, jobs[0].test_ppl, jobs[0].seconds = "done", 99.5, 30.0
+        jobs[0].status, jobs[0].test_score, jobs[0].seconds = "done", 99.5, 30.0
         watch.changed(jobs[0], [])
     assert text_of(console).splitlines() == [
         "mini: 0 of 3 done, 3 queued",
         "row 0 seed=0: running",
-        "row 0 seed=0: done in 0:30, test perplexity 99.50; about 1:00 left",
+        "row 0 seed=0: done in 0:30, test 99.50; about 1:00 left",
         "mini: 1 of 3 done, 2 queued; about 1:00 left",
     ]

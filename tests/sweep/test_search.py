@@ -108,7 +108,7 @@ def test_the_best_by_validation_is_a_command_line(search: Command, command: Comm
     scores = sorted(result["valid_ppl"] for result in runs().values())
     assert len(scores) == 3
     *_, said, line = done.out.splitlines()
-    assert said == f"best validation perplexity {scores[0]:.2f}, by which alone it was chosen:"
+    assert said == f"best on validation {scores[0]:.2f}, by which alone it was chosen:"
     python, script, *words = shlex.split(line)
     assert (python, script) == ("python", "src/train.py")
     assert words[:4] == ["model=rnn", "trainer.max_epochs=3", "seed=5", words[3]]
@@ -368,7 +368,7 @@ def test_a_search_over_real_runs(
     results = [json.loads(path.read_text()) for path in Path("outputs").rglob("result.json")]
     assert len(results) == 3
     completed = [result["valid_ppl"] for result in results if result["status"] == "completed"]
-    assert f"best validation perplexity {min(completed):.2f}," in done.out
+    assert f"best on validation {min(completed):.2f}," in done.out
     assert len(shlex.split(done.out.splitlines()[-1])) == 2 + len(small) + 7
 
 

@@ -16,7 +16,7 @@ class KeyCounts(CountModel):
         order 2:  P(y_t,k = 1 | y_{t-1,k} = s) = (c_k,s + 1) / (N_k,s + 2)
 
     c_k of the N frames have key k; c_k,s of the N_k,s frames that follow one in which key k was s (0 or 1). The frame
-    before a piece is silent. Source: none, it is the least that a user may ask for. Raises ValueError for another order.
+    before a piece is silent. Source: none, it is the least that a user may ask for. ValueError for another order.
     """
 
     predicts = "keys"

@@ -99,7 +99,7 @@ class Data(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What a result has to say about its data, in plain values: `name`, `text_checksum` of its content, and more."""
+        """What a result says about its data, in plain values: `name`, `text_checksum` of the content, and more."""
 
     @abstractmethod
     def baselines(self) -> dict[str, dict[str, float]]:

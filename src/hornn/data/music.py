@@ -134,14 +134,14 @@ def read_rolls(path: Path) -> dict[str, list[np.ndarray]]:
     """The pieces (N, 88) uint8 of each split of a file of MATLAB's.
 
     Raises ValueError for a file that cannot be read, lacks a split, or holds something else than frames of 88 zeros and
-    ones; OSError where it cannot be opened.
+    ones; PermissionError where it cannot be opened.
     """
-    from scipy.io import loadmat
+    from scipy.io import loadmat  # the extra `music`; text does without it
 
     remedy = "give the published file"
     try:
         content = loadmat(path, variable_names=[f"{split}data" for split in SPLITS])
-    except OSError:
+    except PermissionError:
         raise
     except Exception as error:  # what a damaged file raises cannot be foreseen
         raise ValueError(f"{path} is no file of MATLAB's that can be read ({error}): {remedy}") from error
@@ -151,7 +151,12 @@ def read_rolls(path: Path) -> dict[str, list[np.ndarray]]:
             raise ValueError(f"{path} has no {split}data: {remedy}")
         pieces = list(content[f"{split}data"].flat)
         for number, piece in enumerate(pieces, start=1):
-            if not isinstance(piece, np.ndarray) or piece.ndim != 2 or piece.shape[1] != KEYS or not len(piece):
+            if (
+                not isinstance(piece, np.ndarray)
+                or piece.ndim != 2
+                or piece.shape[1] != KEYS
+                or not len(piece)
+            ):
                 shape = getattr(piece, "shape", "no matrix")
                 raise ValueError(
                     f"{path}: piece {number} of {split}data must be frames of {KEYS} keys, got {shape}: {remedy}"

@@ -58,7 +58,7 @@ class Head(nn.Module, ABC):
         """`scale` times the sum of `nll` over the chunk, differentiable."""
 
     def hits(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Two numbers (2) in float64, whose quotient is the accuracy of the chunk: targets that are likeliest, targets."""
+        """(2) in float64, whose quotient is the accuracy of the chunk: targets that are the likeliest ones, targets."""
         scored = targets >= 0
         found = self.log_probs(features).argmax(-1) == targets
         return torch.stack([(found & scored).sum(), scored.sum()]).double()

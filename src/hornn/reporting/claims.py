@@ -10,6 +10,7 @@ from hornn.reporting.numbers import percent
 from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
 from hornn.reporting.seeds import error_of_gain, spread_over_seeds
 from hornn.reporting.sweeps import Claim, Sweep
+from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
 UNDECIDED, NOT_JUDGED = "undecided", "not judged"
@@ -88,8 +89,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
 
 
 def mean_validation(line: Line) -> float:
-    """Its mean perplexity on validation, which decides between several rows on one side of a claim."""
-    return fmean(metric_value(run.result, "valid_ppl") or math.inf for run in line.measured)
+    """Its mean score on validation, which decides between several rows on one side of a claim."""
+    return fmean(score_of(run.result, "valid") or math.inf for run in line.measured)
 
 
 def compare_rows(

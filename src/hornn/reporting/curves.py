@@ -6,6 +6,7 @@ from itertools import accumulate
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric
+from hornn.result import score_of
 
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
@@ -18,13 +19,14 @@ def time_unit(seconds: float) -> tuple[str, float]:
 def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]:
     """(epoch, seconds so far, validation score) of each epoch that says all three."""
     records = [
-        record
+        (record["epoch"], record["seconds"], score)
         for record in run.result.get("metrics") or []
-        if all(isinstance(record.get(key), int | float) for key in ("epoch", "seconds", "valid_ppl"))
+        if isinstance(score := score_of(record, "valid"), int | float)
+        and all(isinstance(record.get(key), int | float) for key in ("epoch", "seconds"))
     ]
-    times = accumulate(float(record["seconds"]) for record in records)
+    times = accumulate(float(seconds) for _, seconds, _ in records)
     in_bits = metric.key == "test_bpc"
     return [
-        (record["epoch"], time, bits(math.log(record["valid_ppl"])) if in_bits else record["valid_ppl"])
-        for record, time in zip(records, times, strict=True)
+        (epoch, time, bits(math.log(score)) if in_bits else score)
+        for (epoch, _, score), time in zip(records, times, strict=True)
     ]

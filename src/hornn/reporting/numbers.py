@@ -8,11 +8,13 @@ def percent(share: float, digits: int = 1, signed: bool = False) -> str:
 
 
 def format_number(key: str, value: float | None) -> str:
-    """Whole for counts, three decimals for bits and nats, else one decimal."""
+    """Whole for counts, three decimals for bits and nats, a share in percent, else one decimal."""
     if value is None:
         return ""
     if is_count(key):
         return f"{value:,.0f}"
+    if key.endswith("_accuracy"):
+        return percent(value)
     return f"{value:.3f}" if key.endswith(("_bpc", "_nll")) else f"{value:.1f}"
 
 

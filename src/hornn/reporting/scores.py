@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric, Published, Sweep
+from hornn.result import score_of
 
 DYNAMIC_EVALUATION = "dynamic."  # begins the scores that a run has only where somebody asked for them
 
@@ -77,6 +78,6 @@ def has_other_unit(metric: Metric, sweep: Sweep, result: Mapping[str, Any]) -> b
 
 
 def best_by_validation(runs: Iterable[Run]) -> Run | None:
-    """The run with the lowest validation perplexity: the test text has no say in it."""
-    judged = [run for run in runs if metric_value(run.result, "valid_ppl") is not None]
-    return min(judged, key=lambda run: run.result["valid_ppl"], default=None)
+    """The run with the lowest validation score: the test text has no say in it."""
+    judged = [run for run in runs if score_of(run.result, "valid") is not None]
+    return min(judged, key=lambda run: score_of(run.result, "valid") or 0.0, default=None)

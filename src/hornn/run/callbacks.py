@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from hornn.checks import require_positive
 from hornn.data.base import Chunk, Data
+from hornn.data.requirement import require_package
 from hornn.data.text import TextData
 from hornn.metrics import Units, perplexity
 from hornn.norm import norm
 from hornn.run.announce import console
 from hornn.run.identity import WATCHES
-from hornn.data.requirement import require_package
 
 
 class OfText(Callback):

@@ -11,8 +11,8 @@ from hydra.utils import instantiate
 from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from hornn.run.identity import Identity
 from hornn.data.requirement import require_package
+from hornn.run.identity import Identity
 
 TAG_LENGTH = 64  # that Weights & Biases allows
 BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch

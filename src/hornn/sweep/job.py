@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from hornn.result import score_of
 from hornn.run.identity import Identity
 from hornn.sweep.record import Entry
 
@@ -29,8 +30,8 @@ class Job:
     cut_off: bool = False  # somebody else has ended its process: the next launch continues it
     overwrite: bool = False  # replace what an earlier run left
     epoch: float | None = None
-    valid_ppl: float | None = None
-    test_ppl: float | None = None
+    valid_score: float | None = None
+    test_score: float | None = None
     started: float = 0.0  # when its process did, on the monotonic clock
     seconds: float | None = None  # that its process took in this launch
     claim: IO[str] | None = field(default=None, repr=False)
@@ -54,9 +55,8 @@ class Job:
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""
-        self.epoch, self.valid_ppl, self.test_ppl = (
-            result.get(key) for key in ("epochs", "valid_ppl", "test_ppl")
-        )
+        self.epoch = result.get("epochs")
+        self.valid_score, self.test_score = (score_of(result, split) for split in ("valid", "test"))
 
     def entries(self) -> list[Entry]:
         """What the sweep's record says of this job."""

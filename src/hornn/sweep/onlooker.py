@@ -62,10 +62,10 @@ class Onlooker:
     def _take(self, job: Job, entry: Entry) -> bool:
         """Give a job the status that its folder says it has; whether it had another one."""
         line, before = line_of(entry), job.status
-        job.epoch, job.valid_ppl, job.test_ppl, job.error = (
+        job.epoch, job.valid_score, job.test_score, job.error = (
             line.epoch,
-            line.valid_ppl,
-            line.test_ppl,
+            line.valid_score,
+            line.test_score,
             line.error,
         )
         job.status = "queued" if line.status == "unfinished" else line.status

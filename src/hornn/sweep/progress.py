@@ -30,8 +30,8 @@ class Line(NamedTuple):
     status: str
     epoch: float | None = None
     max_epochs: int | None = None
-    valid_ppl: float | None = None
-    test_ppl: float | None = None
+    valid_score: float | None = None
+    test_score: float | None = None
     seconds: float | None = None
     error: str | None = None
 
@@ -48,6 +48,11 @@ def seconds_left(
     mean = sum(finished) / len(finished)
     rest = [max(0.0, mean - elapsed) for elapsed in running]
     return max([(sum(rest) + queued * mean) / max(at_once, 1), *rest])
+
+
+def show_score(score: float) -> str:
+    """A perplexity, or nats, of which more decimals matter."""
+    return f"{score:.2f}" if score >= 10 else f"{score:.3f}"
 
 
 def duration(seconds: float) -> str:
@@ -80,7 +85,7 @@ def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group
             str(line.seed),
             Text(line.status, STYLES.get(line.status, "dim")),
             "" if line.epoch is None else f"{line.epoch:g}{bound}",
-            *("" if score is None else f"{score:.2f}" for score in (line.valid_ppl, line.test_ppl)),
+            *("" if score is None else show_score(score) for score in (line.valid_score, line.test_score)),
             "" if line.seconds is None else duration(line.seconds),
         )
     hidden = [line for number, line in enumerate(lines) if number not in set(shown)]
@@ -125,7 +130,7 @@ class Watch:
 
     def changed(self, job: Job, lines: Sequence[str]) -> None:
         """Say that a job has another status, and show the `lines` of its log where it failed."""
-        score = "" if job.test_ppl is None else f", test perplexity {job.test_ppl:.2f}"
+        score = "" if job.test_score is None else f", test {show_score(job.test_score)}"
         if job.status == "failed":
             self._say(f"{job.label} seed={job.seed}: failed: {job.error}", STYLES["failed"])
             for line in lines:
@@ -163,8 +168,8 @@ def line_of(job: Job) -> Line:
         job.status,
         job.epoch,
         job.config["trainer"].get("max_epochs") if running else None,
-        job.valid_ppl,
-        job.test_ppl,
+        job.valid_score,
+        job.test_score,
         time.monotonic() - job.started if running else job.seconds,
         job.error,
     )

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hornn.result import read_result
+from hornn.result import read_result, unit_of
 from hornn.run.lock import LOCK, is_locked, take_lock
 
 LOG = "train.log"
@@ -16,7 +16,7 @@ class Progress(NamedTuple):
     """The last epoch that a run has finished."""
 
     epoch: float
-    valid_ppl: float
+    valid_score: float
 
 
 def read_progress(run_dir: Path) -> Progress | None:
@@ -24,7 +24,7 @@ def read_progress(run_dir: Path) -> Progress | None:
     try:
         with (run_dir / "metrics.csv").open(newline="", encoding="utf-8") as file:
             row = list(csv.DictReader(file))[-1]
-        return Progress(float(row["epoch"]), float(row["valid_ppl"]))
+        return Progress(float(row["epoch"]), float(row[f"valid_{unit_of(row)}"]))
     except (OSError, IndexError, KeyError, TypeError, ValueError, csv.Error):
         return None
 

@@ -1,4 +1,4 @@
-"""The search of constants that the papers leave open, by validation perplexity alone.
+"""The search of constants that the papers leave open, by the validation score alone.
 
 A trial is an ordinary run in a process of its own and in the folder that its config names, so that it resumes, and is
 not repeated once it is done. The study is a journal of trials below outputs/studies/.
@@ -28,7 +28,7 @@ from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import cores
-from hornn.sweep.progress import duration
+from hornn.sweep.progress import duration, show_score
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import claim
 from hornn.sweep.space import as_word, constants, distribution, leaves
@@ -218,13 +218,13 @@ class Teller:
         if attempt.pruned_at:
             self.add(attempt, states.PRUNED, attempt.scores[: attempt.pruned_at])
             say(f"{attempt.title}    pruned    {found}{took}: epoch {attempt.pruned_at}", "dim")
-        elif job.status == "done" and job.valid_ppl is not None:
+        elif job.status == "done" and job.valid_score is not None:
             earlier = best(self.study)
-            mark = "*" if earlier is None or job.valid_ppl < earlier.value else " "
-            self.add(attempt, states.COMPLETE, attempt.scores, value=job.valid_ppl)
-            say(f"{attempt.title}  {job.valid_ppl:8.2f} {mark}  {found}{took}")
+            mark = "*" if earlier is None or job.valid_score < earlier.value else " "
+            self.add(attempt, states.COMPLETE, attempt.scores, value=job.valid_score)
+            say(f"{attempt.title}  {show_score(job.valid_score):>8} {mark}  {found}{took}")
         else:
-            reason = job.error or "no finite validation perplexity"
+            reason = job.error or "no finite validation score"
             self.add(attempt, states.FAIL, attempt.scores, reason=reason)
             say(f"{attempt.title}    failed    {found}{took}: {reason}", "red")
         self.summarize()
@@ -295,7 +295,7 @@ def show_best(study: Any, runs: Runs) -> None:
     found = best(study)
     if found is None:
         raise ValueError("no trial was completed: what is said of each above tells why")
-    say(f"best validation perplexity {found.value:.2f}, by which alone it was chosen:", "bold")
+    say(f"best on validation {show_score(found.value)}, by which alone it was chosen:", "bold")
     say(command_of(runs, found))
 
 

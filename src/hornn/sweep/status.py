@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hornn.command_line.ending import describe_system_error
+from hornn.result import score_of
 from hornn.run.identity import LAST
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record
@@ -65,7 +66,8 @@ def line_of(entry: Entry) -> Line:
     if is_claimed(run_dir) or is_running(run_dir):
         return line._replace(status="running")
     if result is not None and result["status"] == "completed":
-        return line._replace(status="done", valid_ppl=result["valid_ppl"], test_ppl=result["test_ppl"])
+        valid, test = (score_of(result, split) for split in ("valid", "test"))
+        return line._replace(status="done", valid_score=valid, test_score=test)
     if result is not None:
         return line._replace(status="failed", error=result.get("error") or result["status"])
     if entry["status"] == "failed":

@@ -107,7 +107,7 @@ def counted(study: Any) -> dict[int, Any]:
 
 
 def best(study: Any) -> Any:
-    """The completed trial of lowest validation perplexity, of equal ones the first; None before there is one."""
+    """The completed trial of the lowest validation score, of equal ones the first; None before there is one."""
     completed = [trial for trial in counted(study).values() if trial.state.name == "COMPLETE"]
     return min(completed, key=lambda trial: trial.value, default=None)
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hornn.result import unit_of
 from hornn.sweep.job import Job
+from hornn.sweep.progress import show_score
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import result_of
 from hornn.sweep.workers import GRACE, Workers
@@ -21,7 +23,7 @@ class Attempt:
     params: dict[str, Any]
     job: Job
     title: str
-    scores: list[float] = field(default_factory=list)  # validation perplexity after each epoch
+    scores: list[float] = field(default_factory=list)  # on validation after each epoch
     pruned_at: int | None = None  # the epoch after which it is to be ended
     told: float | None = None  # when its process was told to end, on the monotonic clock
     ended: bool = False
@@ -76,7 +78,7 @@ class Trials(Workers):
             if worker := working.get(id(trial.job)):
                 self._read(trial)
                 at = [
-                    f"epoch {len(trial.scores)}, validation perplexity {score:.2f}"
+                    f"epoch {len(trial.scores)}, validation {show_score(score)}"
                     for score in trial.scores[-1:]
                 ]
                 parts.append(": ".join([trial.title, *at]))
@@ -108,9 +110,9 @@ class Trials(Workers):
 
 
 def read_scores(run_dir: Path) -> list[float]:
-    """Validation perplexity after each epoch so far."""
+    """The validation score after each epoch so far."""
     path = run_dir / "metrics.csv"
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        return [float(row["valid_ppl"]) for row in csv.DictReader(file)]
+        return [float(row[f"valid_{unit_of(row)}"]) for row in csv.DictReader(file)]
