@@ -57,11 +57,10 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     if "experiment" in choices:
         layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
     layers.append((choices, values))
-    chosen = {group: choice for theirs, _ in layers for group, choice in theirs.items() if choice is not None}
-    by_data, _ = read(
-        conf, f"data/{chosen['data']}"
-    )  # which chooses an output layer where config.yaml alone does
-    chosen = {**layers[0][0], **by_data, **{g: c for theirs, _ in layers[1:] for g, c in theirs.items()}}
+    given = {group: choice for theirs, _ in layers[1:] for group, choice in theirs.items()}
+    chosen = layers[0][0] | given
+    if data := chosen.get("data"):  # which may choose an output layer
+        chosen = layers[0][0] | read(conf, f"data/{data}")[0] | given
     chosen = {group: choice for group, choice in chosen.items() if choice is not None}
     flat: Values = {}
     for group, choice in chosen.items():

@@ -98,7 +98,7 @@ def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
     assert result["evaluation"]["batch_size"] == 1
     assert result["evaluation"]["test_tokens"] == result["corpus"]["tokens"]["test"] == 30 * 9
     assert result["config"].keys() == {"model", "data"}
-    assert result["unigram"] == network["unigram"]
+    assert result["baselines"] == network["baselines"]
     files = {path.name for path in (folder.path / "kn").iterdir()} - {".lock", "csv"}
     assert files == {"result.json", "metrics.csv", "best.ckpt", "config.yaml"}
     with (folder.path / "kn" / "metrics.csv").open() as file:

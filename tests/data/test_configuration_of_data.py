@@ -14,7 +14,8 @@ def test_keys_and_values_are_the_signature(path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HORNN_CACHE", "/tokens")
     config = OmegaConf.load(path)
     parameters = inspect.signature(get_method(config.pop("_target_"))).parameters
-    config.pop("_text_", None)
+    for instruction in ("_text_", "defaults"):
+        config.pop(instruction, None)
     assert set(config) == set(parameters)
     assert config.root == "/corpora"
     assert config.cache_dir == "/tokens"
@@ -22,7 +23,7 @@ def test_keys_and_values_are_the_signature(path: Path, monkeypatch: pytest.Monke
         if parameter.default is not parameter.empty:
             assert config[key] == parameter.default, key
         else:
-            assert key in ("root", "cache_dir") or OmegaConf.is_missing(config, key)
+            assert key in ("root", "cache_dir", "set") or OmegaConf.is_missing(config, key)
 
 
 def test_folders_without_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,12 +108,16 @@ def test_what_is_no_roll_is_refused(tmp_path: Path, changed: dict[str, Any], sai
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "m.mat")
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"m.mat is no file of MATLAB's that can be read .*: give the published"):
+    with pytest.raises(
+        ValueError, match=r"m.mat is no file of MATLAB's that can be read .*: give the published"
+    ):
         read_rolls(path)
 
 
 def test_an_unknown_set_and_another_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="data.set must be one of nottingham, jsb_chorales, muse_data, piano"):
+    with pytest.raises(
+        ValueError, match=r"data\.set must be one of nottingham, jsb_chorales, muse_data, piano"
+    ):
         build_data(root=str(tmp_path), cache_dir="", set="bach")
     (tmp_path / "music").mkdir()
     write(tmp_path / "music" / SETS["nottingham"][0])
@@ -137,4 +141,6 @@ def test_the_published_sets(corpus_root: Any, name: str, steps: tuple[int, ...],
     data.prepare_data()
     data.setup()
     assert tuple(map(data.size, ("train", "valid", "test"))) == steps
-    assert len(data.stream("train")) == parts  # of at most 200 frames, or 50: as many as the paper's rates imply
+    assert (
+        len(data.stream("train")) == parts
+    )  # of at most 200 frames, or 50: as many as the paper's rates imply

@@ -130,7 +130,7 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
             ["callbacks=early_stopping", "callbacks.early_stopping.patienc=1"],
             "did you mean 'callbacks.early_stop",
         ),
-        (["callbacks=early_stopping", "callbacks.early_stopping.monitor=loss"], "valid/ppl or valid/nll"),
+        (["callbacks=early_stopping", "callbacks.early_stopping.monitor=loss"], "valid/nll or valid/ppl"),
         (["callbacks=word_frequency", "callbacks.word_frequency.bounds=[9,3]"], "must be counts that rise"),
         (["+callbacks.mine._target_=collections.Counter"], "must name a callback of Lightning's"),
         (["+callbacks.mine._target_=nowhere.Mine"], "No module named 'nowhere'"),

@@ -12,7 +12,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from hornn.build import build_corpus
+from hornn.build import build_data
 from hornn.recipe import flatten, read, resolve
 from hornn.reporting.commands import write_pages
 from hornn.run import identity
@@ -267,7 +267,7 @@ def test_the_folder_names_the_corpus_as_its_results_do(overrides: list[str]) -> 
         cfg = compose("config", overrides, return_hydra_config=True)
     config = as_dict(OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"]))
     folder = identify(cfg.hydra.runtime.choices, config).folder
-    assert folder.parts[2] == build_corpus(config["data"]).name
+    assert folder.parts[2] == build_data(config["data"]).name
 
 
 def test_callbacks_that_only_watch_are_no_part_of_a_name() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from hornn.metrics import WORDS
 from hornn.run import progress, train
 from hornn.run.announce import conclude
 from hornn.run.progress import LiveProgress
@@ -84,8 +85,13 @@ def test_a_run_that_has_learned_nothing_says_so(command: Command, small: list[st
 
 def test_a_run_that_has_learned_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     unigram = {"valid_ppl": 9.0, "test_ppl": 9.0}
-    result = {"choices": {"model": "rnn"}, "valid_ppl": 8.0, "test_ppl": 8.0, "unigram": unigram}
-    conclude(tmp_path, {**result, "metrics": [{"step": 3}]}, "done")
+    result = {
+        "choices": {"model": "rnn"},
+        "valid_ppl": 8.0,
+        "test_ppl": 8.0,
+        "baselines": {"unigram": unigram},
+    }
+    conclude(tmp_path, {**result, "metrics": [{"step": 3}]}, WORDS, "done")
     out = capsys.readouterr().out
     assert "8.00" in out
     assert "worse" not in out

@@ -20,6 +20,7 @@ from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
+from hornn.result import score_of
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper, write_metrics
@@ -38,7 +39,7 @@ def outcome(run_dir: Path) -> tuple[list[dict[str, str]], dict[str, Any], Any]:
     with (run_dir / "metrics.csv").open() as file:
         records = [{k: v for k, v in row.items() if k not in timed} for row in csv.DictReader(file)]
     weights = torch.load(run_dir / "last.ckpt", weights_only=True)["state_dict"]
-    return records, weights, json.loads((run_dir / "result.json").read_text())["test_ppl"]
+    return records, weights, score_of(json.loads((run_dir / "result.json").read_text()), "test")
 
 
 def assert_same(one: Path, other: Path) -> None:
@@ -88,6 +89,38 @@ def test_resume_after_a_cut_anywhere(
         cut(TruncatedBptt, "on_validation_epoch_end", False, lambda self: self.trainer.current_epoch)
     else:
         cut(RunKeeper, "on_train_epoch_end", True, lambda self, trainer, *_: trainer.current_epoch + 1)
+    with pytest.raises(Killed):
+        run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    monkeypatch.undo()
+    run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("updates", [3, 10, 14])  # 10 in an epoch, of three chunks a batch
+def test_music_goes_on_where_it_was_cut_off(
+    updates: int, corpus_root: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of the sequences, and the state carried inside of a batch, come back, too."""
+    root = corpus_root("music/JSB_Chorales.mat")
+    music = [
+        "data=music",
+        f"data.root={root}",
+        "data.set=jsb_chorales",
+        "data.batch_size=100",
+        "data.seq_len=20",
+    ]
+    overrides = [*music, "model.hidden_size=6", "logger=csv", "trainer.enable_progress_bar=false"]
+    overrides += ["trainer.max_epochs=2", "checkpoint_every=1"]
+    run([*overrides, f"run_dir={tmp_path / 'whole'}"])
+    original = RunKeeper.on_train_batch_end
+
+    def patched(self: RunKeeper, trainer: Any, *args: Any) -> None:
+        original(self, trainer, *args)
+        if trainer.global_step == updates:
+            raise Killed
+
+    monkeypatch.setattr(RunKeeper, "on_train_batch_end", patched)
     with pytest.raises(Killed):
         run([*overrides, f"run_dir={tmp_path / 'cut'}"])
     monkeypatch.undo()

@@ -37,8 +37,8 @@ def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
     card = {"format": FORMAT, "vocabulary": {"words": ["a", "<eos>"]}}
     weights = {f"network.{name}": value for name, value in trained.state_dict().items()}
     torch.save({CARD: card, "state_dict": weights}, tmp_path / "best.ckpt")
-    words = Vocabulary(["a", "<eos>"], [1, 1])
-    copied = start_from(network, str(tmp_path / "best.ckpt"), words)
+    interface = {"vocabulary": Vocabulary(["a", "<eos>"], [1, 1]).state()}
+    copied = start_from(network, str(tmp_path / "best.ckpt"), interface)
     found = dict(network.named_parameters())
     assert found.keys() - copied == {"head.W_out", *fresh}
     for name in copied:
@@ -52,4 +52,4 @@ def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
     torch.save(held, tmp_path / "best.ckpt")
     network = SequenceModel([1] * V, partial(DEEP, hidden_size=H))
     with pytest.raises(ValueError, match=r"init_from=.*best\.ckpt lacks a part of a model \("):
-        start_from(network, str(tmp_path / "best.ckpt"), Vocabulary(["<eos>"], [1]))
+        start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": Vocabulary(["<eos>"], [1]).state()})

@@ -98,7 +98,7 @@ class MusicData(Data):
         }
 
     def interface(self) -> dict[str, Any]:
-        return {}
+        return {"counts": self.counts, "input_width": KEYS}
 
     def summary(self) -> list[str]:
         sizes = ", ".join(

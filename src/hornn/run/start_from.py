@@ -20,7 +20,7 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
     checkpoint = read_checkpoint(Path(str(path)))
     try:
         card, state = checkpoint[CARD], checkpoint["state_dict"].items()
-        words = card["vocabulary"]["words"] if "vocabulary" in card else None
+        words = card["vocabulary"]["words"] if "vocabulary" in {**card, **interface} else None
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"init_from={path} lacks a part of a model ({error!r}): give another one") from error
     if words != interface.get("vocabulary", {}).get("words"):

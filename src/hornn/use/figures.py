@@ -34,8 +34,13 @@ def require_target(target: Any) -> None:
     require_writable(path)
 
 
-def report(figures: Mapping[str, Any], console: Console, result: Any = None) -> None:
-    """Show the figures, one a line, and write them as JSON to the file `result`, if there is one."""
+def report(
+    figures: Mapping[str, Any], console: Console, result: Any = None, exact: Mapping[str, float] | None = None
+) -> None:
+    """Show the figures, one a line, and write them as JSON to the file `result`, if there is one.
+
+    exact: numbers in full precision for that file, of figures that are shown as text.
+    """
     for name, value in figures.items():
         lines = (
             [f"{each:.4f}  {part}" for part, each in value.items()] if isinstance(value, Mapping) else value
@@ -46,4 +51,4 @@ def report(figures: Mapping[str, Any], console: Console, result: Any = None) -> 
             )
             console.print(f"{'' if number else name.replace('_', ' '):>18}  {text}", markup=False)
     if result is not None:
-        write_atomically(Path(str(result)), json.dumps(finite(figures), indent=2) + "\n")
+        write_atomically(Path(str(result)), json.dumps(finite({**figures, **(exact or {})}), indent=2) + "\n")

@@ -1,16 +1,23 @@
 """Writes text with a trained model."""
 
+from pathlib import Path
+
 from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.data.vocabulary import UNK
 from hornn.use.model import load
+from hornn.use.music import write_music
+from hornn.use.sequences import open_sequences
 
 console = Console(highlight=False, soft_wrap=True)
 
 
 def generate(cfg: DictConfig) -> None:
-    """Print continuations of a prompt. Raises ValueError for a prompt outside the vocabulary."""
+    """Print continuations of a prompt, or write music. Raises ValueError for a prompt outside the vocabulary."""
+    if sequences := open_sequences(Path(str(cfg.checkpoint)), cfg.device):
+        write_music(cfg, sequences, console)
+        return
     model = load(str(cfg.checkpoint), device=cfg.device)
     prompt = "" if cfg.prompt is None else str(cfg.prompt)
     if unknown := model.unknown(prompt):

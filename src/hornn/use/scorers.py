@@ -209,14 +209,14 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
     device: of a network, cpu or cuda. Raises what `read_checkpoint` and `read_arpa` raise, and ValueError where the
     weights are of another model than the checkpoint says, or the device is not there.
     """
-    require_choice("device", device, ("cpu", "cuda"))
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
+    require_device(device)
     if path.suffix == ARPA:
         return load_arpa(path)
     checkpoint = read_checkpoint(path)
     try:
         card, state = checkpoint[CARD], checkpoint["state_dict"]
+        if "vocabulary" not in card and "counts" in card:
+            raise ValueError(f"{path} is no model of text: evaluate and generate are what can use it")
         if holds_counts(card):
             return load_counts(path, card, state)
         scorer = load_network(path, card, state)
@@ -226,6 +226,13 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
     network.backend = network.precision = "auto"  # on this device, whatever trained it
     network.to(device).eval().prepare(torch.device(device))
     return scorer
+
+
+def require_device(device: str) -> None:
+    """Raise ValueError for a device that is not there."""
+    require_choice("device", device, ("cpu", "cuda"))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
 
 
 def load_ready(
@@ -241,10 +248,14 @@ def load_ready(
 
 def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer:
     vocabulary = Vocabulary.from_state(card["vocabulary"])
-    prefix = "network."
-    weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-    network = rebuild_network(path, card, vocabulary.counts, weights)
+    network = rebuild_network(path, card, vocabulary.counts, weights_of_network(state))
     return NetworkScorer(str(path), network, card, vocabulary)
+
+
+def weights_of_network(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The network's part of what a training keeps."""
+    prefix = "network."
+    return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
 
 def load_counts(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> CountScorer:

@@ -1,0 +1,117 @@
+"""Music that a network writes: sampled frame by frame, kept as a MIDI file and as a picture."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.checks import require_positive, require_range
+from hornn.data.base import SPLITS
+from hornn.data.music import KEYS, MusicData
+from hornn.data.requirement import require_package
+from hornn.network import SequenceModel
+from hornn.use.figures import require_target
+from hornn.use.sequences import SequenceScorer, open_data
+
+LOWEST = 21  # the note of MIDI that key 0 is
+TICKS = 240  # of a frame: half a beat, an eighth note, at 120 beats a minute; the files do not say how long a frame is
+VELOCITY = 80
+
+
+def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> None:
+    """Write continuations as MIDI files with their pictures, and say where they are.
+
+    Raises ValueError or OSError, before anything is written, for keys that this model cannot serve.
+    """
+    require_package("mido", "writing MIDI files")
+    require_positive(num_samples=cfg.num_samples, length=cfg.length, frames=cfg.frames)
+    require_range("temperature", cfg.temperature, ">= 0 and finite", 0 <= cfg.temperature < math.inf)
+    if cfg.to is None or Path(str(cfg.to)).suffix != ".mid":
+        raise ValueError(f"to= must be the path of a MIDI file, which ends in .mid, got {cfg.to}")
+    if cfg.prompt:
+        raise ValueError("prompt= is text, and this model writes music: give piece=NUMBER, or leave it out")
+    target = Path(str(cfg.to))
+    require_target(target)
+    prompt = np.zeros((0, KEYS), dtype=np.uint8)
+    if cfg.piece is not None:
+        prompt = piece_of(scorer, cfg)[: cfg.frames]
+    generator = torch.Generator().manual_seed(cfg.seed)
+    for number in range(cfg.num_samples):
+        path = target if cfg.num_samples == 1 else target.with_stem(f"{target.stem}-{number + 1}")
+        frames = [*prompt, *sample(scorer.network, prompt, cfg.length, cfg.temperature, generator)]
+        write_midi(path, np.array(frames))
+        draw(path.with_suffix(".png"), np.array(frames), len(prompt))
+        console.print(f"{path}, {path.with_suffix('.png')}: {len(prompt)} frames given, {cfg.length} written")
+
+
+def piece_of(scorer: SequenceScorer, cfg: DictConfig) -> np.ndarray:
+    """The piece of the test split that is to be continued. ValueError for a number that it does not have."""
+    data = open_data(scorer, cfg.data, 1, 1)
+    if not isinstance(data, MusicData):
+        raise ValueError(f"{scorer.name} was trained on {data.name}, which is no music: leave out piece=")
+    pieces = data.whole(SPLITS[-1])
+    require_range("piece", cfg.piece, f"from 1 to {len(pieces)}", 1 <= cfg.piece <= len(pieces))
+    piece: np.ndarray = pieces[cfg.piece - 1]
+    return piece
+
+
+@torch.inference_mode()
+def sample(
+    network: SequenceModel, prompt: np.ndarray, length: int, temperature: float, generator: torch.Generator
+) -> Iterator[np.ndarray]:
+    """Yield `length` frames (88,) that continue `prompt` (N, 88), each key drawn with sigmoid(logit / temperature).
+
+    Temperature 0 takes the likelier of the two. Raises ValueError for a network without finite probabilities.
+    """
+    state = network.initial_state(1)
+    read = np.concatenate([np.zeros((1, KEYS)), prompt]).astype(np.float32)  # silence comes first
+    for _ in range(length):
+        features, state = network(torch.from_numpy(read).unsqueeze(1).to(network.device), state)
+        log_p = network.head.log_probs(features[-1, 0]).double().cpu()
+        if log_p.isnan().any():
+            raise ValueError("the model gives no finite probabilities: its weights have diverged")
+        logits = log_p - torch.log1p(-log_p.exp().clamp(max=1 - 1e-12))
+        if temperature == 0:
+            frame = logits > 0
+        else:
+            frame = (
+                torch.rand(KEYS, generator=generator, dtype=torch.float64) < (logits / temperature).sigmoid()
+            )
+        read = frame.float().numpy()[None]
+        yield read[0].astype(np.uint8)
+
+
+def write_midi(path: Path, frames: np.ndarray) -> None:
+    """Write frames (N, 88) of 0 and 1 as one track; a key that goes on from frame to frame is one long note."""
+    import mido
+
+    track = mido.MidiTrack()
+    before, last = np.zeros(KEYS, dtype=bool), 0
+    for step, frame in enumerate([*(frames > 0), np.zeros(KEYS, dtype=bool)]):
+        for key in np.flatnonzero(frame != before):
+            kind, velocity = ("note_on", VELOCITY) if frame[key] else ("note_off", 0)
+            track.append(
+                mido.Message(kind, note=LOWEST + int(key), velocity=velocity, time=(step - last) * TICKS)
+            )
+            last = step
+        before = frame
+    file = mido.MidiFile(ticks_per_beat=2 * TICKS)
+    file.tracks.append(track)
+    file.save(str(path))
+
+
+def draw(path: Path, frames: np.ndarray, given: int) -> None:
+    """Draw frames (N, 88) as a piano roll; a line ends the `given` ones."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(frames.T, aspect="auto", origin="lower", cmap="Greys", interpolation="nearest")
+    if given:
+        axes.axvline(given - 0.5, color="tab:red")
+    axes.set(xlabel="frame", ylabel="key", title=f"{given} frames given, {len(frames) - given} written")
+    figure.savefig(path, dpi=110)
