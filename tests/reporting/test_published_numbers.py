@@ -16,6 +16,7 @@ OURS = {
     "every_cell",
     "orders",
     "ptb_baselines",
+    "ptb_char_recipe",
     "ptb_decay",
     "ptb_deep",
     "ptb_fofe",
