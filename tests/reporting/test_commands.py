@@ -29,9 +29,8 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
     done = report(filled, program=program.format(str(ROOT / "src" / "report.py")))
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
     assert {path.name for path in (filled.results / "report").iterdir()} == {
-        *(f"{name}.{suffix}" for name in ("toy", "adhoc-12") for suffix in ("md", "csv", "tex")),
+        *(f"{name}.{suffix}" for name in ("toy", "adhoc-12") for suffix in ("md", "csv", "tex", "json")),
         "index.html",
-        "runs",
     }
 
 
