@@ -8,7 +8,7 @@ from hornn.reporting.panels import Panel, Styles
 from hornn.reporting.svg import LETTER_WIDTH, element, picture, shortened
 
 PITCH, TOP, SIZE = 20, 34, 12.0
-LINES, ROOM, NUMBER = 110, 215, 50  # widths: of the lines, of the longest name, of its number
+LINES, ROOM, NUMBER = 110, 215, 64  # widths: of the lines, of the longest name, of its number
 
 
 def draw_ranks(order: Order, styles: Styles) -> Panel:

@@ -59,9 +59,8 @@ class Report:
                 known, minute = found, now_in_minutes()
                 say(f"{time.strftime('%H:%M:%S')} {self.renew()}")
 
-    def versions(self) -> Iterator[bool]:
-        """True whenever there is a new version, False after a while without one."""
-        seen = self.version
+    def versions(self, seen: int) -> Iterator[bool]:
+        """True whenever there is a newer version than the one that was `seen`, False after a while without one."""
         while not self.over.is_set():
             with self.changed:
                 if self.version == seen:
@@ -115,13 +114,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def tell_changes(self) -> None:
         """Server-sent events: one for each new version of the page."""
+        seen = self.report.version
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         try:
             self.wfile.write(b": here\n\n")
-            for is_new in self.report.versions():
+            for is_new in self.report.versions(seen):
                 self.wfile.write(b"data: new\n\n" if is_new else b": here\n\n")
         except OSError:
             return  # the page was closed
