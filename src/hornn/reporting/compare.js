@@ -25,7 +25,7 @@ const itemOf = address => {
 
 /** A row alone is shown as its seeds. */
 const spread = items => items.length === 1 && items[0].runs.length > 1
-  ? items[0].runs.map(run => itemOf(addressOf(items[0].table, items[0].name, run.seed))) : items;
+  ? items[0].runs.map(run => ({ ...itemOf(addressOf(items[0].table, items[0].name, run.seed)), label: `seed ${run.seed}` })) : items;
 
 const measureName = key => data.measures[key]?.[0] ?? key;
 
@@ -58,12 +58,12 @@ const curvesOf = (place, items, title) => {
 const drawOne = (place, run, keys, chosen, overLabel, title) => {
   const groups = {};
   for (const key of keys) (groups[/^(train|valid)_/.test(key) ? key.replace(/^[^_]*_/, "") : key.replace(/^max_/, "")] ??= []).push(key);
-  const figures = Object.values(groups).map(group => [group.sort().reverse(), element("figure", { class: "chart" }, element("figcaption"))]);
+  const figures = Object.values(groups).map(group => [group.sort((a, b) => /^(train|max)_/.test(a) - /^(train|max)_/.test(b)), element("figure", { class: "chart" }, element("figcaption"))]);
   place.replaceChildren(element("div", { class: "filters" }, overLabel), element("div", { class: "plots" }, figures.map(each => each[1])));
   return () => figures.forEach(([group, figure], index) => {
     const lines = group.map((key, n) => ({ name: measureName(key), colour: data.palette[n][0], symbol: data.palette[n][1], series: `${index}.${n}`, points: along(run, key, chosen()) }));
     const names = group.map(measureName), said = drawChart(figure, `${title}: ${names.join(" and ")} over ${chosen()[1]}`, lines, { label: chosen()[1], says: chosen()[3] }, { score: group.every(isScore) });
-    figure.querySelector("figcaption").replaceChildren(...lines.flatMap(line => [element("span", { style: `color: ${line.colour}`, "aria-hidden": "true" }, line.symbol), ` ${line.name} `]), said);
+    figure.querySelector("figcaption").replaceChildren(...lines.flatMap(line => [element("span", { style: `color: ${line.colour}`, "aria-hidden": "true" }, line.symbol), ` ${line.name}. `]), said);
   });
 };
 
@@ -166,7 +166,7 @@ const renderRuns = (view, addresses) => {
     const seeds = lone.row.runs.map(number => data.runs[number]);
     parts.push(element("p", { class: "soft" }, back(lone.table), " · ", lone.one ? [element("a", { href: `#run=${addressOf(lone.table, lone.name)}` }, "all seeds"), " "] : null,
       seeds.flatMap(run => [lone.seed === String(run.seed) ? element("b", {}, `seed ${run.seed}`) : element("a", { href: `#run=${addressOf(lone.table, lone.name, run.seed)}` }, `seed ${run.seed}`), " "]),
-      element("label", { class: "pick" }, element("input", { type: "checkbox", "data-item": lone.address, checked: ticked.has(lone.address) }), " compare")));
+      "· ", element("label", { class: "pick" }, element("input", { type: "checkbox", "data-item": lone.address, checked: ticked.has(lone.address) }), " compare")));
     if (lone.one) parts.push(element("p", {}, lone.one.state, lone.one.progress ? `: ${lone.one.progress}` : "",
       lone.one.file ? [" · ", element("a", { href: lone.one.file }, "result file (JSON)")] : null));
   } else {

@@ -109,12 +109,18 @@ const step = (svg, forward) => {
 
 addEventListener("pointermove", look);
 addEventListener("pointerdown", look);
-addEventListener("hashchange", () => show());
+addEventListener("hashchange", () => {
+  show();
+  const title = document.querySelector(".view.shown h1");
+  title.tabIndex = -1;
+  title.focus({ preventScroll: true }); // so that a screen reader says where one is
+});
 let waiting;
 addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => { for (const place of find(".view.shown .curves")) place.redraw?.(); }, 150); });
 addEventListener("click", event => {
   const at = query => event.target.closest(query);
   if (at("#theme")) changeTheme();
+  else if (at("#skip")) document.querySelector("main").focus();
   else if (at("th button")) sort(at("th button"));
   else if (at("#clear")) { ticked.clear(); showTicks(); }
   else if (at("[data-lights]")) {

@@ -37,7 +37,11 @@ COSTS = {
     "tokens_per_second": "tokens per second",
     "peak_memory_mb": "memory, MiB",
 }
-CURVES = {"lr": "learning rate", "grad_norm": "norm of the gradient, mean", "max_grad_norm": "its largest"}
+CURVES = {
+    "lr": "learning rate",
+    "grad_norm": "gradient's norm, mean",
+    "max_grad_norm": "gradient's norm, largest",
+}
 NOT_DRAWN = {"epoch", "step", "seconds", "tokens_per_second"}
 ORIGIN = ("commit", "dirty", "finished", "device", "backend", "world_size")
 
