@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,3 +101,10 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
     assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(page.ids)
     assert "#010203" not in text
     assert text.count("currentColor") > 20
+
+
+@pytest.mark.thorough
+def test_the_report_of_all_committed_results_is_light(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    write_report(root / "outputs", root / "sweeps", tmp_path)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) <= 3_000_000

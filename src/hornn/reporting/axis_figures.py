@@ -8,6 +8,7 @@ from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import (
     INK,
+    MANY_LINES,
     Panel,
     Plot,
     Style,
@@ -63,6 +64,17 @@ def draw_axis(
             score = line.scores[metric.key]
             across = canvas.axhline(score.mean or 0.0, color=style.colour, linestyle=":")
             across.set_gid(series_id(style.series) + f"{line.row.label}: {measured_tip(metric.key, score)}")
+            if len(level) <= MANY_LINES:
+                canvas.annotate(
+                    line.row.label,
+                    (1, score.mean or 0.0),
+                    (0, 3),
+                    xycoords=("axes fraction", "data"),
+                    textcoords="offset points",
+                    ha="right",
+                    fontsize=8.5,
+                    color=style.colour,
+                )
         ends = paint_lines(canvas, metric, along, drawn, styles, at)
         ticks(
             canvas,
