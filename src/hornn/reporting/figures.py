@@ -8,8 +8,8 @@ from hornn.reporting.axis_figures import draw_axes, draw_axis
 from hornn.reporting.curves import learning_curve, time_unit
 from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
+from hornn.reporting.numbers import format_number
 from hornn.reporting.panels import (
-    COLOURS,
     INK,
     Panel,
     Plot,
@@ -130,7 +130,7 @@ def draw_effects(
     if base is None or (origin := means[base.row.name]) is None:
         return None
     effects = sorted(
-        (mean - origin, line.row.label.removeprefix(f"{DOTS} "), styles[line.row.name].series)
+        (mean - origin, line.row.label.removeprefix(f"{DOTS} "), styles[line.row.name])
         for line in lines
         if line is not base
         and line.row.group == base.row.group
@@ -144,14 +144,12 @@ def draw_effects(
     room = 0.2 * (high - low) or 1.0  # for the numbers at the bars' ends
 
     def paint(axes: "Axes") -> None:
-        good = -1 if sweep.lower_is_better else 1
-        colours = [COLOURS[0 if good * difference > 0 else 1] for difference in differences]
-        bars = axes.barh(range(len(labels)), differences, color=colours, height=0.62)
-        for bar, (difference, label, series) in zip(bars, effects, strict=True):
-            bar.set_gid(series_id(series) + f"{label}: {difference:+.2f}")
+        bars = axes.barh(range(len(labels)), differences, color=INK, alpha=0.55, height=0.62)
+        for bar, (difference, label, style) in zip(bars, effects, strict=True):
+            bar.set_gid(series_id(style.series) + f"{label}: {signed(metric.key, difference)}")
         for place, difference in enumerate(differences):
             axes.annotate(
-                f"{difference:+.1f}",
+                signed(metric.key, difference),
                 (difference, place),
                 (3 if difference > 0 else -3, 0),
                 textcoords="offset points",
@@ -167,11 +165,18 @@ def draw_effects(
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
 
-    x_label = f"difference from {origin:.1f}"
-    caption = f"{metric.label}: how far each row is from “{base.row.label}”, {origin:.1f}."
+    better = {True: ", less is better", False: ", more is better", None: ""}[sweep.lower_is_better]
+    x_label = f"difference from {format_number(metric.key, origin)}{better}"
+    caption = (
+        f"{metric.label}: how far each row is from “{base.row.label}”, {format_number(metric.key, origin)}."
+    )
     tallest = max(label.count("\n") for label in labels)
     height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
     return Plot((draw_panel(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
+
+
+def signed(key: str, difference: float) -> str:
+    return ("+" if difference > 0 else "") + format_number(key, difference)
 
 
 def draw_costs(name: str, metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:

@@ -153,7 +153,7 @@ def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Pa
     return {
         "seed": run.seed,
         "state": run.state,
-        "progress": run.progress,
+        "progress": run.progress or run.problem,
         "numbers": own_numbers(result or (run.records[-1] if run.records else {})),
         "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
         "origin": origins.add(origin | flatten(result.get("versions") or {})),
