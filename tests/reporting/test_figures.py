@@ -52,7 +52,10 @@ def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> Non
     place.commit("sum-3", 1, 107.0)
     place.commit("max-2", 1, 114.0)
     write_pages(place.results, place.sweeps, place.folder)
-    assert "Perplexity, test: how far each row is from “Sum, order 2”, 111.5." in page.read_text()
+    assert (
+        "Perplexity, test: how far each row is from “Sum, order 2”, 111.5, less is better."
+        in page.read_text()
+    )
     drawn = (place.results / "tables" / "toy" / "figure.svg").read_text()
     words = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
     assert [word for word in words if word.startswith(("Sum", "Max", "RNN"))] == [

@@ -166,8 +166,9 @@ def draw_effects(
         axes.grid(visible=False, axis="y")
 
     better = {True: ", less is better", False: ", more is better", None: ""}[sweep.lower_is_better]
-    x_label = f"difference from {format_number(metric.key, origin)}"
-    caption = f"{metric.label}: how far each row is from “{base.row.label}”, {format_number(metric.key, origin)}{better}."
+    beside = format_number(metric.key, origin)
+    x_label = f"difference from {beside}"
+    caption = f"{metric.label}: how far each row is from “{base.row.label}”, {beside}{better}."
     tallest = max(label.count("\n") for label in labels)
     height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
     return Plot((draw_panel(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
