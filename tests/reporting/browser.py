@@ -109,7 +109,7 @@ class Browser:
         self.events.clear()
 
     def run(self, script: str) -> Any:
-        """What an expression is in the page, after two frames were drawn where it is a promise."""
+        """What an expression is in the page, or the promise that it is comes to."""
         answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")

@@ -26,7 +26,7 @@ SPLITS = {"train": "training", "valid": "validation", "test": "test"}
 UNITS = {
     "ppl": ("perplexity", -1),
     "bpc": ("bits per character", -1),
-    "nll": ("nats", -1),
+    "nll": ("nats per step", -1),
     "accuracy": ("accuracy", 1),
 }
 COSTS = {
