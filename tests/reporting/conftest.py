@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reporting.place import SWEEP, Place
+from reporting.place import SWEEP, Place, fill
 
 
 @pytest.fixture
@@ -28,14 +28,4 @@ def broken(place: Place) -> Callable[[str, str], Path]:
 @pytest.fixture
 def filled(place: Any) -> Any:
     """A place with committed results of three rows, one of them with two seeds, and an ad hoc sweep."""
-    for row, seed, score in (
-        ("sum-2", 1, 111.5),
-        ("sum-2", 2, 112.5),
-        ("sum-3", 1, 107.0),
-        ("max-2", 1, 109.0),
-    ):
-        place.commit(row, seed, score, num_parameters=8_640_000 + (row == "max-2"))
-    place.record(
-        {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
-    )
-    return place
+    return fill(place)

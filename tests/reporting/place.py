@@ -135,6 +135,22 @@ class Place:
         return path
 
 
+def fill(place: Place) -> Place:
+    """Committed results of three rows, one of them with two seeds, and an ad hoc sweep."""
+    for row, seed, score in (
+        ("sum-2", 1, 111.5),
+        ("sum-2", 2, 112.5),
+        ("sum-3", 1, 107.0),
+        ("max-2", 1, 109.0),
+    ):
+        choices = {"model": "hornn_max" if row == "max-2" else "hornn", "data": "text"}
+        place.commit(row, seed, score, num_parameters=8_640_000 + (row == "max-2"), choices=choices)
+    place.record(
+        {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
+    )
+    return place
+
+
 def table_of(place: Place, name: str = "toy", committed_only: bool = False) -> Table:
     sweeps = read_sweeps(place.sweeps)
     tables = build_tables(sweeps, find_runs(sweeps, place.results, committed_only))

@@ -29,9 +29,8 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
     done = report(filled, program=program.format(str(ROOT / "src" / "report.py")))
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
     assert {path.name for path in (filled.results / "report").iterdir()} == {
-        *(f"{name}.{suffix}" for name in ("toy", "adhoc-12") for suffix in ("md", "csv", "tex")),
+        *(f"{name}.{suffix}" for name in ("toy", "adhoc-12") for suffix in ("md", "csv", "tex", "json")),
         "index.html",
-        "runs",
     }
 
 
@@ -43,10 +42,12 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
             ("--out", "sweeps/toy.yaml"),
             "error: cannot write to sweeps/toy.yaml (File exists): give --out FOLDER",
         ),
+        (("--serve", "--port", "70000"), "error: --port must be from 0 to 65535, got 70000"),
+        (("--serve", "--keep"), "error: argument --keep: not allowed with argument --serve"),
         (("--write",), "error: README.md, line 2: there is no sweep 'tpy'; there are: toy"),
     ],
 )
-def test_a_wrong_folder_or_file_is_one_line(place: Any, words: tuple[str, ...], message: str) -> None:
+def test_a_wrong_word_folder_or_file_is_one_line(place: Any, words: tuple[str, ...], message: str) -> None:
     (place.folder / "README.md").write_text("#\n<!-- claims: tpy -->\n<!-- end -->\n")
     done = report(place, *words)
     assert done.returncode == 2

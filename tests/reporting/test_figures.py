@@ -20,12 +20,12 @@ def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
     assert "<figcaption>validation against order." in text
 
 
-def test_rows_that_say_how_they_differ_have_curves_of_their_own(place: Any) -> None:
+def test_rows_that_say_how_they_differ_have_marks_of_their_own(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text()
     place.write_sweep("toy", re.sub(r"Sum, order 3|Max, order 2", "... decay", text))
     for row in ("rnn", "sum-2", "sum-3", "max-2"):
         place.commit(row, 1)
-    curves = draw_figures(table_of(place))[2]
+    curves = draw_figures(table_of(place))[-1]
     labels = [label for label, _ in curves.legend]
     assert labels == ["RNN", "Sum, order 2", "Sum, order 2 ... decay", "Sum, order 2 ... decay"]
     assert len({style for _, style in curves.legend}) == 4
@@ -52,7 +52,10 @@ def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> Non
     place.commit("sum-3", 1, 107.0)
     place.commit("max-2", 1, 114.0)
     write_pages(place.results, place.sweeps, place.folder)
-    assert "Perplexity, test: how far each row is from “Sum, order 2”, 111.5." in page.read_text()
+    assert (
+        "Perplexity, test: how far each row is from “Sum, order 2”, 111.5, less is better."
+        in page.read_text()
+    )
     drawn = (place.results / "tables" / "toy" / "figure.svg").read_text()
     words = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
     assert [word for word in words if word.startswith(("Sum", "Max", "RNN"))] == [
@@ -63,6 +66,6 @@ def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> Non
 
 
 def test_without_results_there_is_no_figure(place: Any) -> None:
-    said = write_report(place.results, place.sweeps, place.results / "report")
+    said = write_report(place.results, place.sweeps, place.results / "report").said
     assert said.endswith("1 tables, 0 of 4 rows measured")
     assert "<svg" not in (place.results / "report" / "index.html").read_text()

@@ -132,7 +132,10 @@ def test_a_grid_has_a_figure_for_each_axis(place: Place) -> None:
         "perplexity, test against the number of weights",
         "perplexity, test against the time that the best run of each row trained",
     ]
-    assert [label for label, _ in by_size.legend] == ["rnn", "HORNN, order 2", "HORNN, order 3"]
+    rows = ("rnn", "HORNN, order 2", "HORNN, order 3")
+    assert [label for label, _ in by_size.legend] == [
+        f"{row}, {size} units" for row in rows for size in (8, 16)
+    ]
     words = re.findall(r"<text[^>]*>([^<]+)</text>", by_model.panels[0].svg)
     assert {"rnn", "HORNN"} <= set(words)
     ticks = re.findall(r"<text[^>]*>([^<]+)</text>", by_size.panels[0].svg)

@@ -7,6 +7,7 @@ import pytest
 
 from hornn.reporting.order import spearman
 from hornn.reporting.ranks import draw_ranks, places
+from hornn.reporting.row_styles import row_styles
 from reporting.place import table_of
 
 
@@ -44,13 +45,14 @@ def test_both_orders_of_the_rows(place: Any) -> None:
 def test_the_figure_of_ranks(place: Any) -> None:
     for row, score in (("sum-2", 120.0), ("sum-3", 110.0), ("max-2", 130.0)):
         place.commit(row, 1, score)
-    (order,) = table_of(place).orders
+    table = table_of(place)
+    (order,) = table.orders
     assert places(order, order.published, order.measured) == [2, 0, 1]
     assert places(order, order.measured, order.published) == [1, 0, 2]
     assert places(order._replace(lower_is_better=False), order.measured, order.published) == [1, 2, 0]
     assert places(order, (1, 1, 1), ties=(3, 2, 1)) == [2, 1, 0], "equal rows do not cross"
-    texts = re.findall(r"<text[^>]*>([^<]+)</text>", draw_ranks(order).svg)
-    assert texts[2:4] == ["Sum, order 2  111", "120.0  Sum, order 2"]
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", draw_ranks(order, row_styles(table.lines)).svg)
+    assert texts[2:6] == ["●", "●", "Sum, order 2  111", "120.0  Sum, order 2"]
 
 
 def test_there_is_no_order_between_recipes_nor_of_sizes(place: Any, broken: Any) -> None:

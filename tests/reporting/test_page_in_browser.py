@@ -1,136 +1,226 @@
-"""The page in a browser: each view by its address, filters, search, narrow screens, names of figures."""
+"""The page in a browser: views by address, comparison, figures, filters, search, narrow screens, contrast."""
 
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Callable
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hornn.reporting.commands import write_report
-from reporting.place import CLAIMS
+from reporting.browser import PROGRAM, Browser
+from reporting.place import CLAIMS, SWEEP, Place, fill
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="needs chromium or google-chrome on the PATH"),
+    pytest.mark.skipif(PROGRAM is None, reason="needs chromium or google-chrome on the PATH"),
 ]
-Look = Callable[..., str]
+SHOWN = "[...document.querySelectorAll('.view')].filter(view => view.checkVisibility()).map(view => view.id)"
+ROWS = "toy/sum-2,toy/max-2"
+
+
+class Tab:
+    """A report that is open in a browser."""
+
+    def __init__(self, browser: Browser, page: Path) -> None:
+        self.browser, self.page = browser, page
+
+    def open(self, address: str = "", width: int = 1400, dark: bool = False) -> "Tab":
+        self.browser.open(f"file://{self.page}{address}", width, dark=dark)
+        return self
+
+    def run(self, script: str) -> Any:
+        return self.browser.run(script)
+
+    def texts(self, query: str) -> list[str]:
+        """What is written in the elements that can be seen."""
+        found: list[str] = self.run(
+            f"[...document.querySelectorAll({json.dumps(query)})].filter(each => each.checkVisibility())"
+            ".map(each => each.innerText.trim().replace(/\\s+/g, ' '))"
+        )
+        return found
 
 
 @pytest.fixture(scope="module")
-def look(tmp_path_factory: pytest.TempPathFactory) -> Look:
-    """`look(page, "#address", script, width)`: the text that a script leaves in a page that is open there."""
-    profile = tmp_path_factory.mktemp("profile")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
-    def look(page: Path, address: str, script: str, width: int = 1400) -> str:
-        report = "document.body.innerHTML = '<pre id=said></pre>'; document.getElementById('said').textContent = said;"
-        tell = f"let said; try {{ said = String({script}); }} catch (e) {{ said = e; }} {report}"
-        wait = f"setTimeout(() => {{ {tell} }}, 300)"
-        catch = "addEventListener('error', event => document.title = 'ERROR ' + event.message);"
-        text = page.read_text().replace("<body>", f"<body><script>{catch}</script>", 1)
-        copy = page.with_name("looked_at.html")
-        copy.write_text(
-            text.replace("</body>", f"<script>addEventListener('load', () => {wait})</script></body>")
-        )
-        assert BROWSER
-        done = subprocess.run(
-            [
-                *(BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"),
-                *(f"--window-size={width},900", "--virtual-time-budget=3000", "--dump-dom"),
-                f"file://{copy}{address}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, "HOME": str(profile)},
-        )
-        found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.DOTALL)
-        assert found, done.stderr[-2000:]
-        assert "ERROR" not in (re.search(r"<title>(.*?)</title>", done.stdout) or [""])[0]
-        return found[1]
 
-    return look
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = fill(Place(tmp_path_factory.mktemp("place")))
+    place.write_sweep("toy", SWEEP.replace("  figure:", CLAIMS + "  figure:", 1))
+    write_report(place.results, place.sweeps, place.results / "report")
+    return place.results / "report" / "index.html"
 
 
 @pytest.fixture
-def page(filled: Any, broken: Any) -> Path:
-    broken("  figure:", CLAIMS + "  figure:")
-    write_report(filled.results, filled.sweeps, filled.results / "report")
-    path: Path = filled.results / "report" / "index.html"
-    return path
-
-
-SHOWN = "[...document.querySelectorAll('.view')].filter(v => v.checkVisibility()).map(v => v.id)"
+def tab(browser: Browser, page: Path) -> Iterator[Tab]:
+    """Nothing may have gone wrong in the page when the test ends, and nothing is ticked when it begins."""
+    browser.errors.clear()
+    tab = Tab(browser, page).open()
+    tab.run("sessionStorage.clear()")
+    yield tab
+    assert browser.errors == []
 
 
 @pytest.mark.parametrize(
-    ("address", "view"), [("", "home"), ("#claims", "claims"), ("#toy", "toy"), ("#nothing", "home")]
+    ("address", "view"),
+    [
+        ("", "home"),
+        ("#claims", "home"),
+        ("#toy", "toy"),
+        ("#nothing", "home"),
+        ("#compare", "compare"),
+        (f"#compare={ROWS}", "compare"),
+        ("#run=toy/sum-2/1", "compare"),
+        ("#run=toy/none/7", "compare"),
+    ],
 )
-def test_an_address_opens_its_view_alone(page: Path, look: Look, address: str, view: str) -> None:
-    assert look(page, address, SHOWN) == view
+def test_an_address_opens_its_view_alone(tab: Tab, address: str, view: str) -> None:
+    assert tab.open(address).run(SHOWN) == [view]
 
 
-def test_the_claims_are_filtered(page: Path, look: Look) -> None:
-    shown = "[...document.querySelectorAll('#claims .claims > li')].filter(item => !item.hidden).length"
-    everything = int(look(page, "#claims", shown))
-    assert everything > 0
-    choose = "(() => { const choice = document.querySelector('select[data-key=outcome]');"
-    choose += " choice.value = 'confirmed'; choice.onchange();"
-    confirmed = int(look(page, "#claims", f"{choose} return {shown}; }})()"))
-    also = "document.querySelectorAll('#claims li[data-outcome=confirmed]').length"
-    assert confirmed == int(look(page, "#claims", also)) <= everything
+def test_ticked_rows_are_compared_at_an_address_of_their_own(tab: Tab) -> None:
+    tab.open("#toy")
+    for item in ROWS.split(","):
+        tab.run(f"document.querySelector('input[data-item=\"{item}\"]').click()")
+    assert tab.texts("#tray") == ["2 chosen Compare Clear"]
+    assert tab.run("document.querySelector('#tray a').hash") == f"#compare={ROWS}"
+    tab.open(f"#compare={ROWS}")
+    assert tab.texts("#compare h1") == ["Compare 2 rows"]
+    assert tab.texts("#compare thead th")[:2] == ["● Sum, order 2", "■ Max, order 2"]
+    numbers = tab.texts("#compare tbody tr")
+    assert "perplexity, test, published 111 110" in numbers
+    assert "perplexity, test 112.0 ± 0.7 109.0 -2.7 %" in numbers
+    assert "commit 1234567890 1234567890" not in numbers, "what they share is folded"
+    assert tab.run("document.querySelectorAll('#compare .chart [data-tip]').length") == 6
+    tab.run("document.querySelector('#compare .curves input').click()")
+    assert tab.run("document.querySelectorAll('#compare .chart [data-tip]').length") == 9, "every seed"
 
 
-def test_the_search_finds_tables_by_their_rows(page: Path, look: Look) -> None:
-    found = "[...document.querySelectorAll('nav [data-words]')].filter(item => !item.hidden).length"
-    search = "(() => { const field = document.getElementById('search'); field.value = '%s'; field.oninput();"
-    assert int(look(page, "", f"{search % 'stack'} return {found}; }})()")) == 1
-    assert int(look(page, "", f"{search % 'no such thing'} return {found}; }})()")) == 0
-
-
-def test_a_table_is_sorted(page: Path, look: Look) -> None:
-    click = "(() => { const table = document.querySelector('#toy table');"
-    click += " table.querySelectorAll('th button')[2].click();"
-    values = (
-        "[...table.tBodies[0].rows].map(row => row.cells[2].dataset.value).filter(value => value).map(Number)"
+def test_configs_beside_one_another_show_where_they_differ(tab: Tab) -> None:
+    tab.open(f"#compare={ROWS}")
+    title = "[...document.querySelectorAll('#compare h2')].find(each => each.textContent.includes('configs differ'))"
+    rows = (
+        f"[...{title}.nextElementSibling.querySelectorAll('tbody tr')].map(row => row.innerText.split('\\t'))"
     )
-    numbers = [float(text) for text in look(page, "#toy", f"{click} return {values}; }})()").split(",")]
+    assert tab.run(rows) == [["model", "hornn", "hornn_max"]]
+
+
+def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
+    tab.open("#run=toy/sum-2/1")
+    assert tab.texts("#compare h1") == ["Sum, order 2, seed 1"]
+    assert "perplexity, test 111.5" in tab.texts("#compare tbody tr")
+    assert "seed 2" in tab.texts("#compare a")
+    assert "python src/train.py -m sweeps=toy hydra.sweeper.only=[sum-2] sweep.seeds=[1]" in tab.texts("code")
+    file = tab.run("document.querySelector('#compare a[href$=json]').getAttribute('href')")
+    assert (tab.page.parent / file).is_file()
+
+
+def test_the_learning_curves_run_over_epochs_and_over_time(tab: Tab) -> None:
+    tab.open("#toy")
+    assert tab.texts("#toy .curves select:nth-of-type(1)")[0].startswith("perplexity, validation")
+    tip = "document.querySelector('#toy .chart [data-series=\"1\"][data-tip]').dataset.tip"
+    assert tab.run(tip) == "Sum, order 2, seed 1: 131.5, epoch 1"
+    choose = "document.querySelectorAll('#toy .curves select')[1]"
+    tab.run(f"{choose}.value = 'seconds'; {choose}.onchange()")
+    assert tab.run(tip) == "Sum, order 2, seed 1: 131.5, 12.5 seconds"
+
+
+def test_pointing_at_a_mark_says_its_value_and_lights_its_row(tab: Tab) -> None:
+    tab.open("#toy")
+    spot = "document.querySelector('#toy .top [data-tip^=\"Sum, order 3\"]')"
+    x, y = tab.run(f"middle({spot})")
+    tab.browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert tab.texts("#tip")[0].startswith("Sum, order 3: ")
+    assert tab.run("document.querySelector('#toy tr.on').cells[1].textContent").endswith("Sum, order 3")
+    tab.run("document.querySelector('#toy figure > svg').focus()")
+    tab.browser.ask("Input.dispatchKeyEvent", type="rawKeyDown", key="ArrowRight", code="ArrowRight")
+    assert tab.texts("#tip") != []
+
+
+def test_a_row_has_one_colour_in_every_figure_of_its_table(tab: Tab) -> None:
+    tab.open("#toy")
+    spots = "[...document.querySelectorAll('#toy figure [data-series=\"2\"][data-tip]')].map(spot => spot.outerHTML)"
+    colour = tab.run("data.rows['toy/sum-3'].style[0]")
+    assert all(colour in spot for spot in tab.run(spots))
+    assert len(tab.run(spots)) > 4
+
+
+def test_the_claims_are_filtered(tab: Tab) -> None:
+    shown = "[...document.querySelectorAll('#claims .claims > li')].filter(item => !item.hidden).length"
+    everything = tab.run(shown)
+    assert everything > 0
+    for key, value in (("outcome", "confirmed"), ("cell", "hornn_max"), ("data", "text")):
+        choice = f"document.querySelector('select[data-key={key}]')"
+        change = f"{choice}.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+        tab.run(f"{choice}.value = '{value}'; {change}")
+        items = f"[...document.querySelectorAll('#claims .claims > li')].map(item => item.dataset.{key}.split('|'))"
+        also = sum(value in words for words in tab.run(items))
+        assert 0 < tab.run(shown) == also <= everything
+        tab.run(f"{choice}.value = ''; {change}")
+    assert tab.run(shown) == everything
+
+
+def test_the_search_finds_tables_by_their_rows(tab: Tab) -> None:
+    found = "[...document.querySelectorAll('nav [data-words]')].filter(item => !item.hidden).length"
+    for words, count in (("stack", 1), ("no such thing", 0)):
+        tab.run(f"document.getElementById('search').value = '{words}'; search()")
+        assert tab.run(found) == count
+
+
+def test_a_table_is_sorted(tab: Tab) -> None:
+    tab.open("#toy").run("document.querySelectorAll('#toy .wide th button')[2].click()")
+    values = (
+        "[...document.querySelector('#toy .wide').tBodies[0].rows].map(row => row.cells[3].dataset.value)"
+    )
+    numbers = [float(value) for value in tab.run(values) if value]
     assert numbers == sorted(numbers)
     assert len(numbers) > 1
 
 
-@pytest.mark.parametrize("address", ["", "#claims", "#toy"])
-def test_a_narrow_screen_never_scrolls_sideways(page: Path, look: Look, address: str) -> None:
-    widths = look(page, address, "[document.documentElement.scrollWidth, innerWidth]", width=380).split(",")
-    assert int(widths[0]) <= int(widths[1])
+@pytest.mark.parametrize("address", ["", "#toy", f"#compare={ROWS}", "#run=toy/sum-2/1"])
+def test_a_narrow_screen_never_scrolls_sideways(tab: Tab, address: str) -> None:
+    tab.open(address, width=380)
+    assert tab.run("document.documentElement.scrollWidth") <= 380
 
 
-def test_every_figure_has_a_name(page: Path, look: Look) -> None:
-    named = "[...document.querySelectorAll('figure svg')].map(svg => (svg.getAttribute('aria-label') ?? '').length)"
-    lengths = [int(text) for text in look(page, "", named).split(",")]
-    assert len(lengths) > 3
-    assert min(lengths) > 10
+@pytest.mark.parametrize("address", ["", "#toy", f"#compare={ROWS}", "#run=toy/sum-2/1"])
+def test_every_figure_has_a_name(tab: Tab, address: str) -> None:
+    names = "[...document.querySelectorAll('figure > svg')].map(svg => svg.getAttribute('aria-label') ?? '')"
+    found = tab.open(address).run(names)
+    assert found
+    assert min(map(len, found)) > 10
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(page: Path, look: Look, theme: str) -> None:
-    """At least 4.5 : 1, by the formula of WCAG."""
-    contrast = """(() => {
-      document.documentElement.dataset.theme = '%s';
-      const light = text => text.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
-        .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-      const ground = light(getComputedStyle(document.body).backgroundColor);
-      return ['--ink', '--soft', '--link', '--yes', '--partly', '--no', '--open'].map(name => {
-        document.body.style.color = `var(${name})`;
-        const ink = light(getComputedStyle(document.body).color);
-        return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
-      });
-    })()"""
-    ratios = [float(text) for text in look(page, "", contrast % theme).split(",")]
-    assert len(ratios) == 7
-    assert min(ratios) >= 4.5
+def test_every_control_has_a_name(tab: Tab) -> None:
+    name = "each.getAttribute('aria-label') || each.labels?.length || each.textContent.trim()"
+    controls = "[...document.querySelectorAll('input, select, button, a')]"
+    named = f"{controls}.filter(each => !({name})).map(each => each.outerHTML)"
+    for address in ("", "#toy", f"#compare={ROWS}", "#run=toy/sum-2/1"):
+        assert tab.open(address).run(named) == []
+
+
+CONTRAST = """(() => {
+  const light = colour => { const pen = document.createElement('canvas').getContext('2d');
+    pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+      .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0); };
+  const style = getComputedStyle(document.documentElement), value = name => style.getPropertyValue(name).trim();
+  const against = (ink, ground) => { const [a, b] = [light(ink), light(ground)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); };
+  return { text: ['--ink', '--soft', '--link', '--yes', '--partly', '--no', '--open']
+      .flatMap(name => ['--ground', '--panel'].map(ground => against(value(name), value(ground)))),
+    lines: data.palette.map(([colour]) => against(colour, value('--ground'))) };
+})()"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_and_lines_stand_out_from_their_ground(tab: Tab, dark: bool) -> None:
+    """At least 4.5 : 1 and 3 : 1, by the formula of WCAG."""
+    ratios = tab.open(dark=dark).run(CONTRAST)
+    assert min(ratios["text"]) >= 4.5
+    assert min(ratios["lines"]) >= 3

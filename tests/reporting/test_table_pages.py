@@ -31,7 +31,7 @@ def test_a_table_has_its_page_beside_its_results(filled: Any) -> None:
         "# Toy: order and pooling\n\nNobody 2000, table 1. Perplexity, test.\n\n[All tables](../README.md)"
     )
     assert "[Sweep file](../../../sweeps/toy.yaml)" in text
-    assert "![Toy: order and pooling](figure.svg)\n\n● sum, ■ max. Perplexity, test against order." in text
+    assert "![Toy: order and pooling](figure.svg)\n\nPerplexity, test against order." in text
     assert "| [seed 1](sum-2-seed1.json), [seed 2](sum-2-seed2.json) |" in text
     assert text.endswith("\n## Command\n\n```\npython src/train.py -m sweeps=toy\n```\n")
     for picture in ("figure.svg", "ranks.svg", "../overview.svg"):

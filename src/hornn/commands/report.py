@@ -1,5 +1,6 @@
 """Tables and figures of all sweeps beside the published numbers: `hornn report --help`."""
 
+from functools import partial
 from pathlib import Path
 
 from hornn.command_line import ending
@@ -7,7 +8,7 @@ from hornn.command_line.options import Parser
 from hornn.places import CONF
 
 
-def main() -> str:
+def main() -> str | None:
     parser = Parser(description=__doc__)
     parser.add_argument(
         "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
@@ -17,7 +18,12 @@ def main() -> str:
         "--sweeps", type=Path, default=own if own.is_dir() else CONF / "sweeps", help="folder of sweep files"
     )
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder written")
+    one = parser.add_mutually_exclusive_group()
     for option, does in (
+        (
+            "--serve",
+            "show the report on a local server that follows the results while sweeps run, until Ctrl-C",
+        ),
         ("--keep", "copy results of finished runs to RESULTS/tables, to be committed, write nothing else"),
         (
             "--write",
@@ -25,15 +31,21 @@ def main() -> str:
             "*.md and docs/, nothing else",
         ),
     ):
-        parser.add_argument(option, action="store_true", help=does)
+        one.add_argument(option, action="store_true", help=does)
+    parser.add_argument("--port", type=int, default=8321, help="of the server; 0 takes a free one")
     given = parser.parse_args()
-    from hornn.reporting.commands import keep_for_commit, write_pages, write_report
+    from hornn.reporting.commands import keep_for_commit, serve_report, write_pages, write_report
 
     if given.keep:
         return keep_for_commit(given.results, given.sweeps)
     if given.write:
         return write_pages(given.results, given.sweeps, Path())
-    return write_report(given.results, given.sweeps, given.out)
+    if given.serve:
+        try:
+            serve_report(given.results, given.sweeps, given.out, given.port, partial(print, flush=True))
+        except KeyboardInterrupt:
+            return None  # as a server is meant to end
+    return write_report(given.results, given.sweeps, given.out).said
 
 
 def run() -> None:

@@ -6,23 +6,40 @@ from typing import TYPE_CHECKING
 from hornn.reporting.curves import learning_curve, time_unit
 from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
-from hornn.reporting.panels import Panel, Plot, Style, draw_panel, nth_style
+from hornn.reporting.panels import (
+    INK,
+    MANY_LINES,
+    Panel,
+    Plot,
+    Style,
+    Styles,
+    draw_line,
+    draw_panel,
+    draw_point,
+    label_ends,
+    measured_tip,
+    series_id,
+)
+from hornn.reporting.row_styles import line_style
 from hornn.reporting.sweeps import Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Points = Sequence[tuple[float, float, float]]  # x, the score, its standard deviation over seeds or 0
+Groups = Mapping[str, Sequence[Line]]  # what a line goes through
+MANY = 16  # more rows have no legend: pointing at a mark names it
 
 
-def draw_axes(name: str, metric: Metric, lines: Sequence[Line], axes: Sequence[Axis]) -> list[Plot]:
+def draw_axes(
+    name: str, metric: Metric, lines: Sequence[Line], axes: Sequence[Axis], styles: Styles
+) -> list[Plot]:
     """A figure for each axis along which two values are measured; against weights and time, too, for a width."""
-    plots = [draw_axis(name, metric, lines, axis, axes) for axis in axes]
+    plots = [draw_axis(name, metric, lines, axis, axes, styles) for axis in axes]
     return [plot for plot in plots if plot]
 
 
 def draw_axis(
-    name: str, metric: Metric, lines: Sequence[Line], axis: Axis, axes: Sequence[Axis]
+    name: str, metric: Metric, lines: Sequence[Line], axis: Axis, axes: Sequence[Axis], styles: Styles
 ) -> Plot | None:
     measured = [line for line in lines if line.row.place and line.scores[metric.key].mean is not None]
     if len({line.row.place[axis.key] for line in measured if axis.key in line.row.place}) < 2:
@@ -31,7 +48,7 @@ def draw_axis(
     for line in measured:
         words = [text for key, text in line.row.words.items() if key != axis.key]
         groups.setdefault(", ".join(words), []).append(line)
-    styles = {group: nth_style(index) for index, group in enumerate(groups)}
+    drawn = {group: line_style(members, styles) for group, members in groups.items()}
     along = {
         group: [line for line in members if axis.key in line.row.place] for group, members in groups.items()
     }
@@ -42,9 +59,23 @@ def draw_axis(
         return float(value) if axis.is_numeric else float(axis.values.index(value))  # type: ignore[arg-type]
 
     def paint(canvas: "Axes") -> None:
-        for group, line in level.items():
-            canvas.axhline(line.scores[metric.key].mean or 0.0, color=styles[group].colour, linestyle=":")
-        paint_lines(canvas, {group: points(members, metric, at) for group, members in along.items()}, styles)
+        for line in level.values():
+            style = styles[line.row.name]
+            score = line.scores[metric.key]
+            across = canvas.axhline(score.mean or 0.0, color=style.colour, linestyle=":")
+            across.set_gid(series_id(style.series) + f"{line.row.label}: {measured_tip(metric.key, score)}")
+            if len(level) <= MANY_LINES:
+                canvas.annotate(
+                    line.row.label,
+                    (1, score.mean or 0.0),
+                    (0, 3),
+                    xycoords=("axes fraction", "data"),
+                    textcoords="offset points",
+                    ha="right",
+                    fontsize=8.5,
+                    color=style.colour,
+                )
+        ends = paint_lines(canvas, metric, along, drawn, styles, at)
         ticks(
             canvas,
             axis,
@@ -54,6 +85,7 @@ def draw_axis(
                 if axis.key in line.row.place
             },
         )
+        label_ends(canvas, ends)
 
     several = any(line.scores[metric.key].deviation is not None for line in measured)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
@@ -63,12 +95,15 @@ def draw_axis(
     caption = f"{metric.label} against {axis.label}. {'; '.join(parts)}."
     panels = [draw_panel(f"{name}-{axis.key}", axis.label, metric.label, caption, paint)]
     if axis.is_width:
-        panels += draw_sizes(f"{name}-{axis.key}", metric, along, styles)
-    return Plot(tuple(panels), tuple(styles.items()) if len(styles) > 1 else ())
+        panels += draw_sizes(f"{name}-{axis.key}", metric, along, drawn, styles)
+    if any(style.colour == INK for style in drawn.values()):  # lines through rows of several colours
+        rows = [(line.row.label, styles[line.row.name]) for line in measured]
+        return Plot(tuple(panels), tuple(rows) if len(rows) <= MANY else ())
+    return Plot(tuple(panels), tuple(drawn.items()) if len(drawn) > 1 else ())
 
 
 def draw_sizes(
-    name: str, metric: Metric, groups: dict[str, list[Line]], styles: dict[str, Style]
+    name: str, metric: Metric, groups: Groups, drawn: dict[str, Style], styles: Styles
 ) -> list[Panel]:
     """The same lines against the number of weights, and against the time that the best run of each row trained."""
     times = {
@@ -81,9 +116,7 @@ def draw_sizes(
 
     def panel(what: str, x_label: str, at: Callable[[Line], float | None], caption: str) -> Panel:
         def paint(canvas: "Axes") -> None:
-            paint_lines(
-                canvas, {group: points(members, metric, at) for group, members in groups.items()}, styles
-            )
+            paint_lines(canvas, metric, groups, drawn, styles, at)
             plain_logarithm(canvas)
 
         return draw_panel(
@@ -106,19 +139,30 @@ def draw_sizes(
     ]
 
 
-def points(lines: Sequence[Line], metric: Metric, at: Callable[[Line], float | None]) -> Points:
-    found = [(at(line), line.scores[metric.key]) for line in lines]
-    return sorted(
-        (x, score.mean, score.deviation or 0.0) for x, score in found if x is not None and score.mean
-    )
-
-
-def paint_lines(canvas: "Axes", lines: dict[str, Points], styles: dict[str, Style]) -> None:
-    for group, along in lines.items():
-        if along:
-            x, y, spread = zip(*along, strict=True)
-            colour, marker = styles[group]
-            canvas.errorbar(x, y, spread, color=colour, marker=marker, capsize=3 if any(spread) else 0)
+def paint_lines(
+    canvas: "Axes",
+    metric: Metric,
+    groups: Groups,
+    drawn: dict[str, Style],
+    styles: Styles,
+    at: Callable[[Line], float | None],
+) -> list[tuple[float, float, str, str]]:
+    """A line through the rows of each group that have an x, and their marks; where each line ends, and its name."""
+    ends = []
+    for group, members in groups.items():
+        found = [(at(line), line.scores[metric.key], line) for line in members]
+        along = sorted(
+            (x, score.mean, styles[line.row.name].series, line)
+            for x, score, line in found
+            if x is not None and score.mean is not None
+        )
+        draw_line(canvas, [point[:2] for point in along], drawn[group])
+        for x, y, _, line in along:
+            score = line.scores[metric.key]
+            tip = f"{line.row.label}: {measured_tip(metric.key, score)}"
+            draw_point(canvas, x, y, styles[line.row.name], tip, score.deviation)
+        ends += [(*along[-1][:2], group, drawn[group].colour)] if along else []
+    return ends
 
 
 def plain_logarithm(canvas: "Axes") -> None:

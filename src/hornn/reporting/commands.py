@@ -1,58 +1,124 @@
 """What `src/report.py` does: write the report, write the pages that are committed, keep results for the commit."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
+from hornn.reporting.figures import draw_figures
+from hornn.reporting.json_table import table_json
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.page import render_page
-from hornn.reporting.run_pages import write_run_pages
+from hornn.reporting.panels import Plot
 from hornn.reporting.runs import find_runs, keep_results
-from hornn.reporting.studies import read_studies
+from hornn.reporting.server import Written, serve
+from hornn.reporting.studies import SUMMARY, read_studies
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
 
+Draw = Callable[[Table], list[Plot]]
+PAGE_OF_REPORT = "index.html"
+# Below the folder of results: what a report is made from.
+WATCHED = (
+    "sweeps/*.json",
+    "tables/*/*.json",
+    "studies/*/study.json",
+    "*/*/*/seed=*/metrics.csv",
+    "*/*/*/seed=*/result.json",
+)
 
-def write_report(results: Path, folder: Path, out: Path) -> str:
-    """Write index.html and the files of each table to `out`; what to tell the user.
+
+def write_report(results: Path, folder: Path, out: Path, draw: Draw = draw_figures) -> Written:
+    """Write index.html and the files of each table to `out`.
 
     Raises ValueError for a wrong sweep file in `folder`, OSError where `out` cannot be written.
     """
     sweeps = read_sweeps(folder)
     sweeps += unwritten_sweeps(sweeps, results)
     found = find_runs(sweeps, results)
-    tables = build_tables(sweeps, found)
+    tables, studies = build_tables(sweeps, found), read_studies(results)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_table_files(tables, out)
-        write_run_pages(tables, out)
-        page = render_page(tables, found.warnings.get("", ()), out, read_studies(results))
-        write_atomically(out / "index.html", page)
+        written = write_table_files(tables, out)
+        page = render_page(tables, found.warnings.get("", ()), out, studies, draw)
+        write_atomically(out / PAGE_OF_REPORT, page)
     except OSError as error:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error
     measured, runnable = sum(table.measured for table in tables), sum(table.runnable for table in tables)
     warnings = [text for texts in found.warnings.values() for text in texts]
-    damaged = [run for runs in found.runs.values() for run in runs if run.state == "damaged"]
-    warnings += sorted({f"{run.path}: {run.problem}" for run in damaged})
-    summary = f"{out / 'index.html'}: {len(tables)} tables, {measured} of {runnable} rows measured"
-    return "\n".join([*(f"warning: {text}" for text in warnings), summary])
+    runs = [run for runs in found.runs.values() for run in runs]
+    warnings += sorted({f"{run.path}: {run.problem}" for run in runs if run.state == "damaged"})
+    summary = f"{out / PAGE_OF_REPORT}: {len(tables)} tables, {measured} of {runnable} rows measured"
+    files = [
+        *written,
+        *(run.path for run in runs if run.path),
+        *(study.folder / SUMMARY for study in studies),
+    ]
+    return Written(
+        "\n".join([*(f"warning: {text}" for text in warnings), summary]),
+        {below_server(path, out): path for path in files},
+        any(run.state == "running" for run in runs),
+    )
 
 
-def write_table_files(tables: Sequence[Table], folder: Path) -> None:
-    """<name>.md, .csv and .tex of each table."""
+def serve_report(results: Path, folder: Path, out: Path, port: int, say: Callable[[str], None]) -> None:
+    """Write the report, serve it on this machine, and keep it as the results are, until Ctrl-C."""
+    draw = remembering(draw_figures)
+
+    def look() -> object:
+        """Which files there are that the report is made from, how long and how old."""
+        found = [*folder.glob("*.yaml"), *(path for pattern in WATCHED for path in results.glob(pattern))]
+        return {path: (about.st_size, about.st_mtime_ns) for path in found if (about := stat_of(path))}
+
+    serve(lambda: write_report(results, folder, out, draw), look, out / PAGE_OF_REPORT, port, say)
+
+
+def below_server(path: Path, out: Path) -> str:
+    """The address at which a browser asks for a file that a page in `out`, the server's root, links to."""
+    words = Path(os.path.relpath(path, out)).parts
+    return "/".join(word for word in words if word != "..")
+
+
+def stat_of(path: Path) -> os.stat_result | None:
+    """None for a file that has just gone."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def remembering(draw: Draw) -> Draw:
+    """The same figures, drawn again only where the table has changed."""
+    known: dict[str, tuple[Table, list[Plot]]] = {}
+
+    def draw_again(table: Table) -> list[Plot]:
+        name = table.sweep.name
+        if name not in known or known[name][0] != table:
+            known[name] = table, draw(table)
+        return known[name][1]
+
+    return draw_again
+
+
+def write_table_files(tables: Sequence[Table], folder: Path) -> list[Path]:
+    """<name>.md, .csv, .tex and .json of each table; the files written."""
+    written = []
     for table in tables:
         for suffix, text in (
             ("md", table_markdown(table, folder)),
             ("csv", table_csv(table)),
             ("tex", table_latex(table)),
+            ("json", table_json(table)),
         ):
-            (folder / f"{table.sweep.name}.{suffix}").write_text(text, encoding="utf-8")
+            written.append(folder / f"{table.sweep.name}.{suffix}")
+            written[-1].write_text(text, encoding="utf-8")
+    return written
 
 
 def write_pages(results: Path, folder: Path, project: Path) -> str:

@@ -1,7 +1,6 @@
-"""The figures of a table: scores against the rows' x, ranks, learning curves, scores against cost."""
+"""The figures of a table that matplotlib draws: scores against the rows' x, ranks, scores against cost."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -9,9 +8,22 @@ from hornn.reporting.axis_figures import draw_axes, draw_axis
 from hornn.reporting.curves import learning_curve, time_unit
 from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
-from hornn.reporting.panels import COLOURS, INK, Panel, Plot, draw_panel, nth_style
+from hornn.reporting.numbers import format_number
+from hornn.reporting.panels import (
+    INK,
+    Panel,
+    Plot,
+    Styles,
+    draw_line,
+    draw_panel,
+    draw_point,
+    label_ends,
+    measured_tip,
+    series_id,
+)
 from hornn.reporting.ranks import draw_ranks
-from hornn.reporting.scores import has_published
+from hornn.reporting.row_styles import DOTS, line_style, row_styles, with_full_labels
+from hornn.reporting.scores import has_published, published_value
 from hornn.reporting.sweeps import Figure, Metric, Sweep
 from hornn.reporting.tables import Table
 
@@ -19,85 +31,81 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_WIDTH = 40  # characters of a line that fit beside bars
-FAR = 2.0  # times the worst last value: learning curves are shown up to there
-DOTS = "..."  # begin the label of a row that says how it differs from one before
 
 
 def draw_figures(table: Table) -> list[Plot]:
-    """The figures that there is data for: scores against the rows' x, ranks, learning curves, scores against cost."""
-    plots = []
+    """The figures that there is data for: scores against the rows' x, ranks, scores against cost."""
+    plots, styles = [], row_styles(table.lines)
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
         name = f"{table.sweep.name}-{metric.key}"
         if table.sweep.axes:
-            plots += draw_axes(name, metric, lines, table.sweep.axes)
+            plots += draw_axes(name, metric, lines, table.sweep.axes, styles)
         elif table.sweep.figure:
-            plots.append(draw_by_x(name, metric, lines, table.sweep.figure))
-        if effects := draw_effects(name, metric, lines, table.sweep):
+            plots.append(draw_by_x(name, metric, lines, table.sweep.figure, styles))
+        if effects := draw_effects(name, metric, lines, table.sweep, styles):
             plots.append(effects)
-        plots += [Plot((draw_ranks(order),), ()) for order in table.orders if order.metric == metric]
-        plots += draw_curves(name, metric, lines)
+        plots += [Plot((draw_ranks(order, styles),), ()) for order in table.orders if order.metric == metric]
         if not any(axis.is_width for axis in table.sweep.axes):
-            plots += draw_costs(name, metric, lines)
+            plots += draw_costs(name, metric, lines, styles)
     return plots
 
 
 def draw_main_figure(table: Table) -> Plot | None:
     """The figure that the sweep file asks for, where at least two rows of it are measured."""
+    styles = row_styles(table.lines)
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
-        if effects := draw_effects(table.sweep.name, metric, lines, table.sweep):
+        if effects := draw_effects(table.sweep.name, metric, lines, table.sweep, styles):
             return effects
         if axis := main_axis(table.sweep.axes):
-            return draw_axis(table.sweep.name, metric, lines, axis, table.sweep.axes)
+            return draw_axis(table.sweep.name, metric, lines, axis, table.sweep.axes, styles)
         if table.sweep.figure and sum(line.row.x is not None and bool(line.measured) for line in lines) > 1:
-            return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure)
+            return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure, styles)
     return None
 
 
 def metrics_to_draw(table: Table) -> list[Metric]:
     """What to draw: the measured scores of the test split; of validation in a table without them."""
-    metrics = [metric for metric in table.sweep.metrics if metric.key in ("test_ppl", "test_bpc")]
-    metrics = metrics or [metric for metric in table.sweep.metrics if metric.key == "valid_ppl"]
-    return [metric for metric in metrics if any(line.measured for line in lines_with(table, metric))]
+    scores = [metric for metric in table.sweep.metrics if metric.key.startswith("test_")]
+    scores = scores or [metric for metric in table.sweep.metrics if metric.key.startswith("valid_")]
+    return [metric for metric in scores if any(line.measured for line in lines_with(table, metric))]
 
 
 def lines_with(table: Table, metric: Metric) -> list[Line]:
     return [line for line in table.lines if metric.key in line.scores]
 
 
-def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) -> Plot:
+def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, styles: Styles) -> Plot:
     """The metric against the rows' x, a line for each group, the published numbers beside the measured ones."""
     groups: dict[str, list[Line]] = {}
-    for line in lines:
-        if line.row.x is not None:
-            groups.setdefault(line.row.group, []).append(line)
-    styles = {group: nth_style(index) for index, group in enumerate(groups)}
+    for line in sorted(
+        (line for line in lines if line.row.x is not None), key=lambda line: line.row.x or 0.0
+    ):
+        groups.setdefault(line.row.group, []).append(line)
+    by_table = dict.fromkeys(line.row.group for line in lines if line.row.x is not None)
+    drawn = {group: line_style(groups[group], styles) for group in by_table}
 
     def paint(axes: "Axes") -> None:
         if figure.published_best:
             axes.axvspan(*figure.published_best, color=INK, alpha=0.08, linewidth=0)
-        for group, members in groups.items():
-            colour, marker = styles[group]
-            scores = [(line.row, line.scores[metric.key]) for line in members]
-            theirs = sorted(
-                (row.x, score.published.value)
-                for row, score in scores
-                if score.published and score.published.value is not None and not row.dynamic
-            )
-            ours = sorted(
-                (row.x, score.mean, math.nan if score.deviation is None else score.deviation)
-                for row, score in scores
-                if score.values
-            )
-            if theirs:
-                axes.plot(
-                    *zip(*theirs, strict=True), "--", color=colour, marker=marker, mfc="none", alpha=0.7
-                )
-            if ours:
-                x, y, spread = zip(*ours, strict=True)
-                axes.errorbar(x, y, spread, color=colour, marker=marker, capsize=3)
+        ends = []
+        for group, style in drawn.items():
+            theirs, ours = [], []
+            for line in groups[group]:
+                score, x = line.scores[metric.key], line.row.x or 0.0
+                if has_published(score) and not line.row.dynamic:
+                    theirs.append((x, published_value(score), line, f"{published_value(score):g}, published"))
+                if score.mean is not None:
+                    ours.append((x, score.mean, line, measured_tip(metric.key, score)))
+            for points, dashed in ((theirs, True), (ours, False)):
+                draw_line(axes, [point[:2] for point in points], style, dashed)
+                for x, y, line, tip in points:
+                    spread = None if dashed else line.scores[metric.key].deviation
+                    draw_point(axes, x, y, styles[line.row.name], f"{line.row.label}: {tip}", spread, dashed)
+            ends += [(*(ours or theirs)[-1][:2], group, style.colour)] if ours or theirs else []
         axes.set_xticks(sorted({line.row.x for line in lines if line.row.x is not None}))
+        label_ends(axes, ends)
 
     several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
@@ -110,17 +118,19 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure) 
         parts.append("grey: where the paper found the best")
     caption = f"{metric.label} against {figure.x_label}. {'; '.join(parts)}."
     panel = draw_panel(f"{name}-x", figure.x_label, metric.label, caption, paint)
-    return Plot((panel,), tuple(styles.items()))
+    return Plot((panel,), tuple(drawn.items()))
 
 
-def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep) -> Plot | None:
+def draw_effects(
+    name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep, styles: Styles
+) -> Plot | None:
     """How far each row of the group of `figure.base` is from that row, as bars; None where nothing is measured."""
     means = {line.row.name: line.scores[metric.key].mean for line in lines}
     base = next((line for line in lines if sweep.figure and line.row.name == sweep.figure.base), None)
     if base is None or (origin := means[base.row.name]) is None:
         return None
     effects = sorted(
-        (mean - origin, line.row.label.removeprefix(f"{DOTS} "))
+        (mean - origin, line.row.label.removeprefix(f"{DOTS} "), styles[line.row.name])
         for line in lines
         if line is not base
         and line.row.group == base.row.group
@@ -128,18 +138,18 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
     )
     if not effects:
         return None
-    differences = [difference for difference, _ in effects]
-    labels = [fill(label, LABEL_WIDTH) for _, label in effects]
+    differences = [difference for difference, *_ in effects]
+    labels = [fill(label, LABEL_WIDTH) for _, label, _ in effects]
     low, high = min(0.0, *differences), max(0.0, *differences)
     room = 0.2 * (high - low) or 1.0  # for the numbers at the bars' ends
 
     def paint(axes: "Axes") -> None:
-        good = -1 if sweep.lower_is_better else 1
-        colours = [COLOURS[0 if good * difference > 0 else 1] for difference in differences]
-        axes.barh(range(len(labels)), differences, color=colours, height=0.62)
+        bars = axes.barh(range(len(labels)), differences, color=INK, alpha=0.55, height=0.62)
+        for bar, (difference, label, style) in zip(bars, effects, strict=True):
+            bar.set_gid(series_id(style.series) + f"{label}: {signed(metric.key, difference)}")
         for place, difference in enumerate(differences):
             axes.annotate(
-                f"{difference:+.1f}",
+                signed(metric.key, difference),
                 (difference, place),
                 (3 if difference > 0 else -3, 0),
                 textcoords="offset points",
@@ -155,73 +165,39 @@ def draw_effects(name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep)
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
 
-    x_label = f"difference from {origin:.1f}"
-    caption = f"{metric.label}: how far each row is from “{base.row.label}”, {origin:.1f}."
+    better = {True: ", less is better", False: ", more is better", None: ""}[sweep.lower_is_better]
+    beside = format_number(metric.key, origin)
+    x_label = f"difference from {beside}"
+    caption = f"{metric.label}: how far each row is from “{base.row.label}”, {beside}{better}."
     tallest = max(label.count("\n") for label in labels)
     height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
     return Plot((draw_panel(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
 
 
-def draw_curves(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
-    """Validation over epochs and over time, of each row's best run."""
-    curves = [
-        (label, nth_style(place), points)
-        for place, (label, line) in enumerate(with_full_labels(lines))
-        if line.best and len(points := learning_curve(line.best, metric)) > 1
-    ]
-    if not curves:
-        return []
-    unit, size = time_unit(max(points[-1][1] for *_, points in curves))
-    values = [value for *_, points in curves for *_, value in points]
-    top = FAR * max(points[-1][2] for *_, points in curves)  # a run may begin far above what matters
-    cut = f" Values above {top:,.0f} are left out." if max(values) > top else ""
-
-    def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
-        def paint(axes: "Axes") -> None:
-            for _, (colour, marker), points in curves:
-                x, y = [point[axis] / scale for point in points], [point[2] for point in points]
-                axes.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2)
-            if cut:
-                axes.set_ylim(0.97 * min(values), top)
-
-        y_label = metric.label.replace("test", "valid")
-        return draw_panel(f"{name}-curve{axis}", x_label, y_label, caption + cut, paint, log=True)
-
-    panels = (
-        panel(0, 1, "epochs", "Validation after each epoch, of each row's best run by validation."),
-        panel(1, size, f"training time ({unit})", "The same over time, which compares only on one device."),
-    )
-    return [Plot(panels, tuple((label, style) for label, style, _ in curves))]
+def signed(key: str, difference: float) -> str:
+    return ("+" if difference > 0 else "") + format_number(key, difference)
 
 
-def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
-    """The lines with their labels; a label that begins with dots stands behind the label that it goes on from."""
-    pairs, head = [], ""
-    for line in lines:
-        label = line.row.label
-        head = head if label.startswith(DOTS) else label
-        pairs.append((f"{head} {label}" if label.startswith(DOTS) else label, line))
-    return pairs
-
-
-def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
+def draw_costs(name: str, metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:
     """The metric against weights and against the time that the best run trained."""
     points = [
-        (label, nth_style(place), (line.parameters / 1e6, curve[-1][1], mean))
-        for place, (label, line) in enumerate(with_full_labels(lines))
+        (label, line, (line.parameters / 1e6, curve[-1][1]))
+        for label, line in with_full_labels(lines)
         if line.best
         and line.parameters
-        and (mean := line.scores[metric.key].mean) is not None
+        and line.scores[metric.key].mean is not None
         and (curve := learning_curve(line.best, metric))
     ]
     if len(points) < 2:
         return []
-    unit, size = time_unit(max(point[1] for *_, point in points))
+    unit, size = time_unit(max(at[1] for *_, at in points))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
         def paint(axes: "Axes") -> None:
-            for _, (colour, marker), point in points:
-                axes.plot(point[axis] / scale, point[2], color=colour, marker=marker)
+            for label, line, at in points:
+                score, x = line.scores[metric.key], at[axis] / scale
+                tip = f"{label}: {measured_tip(metric.key, score)}, {x:.3g} {x_label.split(' (')[-1].rstrip(')')}"
+                draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
         return draw_panel(f"{name}-cost{axis}", x_label, metric.label, caption, paint)
 
@@ -230,6 +206,6 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line]) -> list[Plot]:
             1, size, f"training time ({unit})", f"{metric.label} against the time that the best run trained."
         )
     ]
-    if len({point[0] for *_, point in points}) > 1:
+    if len({at[0] for *_, at in points}) > 1:
         panels.insert(0, panel(0, 1, "weights (millions)", f"{metric.label} against the number of weights."))
-    return [Plot(tuple(panels), tuple((label, style) for label, style, _ in points))]
+    return [Plot(tuple(panels), tuple((label, styles[line.row.name]) for label, line, _ in points))]

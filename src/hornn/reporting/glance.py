@@ -7,6 +7,7 @@ from typing import NamedTuple
 from hornn.reporting.grid import UNVERIFIED_SIGN
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.panels import COLOURS, Panel
+from hornn.reporting.run_data import address
 from hornn.reporting.svg import element, picture, shortened
 from hornn.reporting.tables import Table
 
@@ -20,6 +21,7 @@ METRICS = ("test_ppl", "test_bpc", "test_nll")
 class Dots(NamedTuple):
     """A row with both numbers."""
 
+    name: str
     label: str
     published: float
     measured: float
@@ -42,26 +44,26 @@ class Strip(NamedTuple):
         return TITLE + PITCH * len(self.rows) + AXIS
 
 
-def draw_glance(tables: Iterable[Table], linked: bool = False) -> Panel | None:
-    """The picture; None where no row has both numbers. `linked`: each table leads to its view of the page.
+def draw_glance(tables: Iterable[Table], linked: bool = False, columns: int = 2) -> Panel | None:
+    """The picture; None where no row has both numbers. `linked`: tables and rows lead to their views of the page.
 
     Each table has a logarithmic axis of its own. A run that stands in several tables of a paper is shown once.
     """
     papers = strips_by_paper(tables)
     if not papers:
         return None
-    elements, bottoms = legend(), [40.0, 40.0]
+    elements, bottoms = legend(columns), [40.0 if columns > 1 else 60.0] * columns
     for paper in sorted(papers, key=lambda paper: -sum(strip.height for strip in papers[paper])):
         column = bottoms.index(min(bottoms))
         left, y = column * (COLUMN + GAP), bottoms[column]
         elements.append(element("text", paper, x=left, y=y + 20, font_size=15, font_weight="600"))
         y += HEADING
         for strip in papers[paper]:
-            drawn = draw_strip(strip, left, y)
-            elements += [f'<a href="#{strip.name}">', *drawn, "</a>"] if linked else drawn
+            elements += draw_strip(strip, left, y, linked)
             y += strip.height
         bottoms[column] = y
-    width = 2 * COLUMN + GAP if bottoms[1] > 40 else COLUMN
+    used = sum(bottom > 60 for bottom in bottoms)
+    width = used * COLUMN + (used - 1) * GAP
     name = "Published and measured numbers of all tables"
     return Panel(picture(name, width, max(bottoms) + 4, elements), describe(papers))
 
@@ -86,14 +88,14 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
                     shown.add(mark)
                     better = (score.mean <= theirs) == bool(table.sweep.lower_is_better)
                     signs = (better, published.verified, line.row.dynamic)
-                    rows.append(Dots(line.row.label, theirs, score.mean, *signs))
+                    rows.append(Dots(line.row.name, line.row.label, theirs, score.mean, *signs))
             if rows:
                 strip = Strip(table.sweep.name, table.short_title, metric.key, metric.label, tuple(rows))
                 papers.setdefault(paper, []).append(strip)
     return papers
 
 
-def legend() -> list[str]:
+def legend(columns: int) -> list[str]:
     parts = (
         ("published", "none", "currentColor"),
         ("measured, better", BETTER, BETTER),
@@ -104,8 +106,9 @@ def legend() -> list[str]:
         elements.append(element("circle", cx=x, cy=12, r=4, fill=fill, stroke=stroke, stroke_width=1.5))
         elements.append(element("text", text, x=x + 10, y=16, font_size=SIZE))
         x += 34 + 6.2 * len(text)
-    elements.append(diamond(x, 12))
-    elements.append(element("text", "published, by dynamic evaluation", x=x + 10, y=16, font_size=SIZE))
+    x, y = (x, 12) if columns > 1 else (6.0, 30)
+    elements.append(diamond(x, y))
+    elements.append(element("text", "published, by dynamic evaluation", x=x + 10, y=y + 4, font_size=SIZE))
     return elements
 
 
@@ -114,7 +117,7 @@ def diamond(x: float, y: float) -> str:
     return element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)
 
 
-def draw_strip(strip: Strip, left: float, top: float) -> list[str]:
+def draw_strip(strip: Strip, left: float, top: float, linked: bool) -> list[str]:
     """A table: its title, its rows below one another, the axis at their foot."""
     values = [value for row in strip.rows for value in (row.published, row.measured)]
     low, high = 0.98 * min(values), 1.02 * max(values)
@@ -124,9 +127,10 @@ def draw_strip(strip: Strip, left: float, top: float) -> list[str]:
         return begin + PLOT * math.log(value / low) / math.log(high / low)
 
     foot = top + TITLE + PITCH * len(strip.rows)
-    elements = [
-        element("text", f"{strip.title}: {strip.unit}", x=left, y=top + 14, font_size=SIZE, font_weight="600")
-    ]
+    title = element(
+        "text", f"{strip.title}: {strip.unit}", x=left, y=top + 14, font_size=SIZE, font_weight="600"
+    )
+    elements = [f'<a href="#{strip.name}">{title}</a>' if linked else title]
     for tick in ticks(low, high):
         x = place(tick)
         elements.append(
@@ -145,6 +149,10 @@ def draw_strip(strip: Strip, left: float, top: float) -> list[str]:
             f"{format_published(row.published)}{'' if row.verified else UNVERIFIED_SIGN} → "
             f"{format_number(strip.metric, row.measured)}"
         )
+        tip = (
+            {"data_tip": f"{row.label}: {numbers.replace(' → ', ' published, ')} measured"} if linked else {}
+        )
+        elements += [f'<a href="#run={address(strip.name, row.name)}">'] if linked else []
         elements += [
             element(
                 "text",
@@ -160,9 +168,10 @@ def draw_strip(strip: Strip, left: float, top: float) -> list[str]:
             else element(
                 "circle", cx=theirs, cy=y, r=4, fill="none", stroke="currentColor", stroke_width=1.5
             ),
-            element("circle", cx=ours, cy=y, r=4, fill=colour),
+            element("circle", cx=ours, cy=y, r=4, fill=colour, **tip),
             element("text", numbers, x=left + COLUMN, y=y + 4, font_size=SIZE, text_anchor="end"),
         ]
+        elements += ["</a>"] if linked else []
     return elements
 
 

@@ -10,10 +10,11 @@ from hornn.reporting.sweeps import Metric, Sweep
 
 
 class Order(NamedTuple):
-    """The rows with both numbers, in the table's order: their labels, the published numbers and the measured ones."""
+    """The rows with both numbers, in the table's order: names, labels, published numbers and measured ones."""
 
     metric: Metric
     lower_is_better: bool
+    rows: tuple[str, ...]
     labels: tuple[str, ...]
     published: tuple[float, ...]
     measured: tuple[float, ...]
@@ -55,8 +56,9 @@ def compare_order(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> Order 
     compared, published, measured = zip(*both, strict=True)
     if not by_one_recipe(compared):
         return None
+    names = tuple(line.row.name for line in compared)
     labels = tuple(line.row.label for line in compared)
-    return Order(metric, sweep.lower_is_better, labels, published, measured)
+    return Order(metric, sweep.lower_is_better, names, labels, published, measured)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:

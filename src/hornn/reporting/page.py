@@ -1,27 +1,34 @@
 """The page: one HTML file that holds all tables and figures and needs nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from hornn.reporting.figures import draw_figures
 from hornn.reporting.glance import draw_glance
 from hornn.reporting.grid import table_grid
 from hornn.reporting.markdown import gain_text, relative_address
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
-from hornn.reporting.run_pages import has_page, page_name
+from hornn.reporting.panels import Plot
+from hornn.reporting.row_styles import row_styles
+from hornn.reporting.run_data import address, has_view, page_data, written
 from hornn.reporting.scoreboard import MARKS, list_claims, summarise
 from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.tables import Table
 
-TEMPLATE = Path(__file__).with_name("page.html")
+HERE = Path(__file__).parent
+SCRIPTS = ("chart.js", "compare.js", "page.js")
+DOWNLOADS = (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"), ("json", "JSON"))
 
 
 def render_page(
-    tables: Sequence[Table], warnings: Sequence[str], out: Path, studies: Sequence[Study] = ()
+    tables: Sequence[Table],
+    warnings: Sequence[str],
+    out: Path,
+    studies: Sequence[Study],
+    draw: Callable[[Table], list[Plot]],
 ) -> str:
     """The page: an overview, the claims and a view for each table. Links to result files start at `out`."""
     claims = list_claims(tables)
@@ -29,15 +36,23 @@ def render_page(
     for table in tables:
         papers.setdefault(table.paper, []).append(table)
     outcomes = [*MARKS, *({claim.verdict.outcome for claim in claims} - MARKS.keys())]
+    cells = {cell for claim in claims for cell in claim.cells}
+    data = {name for claim in claims for name in claim.data}
     filters = (
         ("paper", "Paper", sorted({claim.paper for claim in claims})),
         ("outcome", "Outcome", outcomes),
+        ("cell", "Cell", sorted(cells)),
+        ("data", "Data", sorted(data)),
         ("asked", "Asked by", ["the paper", "us"]),
     )
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    environment.tests["has_view"] = has_view
+    return environment.from_string(read("page.html")).render(
+        style=read("page.css"),
+        script="".join(map(read, SCRIPTS)),
+        data=written(page_data(tables, out)),
         tables=tables,
         papers=papers,
         claims=claims,
@@ -46,17 +61,23 @@ def render_page(
         list_claims=list_claims,
         gain_text=gain_text,
         glance=draw_glance(tables, linked=True),
+        glance_narrow=draw_glance(tables, linked=True, columns=1),
         OVERVIEW_HEADER=OVERVIEW_HEADER,
         OVERVIEW_NOTE=OVERVIEW_NOTE,
+        DOWNLOADS=DOWNLOADS,
         overview_cells=overview_cells,
         table_grid=table_grid,
         table_notes=table_notes,
-        draw_figures=draw_figures,
-        page_name=page_name,
-        has_page=has_page,
+        draw_figures=draw,
+        row_styles=row_styles,
+        address=address,
         link=lambda path: relative_address(path, out),
         warnings=warnings,
         studies=studies,
         draw_study=draw_study,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")

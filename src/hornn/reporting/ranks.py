@@ -4,42 +4,64 @@ from collections.abc import Sequence
 
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.order import Order
-from hornn.reporting.panels import COLOURS, Panel
-from hornn.reporting.svg import element, picture, shortened
+from hornn.reporting.panels import Panel, Styles
+from hornn.reporting.svg import LETTER_WIDTH, element, picture, shortened
 
-WIDTH, PITCH, TOP, SIZE = 640, 20, 34, 12.0
-LEFT, RIGHT = 265, 375  # where the lines begin and end
-RISES, FALLS = COLOURS[0], COLOURS[1]
+PITCH, TOP, SIZE = 20, 34, 12.0
+LINES, ROOM, NUMBER = 110, 215, 64  # widths: of the lines, of the longest name, of its number
 
 
-def draw_ranks(order: Order) -> Panel:
+def draw_ranks(order: Order, styles: Styles) -> Panel:
     """A line for each row, the best on top."""
     left = places(order, order.published, ties=order.measured)
     right = places(order, order.measured, ties=order.published)
+    begin = min(ROOM, LETTER_WIDTH * SIZE * max(map(len, order.labels))) + NUMBER
+    end, width = begin + LINES, 2 * begin + LINES
     elements = [
-        element("text", "published", x=LEFT - 10, y=14, font_size=SIZE, font_weight="600", text_anchor="end"),
-        element("text", "measured", x=RIGHT + 10, y=14, font_size=SIZE, font_weight="600"),
+        element(
+            "text", "published", x=begin - 10, y=14, font_size=SIZE, font_weight="600", text_anchor="end"
+        ),
+        element("text", "measured", x=end + 10, y=14, font_size=SIZE, font_weight="600"),
     ]
     for index, label in enumerate(order.labels):
         y, y_end = TOP + PITCH * left[index], TOP + PITCH * right[index]
-        colour = RISES if y_end < y else FALLS if y_end > y else "currentColor"
-        line = element("line", x1=LEFT, y1=y, x2=RIGHT, y2=y_end, stroke=colour, stroke_width=1.8)
-        dots = [element("circle", cx=x, cy=at, r=3.5, fill=colour) for x, at in ((LEFT, y), (RIGHT, y_end))]
-        name = shortened(label, LEFT - 50, SIZE)
+        style = styles[order.rows[index]]
+        name = shortened(label, ROOM, SIZE)
         theirs = format_published(order.published[index])
         ours = format_number(order.metric.key, order.measured[index])
+        tip = (
+            f"{label}: {theirs} published, place {left[index] + 1}; {ours} measured, place {right[index] + 1}"
+        )
+        known = {"data_series": " ".join(map(str, style.series)), "data_tip": tip}
+        line = element(
+            "line", x1=begin, y1=y, x2=end, y2=y_end, stroke=style.colour, stroke_width=1.8, **known
+        )
+        marks = [
+            element(
+                "text",
+                style.symbol,
+                x=x,
+                y=at + 4,
+                font_size=SIZE,
+                text_anchor="middle",
+                fill=style.colour,
+                **known,
+            )
+            for x, at in ((begin, y), (end, y_end))
+        ]
         elements += [
             line,
-            *dots,
-            element("text", f"{name}  {theirs}", x=LEFT - 10, y=y + 4, font_size=SIZE, text_anchor="end"),
-            element("text", f"{ours}  {name}", x=RIGHT + 10, y=y_end + 4, font_size=SIZE),
+            *marks,
+            element("text", f"{name}  {theirs}", x=begin - 10, y=y + 4, font_size=SIZE, text_anchor="end"),
+            element("text", f"{ours}  {name}", x=end + 10, y=y_end + 4, font_size=SIZE),
         ]
     height = TOP + PITCH * len(order.labels) - 4
     caption = (
-        f"Ranks by {order.metric.label}, the best on top. Blue rows rise, orange rows fall. {order.summary}"
+        f"Ranks by {order.metric.label}, the best on top: a line that rises is ranked better than published. "
+        f"{order.summary}"
     )
     return Panel(
-        picture(f"Ranks by {order.metric.label}, published and measured", WIDTH, height, elements), caption
+        picture(f"Ranks by {order.metric.label}, published and measured", width, height, elements), caption
     )
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
+from hornn.recipe import flatten
 from hornn.reporting.departures import departures
+from hornn.reporting.running import read_progress
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
     NAME,
@@ -24,7 +26,8 @@ NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 class Run(NamedTuple):
     """One run of a row. `state`: done, diverged, damaged, lost, or what its record says: queued, running, failed.
 
-    `result` holds result.json where it can be read, `problem` says why not, or what failed.
+    `result` holds result.json where it can be read, `problem` says why not, or what failed. `records` holds the epochs
+    so far of one without a result, `progress` says how far it is.
     """
 
     seed: int
@@ -33,6 +36,9 @@ class Run(NamedTuple):
     result: Mapping[str, Any] = {}
     problem: str = ""
     name: str | None = None
+    folder: Path | None = None
+    records: tuple[Mapping[str, float], ...] = ()
+    progress: str = ""
 
 
 class Job(NamedTuple):
@@ -147,9 +153,20 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
         elif job.status == "done":
             run = Run(job.seed, "lost", problem=f"{file} is gone", name=job.name)
         else:
-            run = Run(job.seed, job.status, problem=job.error or "", name=job.name)
+            run = unfinished(row, job, file.parent)
         found.append((row, run))
     return found
+
+
+def unfinished(row: Row, job: Job, folder: Path) -> Run:
+    """A run without a result: how far it is says its folder; the record may be older than that."""
+    progress = read_progress(folder)
+    state = job.status
+    if state in ("queued", "running"):
+        stopped = "unfinished" if progress.records else state
+        state = "running" if progress.at_work else stopped
+    said = progress.in_words(flatten(row.recipe.config).get("trainer.max_epochs"))
+    return Run(job.seed, state, None, {}, job.error or "", job.name, folder, progress.records, said)
 
 
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:

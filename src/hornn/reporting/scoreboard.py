@@ -37,6 +37,26 @@ class Claimed(NamedTuple):
         return "the paper" if self.verdict.of_paper else "us"
 
     @property
+    def cells(self) -> list[str]:
+        """The models of its rows."""
+        return self.choices("model")
+
+    @property
+    def data(self) -> list[str]:
+        return self.choices("data")
+
+    def choices(self, group: str) -> list[str]:
+        """What its rows choose of a group of configs."""
+        names = {
+            name
+            for claim in self.table.sweep.claims
+            if claim.says == self.verdict.says
+            for name in (*claim.better, *claim.than)
+        }
+        rows = [row for row in self.table.sweep.rows if row.name in names]
+        return sorted({row.recipe.choices[group] for row in rows if group in row.recipe.choices})
+
+    @property
     def bars(self) -> str:
         return draw_bars(self.verdict)
 
@@ -45,18 +65,27 @@ def list_claims(tables: Iterable[Table]) -> list[Claimed]:
     return [Claimed(table, verdict) for table in tables for verdict in table.verdicts]
 
 
-def summarise(claims: Sequence[Claimed]) -> list[tuple[str, str]]:
-    """For each paper what became of its own claims, in words, the paper with most claims first."""
+class Finding(NamedTuple):
+    """What became of the claims of one paper: `outcomes` holds mark, style, count and word of each outcome."""
+
+    paper: str
+    number: int
+    outcomes: list[tuple[str, str, int, str]]
+
+
+def summarise(claims: Sequence[Claimed]) -> list[Finding]:
+    """For each paper what became of its own claims, the paper with most claims first."""
     own = [claim for claim in claims if claim.verdict.of_paper]
-    papers = Counter(claim.paper for claim in own)
-    said = []
-    for paper, number in papers.most_common():
-        outcomes = Counter(claim.verdict.outcome for claim in own if claim.paper == paper)
-        parts = [f"{outcomes[outcome]} {outcome}" for outcome in MARKS if outcomes[outcome]]
-        said.append(
-            (paper, f"{number} {'claim is' if number == 1 else 'claims are'} judged: {', '.join(parts)}")
-        )
-    return said
+    found = []
+    for paper, number in Counter(claim.paper for claim in own).most_common():
+        counts = Counter(claim.verdict.outcome for claim in own if claim.paper == paper)
+        known = [
+            (mark, CLASSES[outcome], counts[outcome], outcome)
+            for outcome, mark in MARKS.items()
+            if counts[outcome]
+        ]
+        found.append(Finding(paper, number, known))
+    return found
 
 
 def draw_bars(verdict: Verdict) -> str:

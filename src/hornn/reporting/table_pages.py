@@ -20,6 +20,7 @@ from hornn.reporting.markdown import (
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.panels import Panel
 from hornn.reporting.ranks import draw_ranks
+from hornn.reporting.row_styles import row_styles
 from hornn.reporting.tables import Table
 from hornn.result import write_atomically
 
@@ -46,17 +47,12 @@ def write_table_page(table: Table, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw_main_figure(table)
     order = table.orders[-1] if table.orders else None
-    ranks = draw_ranks(order) if order else None
+    ranks = draw_ranks(order, row_styles(table.lines)) if order else None
     write_or_remove(folder / FIGURE, figure.panels[0] if figure else None)
     write_or_remove(folder / RANKS, ranks)
     parts = [f"[All tables](../{PAGE}) · [Sweep file]({relative_address(table.sweep.path, folder)})"]
     if figure:
-        signs = ", ".join(f"{style.symbol} {label}" for label, style in figure.legend if label)
-        caption = figure.panels[0].caption
-        parts += [
-            f"![{table.sweep.title}]({FIGURE})",
-            f"{signs}. {capitalized(caption)}" if signs else capitalized(caption),
-        ]
+        parts += [f"![{table.sweep.title}]({FIGURE})", capitalized(figure.panels[0].caption)]
     if ranks:
         parts += [f"![Ranks, published and measured]({RANKS})", ranks.caption]
     text = table_markdown(table, folder, before="\n\n".join(parts))

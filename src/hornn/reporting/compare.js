@@ -1,0 +1,200 @@
+// Runs beside one another: their curves, their numbers, and where their configs differ; one run alone is its own view.
+let data = { rows: {}, runs: [], tables: {}, measures: {} };
+const readData = () => { data = JSON.parse(document.getElementById("runs").textContent); };
+
+/** An element with its attributes and what it holds; texts are texts, never markup. */
+const element = (tag, attributes = {}, ...inside) => {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
+  made.append(...inside.flat().filter(child => child !== null && child !== undefined));
+  return made;
+};
+
+const addressOf = (...parts) => parts.map(encodeURIComponent).join("/");
+
+/** What an address names, `table/row` or `table/row/seed`; null for nothing that is here. */
+const itemOf = address => {
+  const [table, name, seed] = address.split("/").map(decodeURIComponent), row = data.rows[`${table}/${name}`];
+  if (!row) return null;
+  const runs = row.runs.map(number => data.runs[number]);
+  const one = seed === undefined ? null : runs.find(run => String(run.seed) === seed);
+  if (one === undefined) return null;
+  return { address, table, name, row, runs: one ? [one] : runs, one, seed,
+    label: one ? `${row.label}, seed ${seed}` : row.label, numbers: one ? one.numbers : row.numbers };
+};
+
+/** A row alone is shown as its seeds. */
+const spread = items => items.length === 1 && items[0].runs.length > 1
+  ? items[0].runs.map(run => ({ ...itemOf(addressOf(items[0].table, items[0].name, run.seed)), label: `seed ${run.seed}` })) : items;
+
+const measureName = key => data.measures[key]?.[0] ?? key;
+
+const choice = (label, options) => {
+  const made = element("select", {}, options.map(([value, text]) => element("option", { value }, text)));
+  return [made, element("label", {}, `${label} `, made)];
+};
+
+/** What a curve may run over: [key, words, size of its unit, a value in words]. */
+const oversOf = runs => {
+  const longest = Math.max(...runs.map(run => run.curves.seconds?.at(-1) ?? 0));
+  const [unit, size] = [["hours", 3600], ["minutes", 60], ["seconds", 1]].find(each => longest >= 2 * each[1]) ?? ["seconds", 1];
+  return [["epoch", "epochs", 1, value => `epoch ${short(value)}`], ["step", "updates", 1, value => `${value.toLocaleString("en")} updates`],
+    ["seconds", `training time (${unit})`, size, value => `${short(value)} ${unit}`]].filter(([key]) => runs.some(run => run.curves[key]?.length > 1));
+};
+const along = (run, key, over) => (run.curves[over[0]] ?? []).map((value, n) => [value / over[2], run.curves[key]?.[n]]);
+const isScore = key => /^(train|valid)_/.test(key) && data.measures[key][1] < 0;
+
+/** Fill a place with curves: of one run all of its quantities, of several one that someone chooses. */
+const curvesOf = (place, items, title) => {
+  const runs = items.flatMap(item => item.runs), drawnKeys = Object.keys(data.measures).filter(key => runs.some(run => run.curves[key]?.length > 1));
+  if (!drawnKeys.length) return;
+  const overs = oversOf(runs), [over, overLabel] = choice("over", overs.map(([key, text]) => [key, text]));
+  const chosen = () => overs.find(each => each[0] === over.value);
+  place.redraw = runs.length === 1 ? drawOne(place, runs[0], drawnKeys, chosen, overLabel, title) : drawSeveral(place, items, drawnKeys, chosen, overLabel, title);
+  over.onchange = place.redraw;
+  place.redraw();
+};
+
+const drawOne = (place, run, keys, chosen, overLabel, title) => {
+  const groups = {};
+  for (const key of keys) (groups[/^(train|valid)_/.test(key) ? key.replace(/^[^_]*_/, "") : key.replace(/^max_/, "")] ??= []).push(key);
+  const figures = Object.values(groups).map(group => [group.sort((a, b) => /^(train|max)_/.test(a) - /^(train|max)_/.test(b)), element("figure", { class: "chart" }, element("figcaption"))]);
+  place.replaceChildren(element("div", { class: "filters" }, overLabel), element("div", { class: "plots" }, figures.map(each => each[1])));
+  return () => figures.forEach(([group, figure], index) => {
+    const lines = group.map((key, n) => ({ name: measureName(key), colour: data.palette[n][0], symbol: data.palette[n][1], series: `${index}.${n}`, points: along(run, key, chosen()) }));
+    const names = group.map(measureName), said = drawChart(figure, `${title}: ${names.join(" and ")} over ${chosen()[1]}`, lines, { label: chosen()[1], says: chosen()[3] }, { score: group.every(isScore) });
+    figure.querySelector("figcaption").replaceChildren(...lines.flatMap(line => [element("span", { style: `color: ${line.colour}`, "aria-hidden": "true" }, line.symbol), ` ${line.name}. `]), said);
+  });
+};
+
+const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
+  const rank = key => ["valid", "train"].indexOf(key.split("_")[0]) >>> 0;
+  const [what, whatLabel] = choice("Curve", [...keys].sort((a, b) => rank(a) - rank(b)).map(key => [key, measureName(key)]));
+  const every = element("input", { type: "checkbox" }), several = items.some(item => item.runs.length > 1);
+  const figure = element("figure", { class: "chart" }), caption = element("figcaption");
+  const draw = () => {
+    const key = what.value, over = chosen();
+    const lines = items.flatMap(item => {
+      const best = [...item.runs].sort((a, b) => scoreToChoose(a) - scoreToChoose(b)).slice(0, 1);
+      return (every.checked ? item.runs : best).map(run => ({ name: item.one || item.runs.length === 1 ? item.label : `${item.label}, seed ${run.seed}`,
+        colour: item.style[0], symbol: item.style[1], series: item.series, points: along(run, key, over) }));
+    });
+    const name = `${title}: ${measureName(key)} over ${over[1]}, ${lines.length} ${lines.length === 1 ? "run" : "runs"}`;
+    const said = drawChart(figure, name, lines, { label: over[1], says: over[3] }, { score: isScore(key) });
+    const which = several ? every.checked ? "Every seed. " : "The best seed of each row by validation. " : "";
+    const words = measureName(key);
+    caption.textContent = `${words[0].toUpperCase()}${words.slice(1)}, after each epoch. ${which}${over[0] === "seconds" ? "Times compare only on one device. " : ""}${said}`;
+  };
+  what.onchange = every.onchange = draw;
+  figure.append(caption);
+  place.replaceChildren(element("div", { class: "filters" }, whatLabel, overLabel, several ? element("label", {}, every, " every seed") : null),
+    element("div", { class: "beside" }, figure, element("ul", { class: "legend" }, items.map(item => element("li", {}, legendButton(item.style[0], item.style[1], item.label, item.series))))));
+  return draw;
+};
+
+/** By what the best seed is chosen: the validation score, whichever it is. */
+const scoreToChoose = run => {
+  const key = Object.keys(run.numbers).find(each => each.startsWith("valid_"));
+  return key ? run.numbers[key][0] * -(data.measures[key]?.[1] || -1) : Infinity;
+};
+
+const legendButton = (colour, symbol, label, series) => element("button", { type: "button", "data-lights": series, "aria-pressed": "false" },
+  element("span", { style: `color: ${colour}`, "aria-hidden": "true" }, symbol), ` ${label}`);
+
+const distinct = values => [...new Set(values)];
+
+/** What packed mappings say of the runs of an item: key -> text. */
+const valuesOf = (packed, item, key) => {
+  const column = packed.keys.indexOf(key);
+  return distinct(item.runs.map(run => String(packed.values[run[packed === data.configs ? "config" : "origin"]][column]))).join(" / ");
+};
+
+/** The lines of a table: a name and a cell for each item. */
+const linesOf = (title, lines, columns) => lines.length ? element("tbody", {},
+  title ? element("tr", { class: "part" }, element("th", { scope: "rowgroup", colspan: columns + 1 }, title)) : null,
+  lines.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, name), cells.map(cell => element("td", {}, cell))))) : null;
+
+const numberLines = items => {
+  const keys = Object.keys(data.measures).filter(key => items.some(item => item.numbers[key]));
+  const lines = [];
+  for (const key of keys) {
+    const direction = data.measures[key][1], values = items.map(item => item.numbers[key]?.[0]);
+    const known = values.filter(value => value !== undefined), best = direction && items.length > 1 && known.length > 1 ? Math[direction < 0 ? "min" : "max"](...known) : null;
+    const published = items.map(item => item.row.published[key] ?? "");
+    if (published.some(Boolean)) lines.push([`${measureName(key)}, published`, ...published]);
+    lines.push([measureName(key), ...items.map((item, n) => {
+      if (!item.numbers[key]) return "";
+      const text = element(values[n] === best ? "b" : "span", {}, item.numbers[key][1]);
+      const share = n && values[0] && direction ? 100 * (values[n] - values[0]) / values[0] : null;
+      return [text, share === null ? "" : element("span", { class: "soft" }, ` ${share >= 0 ? "+" : "-"}${Math.abs(share).toFixed(1)} %`)];
+    })]);
+  }
+  return lines;
+};
+
+const packedLines = (packed, items, differing) => packed.keys
+  .map(key => [key, ...items.map(item => valuesOf(packed, item, key))])
+  .filter(([, ...values]) => values.some(value => value !== "") && (distinct(values).length > 1) === differing);
+
+const sidesOf = (items, parts) => element("div", { class: "scroll" }, element("table", { class: "sides" },
+  element("thead", {}, element("tr", {}, element("td"), items.map(item => element("th", { scope: "col", "data-series": item.series },
+    element("span", { style: `color: ${item.style[0]}`, "aria-hidden": "true" }, item.style[1]), " ", element("a", { href: `#run=${item.address}` }, item.label))))), parts));
+
+const commandsOf = item => {
+  const table = data.tables[item.table], only = `hydra.sweeper.only=[${item.name}]`;
+  const seeds = ` sweep.seeds=[${item.runs.map(run => run.seed).join(",")}]`;
+  return [table.command ? `${table.command} ${only}${seeds}` : null,
+    ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py checkpoint=${run.folder}/best.ckpt split=test`)].filter(Boolean);
+};
+
+/** Fill the view for the items of an address, and say what it is called. */
+const renderRuns = (view, addresses) => {
+  const asked = distinct(addresses), named = asked.map(itemOf).filter(Boolean), items = spread(named);
+  const inOneTable = distinct(named.map(item => item.table)).length === 1;
+  items.forEach((item, n) => Object.assign(item, { series: n, style: data.palette[n % data.palette.length] }));
+  const lone = named.length === 1 ? named[0] : null;
+  const back = table => element("a", { href: `#${table}` }, data.tables[table].title);
+  const missing = asked.length - named.length;
+  const parts = [element("h1", {}, lone ? lone.label : named.length ? `Compare ${named.length} rows` : "Compare")];
+  if (missing) parts.push(element("p", { class: "warning" }, `${missing} of the address ${missing === 1 ? "is" : "are"} no longer here.`));
+  if (!named.length) {
+    parts.push(element("p", {}, "Tick rows in any table, or seeds on a run's page; then their curves, numbers and configs stand here side by side. The address can be sent to someone."));
+    view.replaceChildren(...parts);
+    return;
+  }
+  if (lone) {
+    const seeds = lone.row.runs.map(number => data.runs[number]);
+    parts.push(element("p", { class: "soft" }, back(lone.table), " · ", lone.one ? [element("a", { href: `#run=${addressOf(lone.table, lone.name)}` }, "all seeds"), " "] : null,
+      seeds.flatMap(run => [lone.seed === String(run.seed) ? element("b", {}, `seed ${run.seed}`) : element("a", { href: `#run=${addressOf(lone.table, lone.name, run.seed)}` }, `seed ${run.seed}`), " "]),
+      "· ", element("label", { class: "pick" }, element("input", { type: "checkbox", "data-item": lone.address, checked: ticked.has(lone.address) }), " compare")));
+    if (lone.one) parts.push(element("p", {}, lone.one.state, lone.one.progress ? `: ${lone.one.progress}` : "",
+      lone.one.file ? [" · ", element("a", { href: lone.one.file }, "result file (JSON)")] : null));
+  } else {
+    parts.push(element("ul", { class: "chips" }, named.map(item => {
+      const others = named.filter(other => other !== item).map(other => other.address);
+      return element("li", {}, element("span", { style: `color: ${item.style[0]}`, "aria-hidden": "true" }, item.style[1]), " ", element("a", { href: `#run=${item.address}` }, item.label),
+        inOneTable ? null : [" ", element("span", { class: "soft" }, data.tables[item.table].title)], " ",
+        element("a", { href: `#compare=${others.join(",")}`, "aria-label": `Leave out ${item.label}`, class: "leave" }, "×"));
+    })));
+    if (inOneTable) parts.push(element("p", { class: "soft" }, "Rows of ", back(named[0].table), "."));
+  }
+  const place = element("div", { class: "curves" });
+  parts.push(place);
+  const differing = packedLines(data.configs, items, true), common = packedLines(data.configs, items, false);
+  const several = items.length > 1;
+  parts.push(element("h2", {}, "Numbers"), sidesOf(items, linesOf("", numberLines(items), items.length)));
+  if (several) parts.push(element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column."));
+  if (several) parts.push(element("h2", {}, "Where the configs differ"), differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed."));
+  if (lone) {
+    const departed = distinct(lone.runs.flatMap(run => run.departures));
+    parts.push(element("h2", {}, "What this row asks for"), element("p", {}, lone.row.asks.length ? lone.row.asks.flatMap(word => [element("code", {}, word), " "]) : "The command alone."));
+    if (departed.length) parts.push(element("p", {}, "The run departs from it: ", departed.flatMap(text => [element("code", {}, text), " "])));
+  }
+  const folded = (title, ...inside) => element("details", {}, element("summary", {}, element("h2", {}, title)), inside);
+  parts.push(folded(several ? "What their configs share" : "The whole config", sidesOf(items, linesOf("", common, items.length))));
+  const origin = [...packedLines(data.origins, items, true), ...packedLines(data.origins, items, false)];
+  if (origin.length) parts.push(folded("Where they come from", sidesOf(items, linesOf("", origin, items.length))));
+  parts.push(element("h2", {}, "Do it again"), ...named.flatMap(item => commandsOf(item).map(text => element("p", {}, element("code", {}, text)))));
+  view.replaceChildren(...parts);
+  curvesOf(place, items, lone ? lone.label : "Compared");
+};

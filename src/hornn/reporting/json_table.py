@@ -1,0 +1,49 @@
+"""A table as JSON."""
+
+import json
+
+from hornn.reporting.runs import commits
+from hornn.reporting.tables import Table
+
+
+def table_json(table: Table) -> str:
+    """All that the page says of a table: its rows with every seed's number, its claims, in full precision."""
+    sweep = table.sweep
+    content = {
+        "sweep": sweep.name,
+        "title": sweep.title,
+        "paper": sweep.paper,
+        "command": sweep.command,
+        "lower_is_better": sweep.lower_is_better,
+        "metrics": [metric._asdict() for metric in sweep.metrics],
+        "rows": [
+            {
+                "row": line.row.name,
+                "label": line.row.label,
+                "run": line.row.run,
+                "dynamic_evaluation": line.row.dynamic,
+                "status": line.status,
+                "marks": line.marks,
+                "num_parameters": line.parameters,
+                "seconds_per_epoch": line.seconds,
+                "devices": line.devices,
+                "commits": commits(line.measured),
+                "seeds": [run.seed for run in line.measured],
+                "results": [str(run.path) for run in line.measured],
+                "scores": {
+                    key: {
+                        "published": score.published._asdict() if score.published else None,
+                        "measured": score.values,
+                        "mean": score.mean,
+                        "deviation": score.deviation,
+                        "best_by_validation": score.best,
+                        "difference": score.difference,
+                    }
+                    for key, score in line.scores.items()
+                },
+            }
+            for line in table.lines
+        ],
+        "claims": [verdict._asdict() for verdict in table.verdicts],
+    }
+    return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"

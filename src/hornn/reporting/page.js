@@ -1,0 +1,172 @@
+// The page: one view at a time by its address, search, filters, sorting, ticks, tips; it renews itself while it is served.
+const root = document.documentElement, find = (query, from = document) => [...from.querySelectorAll(query)];
+const byId = id => document.getElementById(id);
+const kept = { get: key => { try { return sessionStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { sessionStorage.setItem(key, value); } catch { /* not kept */ } } };
+const ticked = new Set(JSON.parse(kept.get("ticked") ?? "[]"));
+root.classList.add("js");
+
+try { if (localStorage.getItem("theme")) root.dataset.theme = localStorage.getItem("theme"); } catch { /* as the system has it */ }
+const changeTheme = () => {
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* for this page alone */ }
+};
+
+const narrow = matchMedia("(max-width: 56rem)");
+const show = (keep = false) => {
+  const [, kind, list] = location.hash.match(/^#(run|compare)(?:=(.*))?$/) ?? [];
+  const target = kind ? byId("compare") : byId(decodeURIComponent(location.hash.slice(1))) ?? byId("home");
+  const view = target.closest(".view");
+  for (const other of find(".view")) other.classList.toggle("shown", other === view);
+  if (kind) renderRuns(view, (list ?? "").split(",").filter(Boolean));
+  const here = kind === "run" ? decodeURIComponent((list ?? "").split("/")[0]) : target.id;
+  for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decodeURIComponent(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+  const place = view.querySelector(".curves[data-table]");
+  if (place && !place.redraw) {
+    const rows = Object.entries(data.rows).filter(([key]) => key.startsWith(`${place.dataset.table}/`));
+    const items = rows.map(([key, row]) => ({ ...itemOf(addressOf(place.dataset.table, key.slice(place.dataset.table.length + 1))), style: row.style, series: row.series }));
+    curvesOf(place, items, view.querySelector("h1").textContent);
+  }
+  document.title = `hornn: ${view.querySelector("h1").textContent}`;
+  for (const svg of find("figure > svg", view)) if (svg.querySelector("[data-tip]")) svg.setAttribute("tabindex", 0);
+  light(view, []);
+  hideTip();
+  if (keep) return;
+  if (narrow.matches) byId("menu").open = false;
+  const go = () => target === view ? scrollTo(0, 0) : target.scrollIntoView();
+  document.readyState === "complete" ? requestAnimationFrame(go) : addEventListener("load", () => requestAnimationFrame(go), { once: true });
+};
+
+// Search and filters
+const search = () => {
+  const words = byId("search").value.toLowerCase().split(/\s+/);
+  for (const item of find("nav [data-words]")) item.hidden = !words.every(word => item.dataset.words.toLowerCase().includes(word));
+  for (const group of find("nav .group")) group.hidden = !find("li:not([hidden])", group).length;
+};
+const filter = () => {
+  const items = find("#claims .claims > li"), choices = find(".filters select[data-key]");
+  for (const item of items) item.hidden = !choices.every(choice => !choice.value || item.dataset[choice.dataset.key].split("|").includes(choice.value));
+  if (byId("count")) byId("count").textContent = `${items.filter(item => !item.hidden).length} of ${items.length}`;
+};
+const sort = button => {
+  const head = button.parentElement, column = head.cellIndex, body = head.closest("table").tBodies[0];
+  const up = head.getAttribute("aria-sort") !== "ascending";
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", up ? "ascending" : "descending");
+  const value = row => row.cells[column].dataset.value ?? "", number = text => parseFloat(text);
+  const compare = (a, b) => isNaN(number(a)) || isNaN(number(b)) ? a.localeCompare(b) : number(a) - number(b);
+  body.append(...[...body.rows].sort((a, b) => {
+    const x = value(a), y = value(b);
+    return x === "" || y === "" ? (x === "") - (y === "") : up ? compare(x, y) : compare(y, x);
+  }));
+};
+
+// Ticks: the rows and runs that are to be compared
+const showTicks = () => {
+  for (const box of find("input[data-item]")) box.checked = ticked.has(box.dataset.item);
+  byId("tray").hidden = !ticked.size;
+  byId("ticked").textContent = `${ticked.size} chosen`;
+  for (const link of find("a.chosen")) link.href = `#compare=${[...ticked].join(",")}`;
+  kept.set("ticked", JSON.stringify([...ticked]));
+};
+
+// Tips and lights: the marks of a row in all figures of its view, and its line in the table
+const light = (view, series) => {
+  const on = new Set(series.map(String));
+  view.classList.toggle("lit", on.size > 0);
+  for (const each of find("[data-series]", view)) each.classList.toggle("on", on.size > 0 && each.dataset.series.split(" ").some(one => on.has(one)));
+};
+const hideTip = () => { byId("tip").hidden = true; };
+const point = (spot, x, y) => {
+  const tip = byId("tip");
+  tip.textContent = spot.dataset.tip;
+  tip.hidden = false;
+  tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - tip.offsetWidth - 4))}px`;
+  tip.style.top = `${y + 14 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 8 : y + 14}px`;
+  if (spot.dataset.series !== undefined) light(spot.closest(".view"), spot.dataset.series.split(" "));
+};
+const middle = spot => { const box = spot.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; };
+const NEAR = 28;
+const nearest = (svg, x, y) => find("[data-tip]", svg).map(spot => [spot, ...middle(spot)])
+  .map(([spot, a, b]) => [spot, Math.hypot(a - x, b - y), a, b]).filter(each => each[1] < NEAR).sort((a, b) => a[1] - b[1])[0];
+const look = event => {
+  const svg = event.target.closest?.("figure > svg"), view = event.target.closest?.(".view");
+  if (!svg) {
+    if (!byId("tip").hidden) hideTip();
+    const over = event.target.closest?.("[data-lights], tr[data-series]"), pinned = view?.querySelector("[data-lights][aria-pressed=true]");
+    if (view) light(view, (over?.dataset.lights ?? over?.dataset.series ?? pinned?.dataset.lights ?? "").split(" ").filter(Boolean));
+    return;
+  }
+  const under = event.target.closest("[data-tip]"), found = under ? [under] : nearest(svg, event.clientX, event.clientY);
+  if (found) point(found[0], event.clientX, event.clientY);
+  else if (!byId("tip").hidden) { hideTip(); light(view, []); }
+};
+const step = (svg, forward) => {
+  const spots = find("[data-tip]", svg), next = (spots.findIndex(spot => spot.classList.contains("here")) + forward + spots.length) % spots.length;
+  for (const spot of spots) spot.classList.toggle("here", spot === spots[next]);
+  point(spots[next], ...middle(spots[next]));
+};
+
+addEventListener("pointermove", look);
+addEventListener("pointerdown", look);
+addEventListener("hashchange", () => {
+  show();
+  const title = document.querySelector(".view.shown h1");
+  title.tabIndex = -1;
+  title.focus({ preventScroll: true }); // so that a screen reader says where one is
+});
+let waiting;
+addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => { for (const place of find(".view.shown .curves")) place.redraw?.(); }, 150); });
+addEventListener("click", event => {
+  const at = query => event.target.closest(query);
+  if (at("#theme")) changeTheme();
+  else if (at("#skip")) document.querySelector("main").focus();
+  else if (at("th button")) sort(at("th button"));
+  else if (at("#clear")) { ticked.clear(); showTicks(); }
+  else if (at("[data-lights]")) {
+    const button = at("[data-lights]"), pressed = button.getAttribute("aria-pressed") === "true";
+    for (const other of find("[data-lights]", button.closest(".view"))) other.setAttribute("aria-pressed", other === button && !pressed);
+    light(button.closest(".view"), pressed ? [] : button.dataset.lights.split(" "));
+  } else if (at("a[data-paper]")) {
+    for (const choice of find(".filters select[data-key]")) choice.value = { paper: at("a[data-paper]").dataset.paper, asked: "the paper" }[choice.dataset.key] ?? "";
+    filter();
+  }
+});
+addEventListener("input", event => { if (event.target.id === "search") search(); });
+addEventListener("change", event => {
+  if (event.target.matches("select[data-key]")) filter();
+  if (event.target.matches("input[data-item]")) { ticked[event.target.checked ? "add" : "delete"](event.target.dataset.item); showTicks(); }
+});
+addEventListener("focusin", event => { if (event.target.matches("[data-lights]")) light(event.target.closest(".view"), event.target.dataset.lights.split(" ")); });
+addEventListener("keydown", event => {
+  const svg = event.target.closest?.("figure > svg");
+  if (event.key === "/" && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); byId("menu").open = true; byId("search").focus(); }
+  if (event.key === "Escape") hideTip();
+  if (svg && /^Arrow(Left|Right)$/.test(event.key)) { event.preventDefault(); step(svg, event.key === "ArrowRight" ? 1 : -1); }
+});
+
+// While it is served: what changed takes the place of what was, without a jump
+const renew = async () => {
+  const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
+  const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
+  const open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
+  for (const query of ["main", "nav", "#runs"]) document.querySelector(query).replaceWith(next.querySelector(query));
+  byId("live").textContent = "live";
+  byId("search").value = words;
+  byId("menu").open = menu;
+  find(".filters select[data-key]").forEach((choice, n) => { choice.value = chosen[n] ?? ""; });
+  for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
+  start(true);
+};
+const follow = () => {
+  const source = new EventSource("changes");
+  source.onmessage = () => renew();
+  let lost = false;
+  const say = text => { byId("live").textContent = text; };
+  source.onerror = () => { lost = true; say("not served now"); };
+  source.onopen = async () => { if (lost) await renew(); lost = false; say("live"); };
+};
+
+const start = keep => { readData(); search(); filter(); show(keep); showTicks(); };
+start(false);
+if (root.dataset.live !== undefined) follow();

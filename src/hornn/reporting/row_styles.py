@@ -1,0 +1,53 @@
+"""The colour and the mark of each row, the same in every figure of its table."""
+
+from collections.abc import Iterable, Sequence
+
+from hornn.reporting.lines import Line
+from hornn.reporting.panels import COLOURS, INK, MARKERS, Style, Styles, nth_style
+
+DOTS = "..."  # begin the label of a row that says how it differs from one before
+
+
+def row_styles(lines: Sequence[Line]) -> dict[str, Style]:
+    """Row -> style. Rows of one group share a colour and differ in their marks; a row without a group has its own.
+
+    Where all stand in one group, each row has a colour.
+    """
+    groups: dict[str, int] = {}
+    for line in lines:
+        groups.setdefault(group_of(line), len(groups))
+    if len(groups) < 2:
+        return {line.row.name: nth_style(place)._replace(series=(place,)) for place, line in enumerate(lines)}
+    marks, styles, members = list(MARKERS), {}, dict.fromkeys(groups, 0)
+    for place, line in enumerate(lines):
+        group = group_of(line)
+        colour = groups[group] % len(COLOURS)
+        mark = members[group] + groups[group] // len(COLOURS) + (colour if is_alone(line) else 0)
+        styles[line.row.name] = Style(COLOURS[colour], marks[mark % len(marks)], (place,))
+        members[group] += 1
+    return styles
+
+
+def is_alone(line: Line) -> bool:
+    return line.row.x is None and not line.row.place
+
+
+def group_of(line: Line) -> str:
+    return f"row {line.row.name}" if is_alone(line) else line.row.group
+
+
+def line_style(members: Iterable[Line], styles: Styles) -> Style:
+    """The style of a line through rows: their colour, or the ink where they have several."""
+    own = [styles[line.row.name] for line in members]
+    colour = own[0].colour if len({style.colour for style in own}) == 1 else INK
+    return Style(colour, own[0].marker, tuple(place for style in own for place in style.series))
+
+
+def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
+    """The lines with their labels; a label that begins with dots stands behind the label that it goes on from."""
+    pairs, head = [], ""
+    for line in lines:
+        label = line.row.label
+        head = head if label.startswith(DOTS) else label
+        pairs.append((f"{head} {label}" if label.startswith(DOTS) else label, line))
+    return pairs

@@ -1,0 +1,255 @@
+"""What the page's script knows of all runs: numbers, configs, curves, and where each comes from."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+from urllib.parse import quote
+
+from hornn.metrics import bits
+from hornn.recipe import flatten
+from hornn.reporting.departures import departures
+from hornn.reporting.lines import Line
+from hornn.reporting.markdown import relative_address
+from hornn.reporting.numbers import format_number, format_published
+from hornn.reporting.panels import COLOURS, MARKERS, nth_style
+from hornn.reporting.row_styles import row_styles, with_full_labels
+from hornn.reporting.runs import Run
+from hornn.reporting.scores import metric_value, of_characters
+from hornn.reporting.tables import Table
+
+SPLITS = {"train": "training", "valid": "validation", "test": "test"}
+# Of a unit: its words, and whether less of it is better (-1), or more.
+UNITS = {
+    "ppl": ("perplexity", -1),
+    "bpc": ("bits per character", -1),
+    "nll": ("nats per step", -1),
+    "accuracy": ("accuracy", 1),
+}
+COSTS = {
+    "num_parameters": "weights",
+    "epochs": "epochs",
+    "best_epoch": "best epoch",
+    "wall_seconds": "seconds, the whole run",
+    "tokens_per_second": "tokens per second",
+    "peak_memory_mb": "memory, MiB",
+}
+CURVES = {
+    "lr": "learning rate",
+    "grad_norm": "gradient's norm, mean",
+    "max_grad_norm": "gradient's norm, largest",
+}
+NOT_DRAWN = {"epoch", "step", "seconds", "tokens_per_second"}
+ORIGIN = ("commit", "dirty", "finished", "device", "backend", "world_size")
+
+
+def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
+    """All rows and runs, each run once; equal configs and their keys are held once, too."""
+    runs: list[dict[str, Any]] = []
+    places: dict[Path, int] = {}
+    rows: dict[str, Any] = {}
+    configs, origins = Interned(), Interned()
+    for table in tables:
+        styles = row_styles(table.lines)
+        for label, line in with_full_labels(table.lines):
+            numbers = []
+            for run in filter(has_view, line.runs):
+                key = run.path or run.folder
+                assert key
+                if key not in places:
+                    places[key] = len(runs)
+                    runs.append(run_data(line, run, configs, origins, out))
+                runs[places[key]]["numbers"] |= scores_of_table(table, run)
+                numbers.append(places[key])
+            if numbers:
+                style = styles[line.row.name]
+                rows[f"{table.sweep.name}/{line.row.name}"] = {
+                    "label": label,
+                    "style": [style.colour, style.symbol],
+                    "series": style.series[0],
+                    "asks": list(line.row.run or ()),
+                    "numbers": means(line),
+                    "published": {
+                        key: format_published(score.published.value)
+                        for key, score in line.scores.items()
+                        if score.published and score.published.value is not None
+                    },
+                    "runs": numbers,
+                }
+    return {
+        "tables": {
+            table.sweep.name: {"title": table.short_title, "command": table.sweep.command} for table in tables
+        },
+        "rows": rows,
+        "runs": runs,
+        "configs": configs.packed(),
+        "origins": origins.packed(),
+        "measures": measures(tables, runs),
+        "palette": [
+            (style.colour, style.symbol) for style in map(nth_style, range(len(COLOURS) * len(MARKERS)))
+        ],
+    }
+
+
+def written(data: Mapping[str, Any]) -> str:
+    """As JSON that can stand in a page: no value can end the element that it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def address(table: str, row: str, seed: int | None = None) -> str:
+    """Names a row, or one run of it, behind `#run=` and `#compare=`, written as browsers write it."""
+    words = [table, row, *([str(seed)] if seed is not None else [])]
+    return "/".join(quote(word, safe="-_.!~*'()") for word in words)
+
+
+def has_view(run: Run) -> bool:
+    """Whether a run has something to show: a result, or the first epochs of one."""
+    return bool(run.result and run.path) or bool(run.records)
+
+
+class Interned:
+    """Mappings of which each is held once: as a list of values, beside the keys of all of them."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, int] = {}
+        self.found: dict[str, int] = {}
+        self.all: list[dict[str, Any]] = []
+
+    def add(self, mapping: dict[str, Any]) -> int:
+        self.keys |= {
+            key: len(self.keys) + n for n, key in enumerate(k for k in mapping if k not in self.keys)
+        }
+        text = json.dumps(mapping, sort_keys=True, default=str)
+        if text not in self.found:
+            self.found[text] = len(self.all)
+            self.all.append(mapping)
+        return self.found[text]
+
+    def packed(self) -> dict[str, Any]:
+        """An empty text stands for a key that a mapping does not have."""
+        return {
+            "keys": list(self.keys),
+            "values": [
+                ["" if key not in each else plain(each[key]) for key in self.keys] for each in self.all
+            ],
+        }
+
+
+def plain(value: Any) -> Any:
+    """A value of a config as the page shows it: as it would be typed."""
+    return value if isinstance(value, int | float) else json.dumps(value) if value is None else str(value)
+
+
+def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Path) -> dict[str, Any]:
+    result = run.result
+    config = result if result else {"choices": line.row.recipe.choices, "config": line.row.recipe.config}
+    origin = {key: result[key] for key in ORIGIN if result.get(key) is not None}
+    origin |= {"starts": len(result.get("starts") or ()) or 1} if result else {}
+    choices = result.get("choices") or {}
+    return {
+        "seed": run.seed,
+        "state": run.state,
+        "progress": run.progress or run.problem,
+        "numbers": own_numbers(result or (run.records[-1] if run.records else {})),
+        "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
+        "origin": origins.add(origin | flatten(result.get("versions") or {})),
+        "curves": curves(result.get("metrics") or run.records, of_characters(result)),
+        "departures": departures(line.row.recipe, result) if result else [],
+        "folder": f"outputs/{choices.get('model')}/{choices.get('data')}/{result.get('name')}/seed={run.seed}"
+        if result
+        else "",
+        "file": relative_address(run.path, out) if run.path else "",
+    }
+
+
+def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
+    """Every score that a result holds, and what it cost: each with its text."""
+    found = [key for key in result if key.partition("_")[0] in SPLITS and key.partition("_")[2] in UNITS]
+    keys = [key for key in found if not (key.endswith("_nll") and key.replace("_nll", "_ppl") in found)]
+    pairs = ((key, metric_value(result, key)) for key in [*keys, *COSTS])
+    return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
+
+
+def number_text(key: str, value: float) -> str:
+    return f"{value:,.0f}" if key in COSTS else format_number(key, value)
+
+
+def scores_of_table(table: Table, run: Run) -> dict[str, tuple[float, str]]:
+    pairs = ((metric.key, metric_value(run.result, metric.key)) for metric in table.sweep.metrics)
+    return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
+
+
+def means(line: Line) -> dict[str, tuple[float, str]]:
+    """The means over the seeds that a row's numbers come from, with their standard deviations."""
+    values: dict[str, list[float]] = {}
+    for run in line.measured:
+        keys = [*own_numbers(run.result), *line.scores]
+        for key in dict.fromkeys(keys):
+            if (value := metric_value(run.result, key)) is not None:
+                values.setdefault(key, []).append(value)
+    return {
+        key: (
+            shorter(fmean(each)),
+            number_text(key, fmean(each))
+            + (f" ± {number_text(key, stdev(each))}" if len(each) > 1 and key not in COSTS else ""),
+        )
+        for key, each in values.items()
+    }
+
+
+def curves(records: Sequence[Mapping[str, Any]], characters: bool) -> dict[str, list[Any]]:
+    """The epochs as columns, every number to five digits; `seconds` counts from the beginning."""
+    if not records:
+        return {}
+    keys = dict.fromkeys(key for record in records for key, value in record.items() if is_number(value))
+    drawn = [key for key in keys if key not in NOT_DRAWN]
+    drawn = [key for key in drawn if not (key.endswith("_nll") and key.replace("_nll", "_ppl") in drawn)]
+    drawn = [key for key in drawn if known_name(key)]
+    columns: dict[str, list[Any]] = {"epoch": [record.get("epoch") for record in records]}
+    if "step" in keys:
+        columns["step"] = [record.get("step") for record in records]
+    if all(is_number(record.get("seconds")) for record in records):
+        columns["seconds"] = [shorter(value) for value in accumulate(record["seconds"] for record in records)]
+    for key in drawn:
+        values = [value if is_number(value := record.get(key)) else None for record in records]
+        if characters and key.endswith("_ppl"):
+            key = key.replace("_ppl", "_bpc")
+            values = [bits(math.log(value)) if value and value > 0 else None for value in values]
+        columns[key] = [None if value is None else shorter(value) for value in values]
+    return columns
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def shorter(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def known_name(key: str) -> str:
+    """The name of a number that results hold; empty for one that nobody named."""
+    split, _, unit = key.partition("_")
+    if split in SPLITS and unit in UNITS:
+        return f"{UNITS[unit][0]}, {SPLITS[split]}"
+    return COSTS.get(key) or CURVES.get(key, "")
+
+
+def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Key -> its name and whether less (-1) or more (1) of it is better; the tables' own words first."""
+    found = dict.fromkeys(key for run in runs for key in (*run["numbers"], *run["curves"]))
+    own = {metric.key: (metric.label, table.sweep) for table in tables for metric in table.sweep.metrics}
+    named = {}
+    for key in found:
+        if key in NOT_DRAWN - {"tokens_per_second"}:
+            continue
+        direction = UNITS.get(key.rpartition("_")[2], ("", 0))[1]
+        if key in own and key not in COSTS and not direction and own[key][1].lower_is_better is not None:
+            direction = -1 if own[key][1].lower_is_better else 1
+        label = known_name(key) or (own[key][0] if key in own else key.replace("_", " "))
+        named[key] = (label, direction)
+    return named

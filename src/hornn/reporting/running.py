@@ -1,0 +1,61 @@
+"""How far a run is that has no result yet: its epochs so far, and the time that it may still take, from its folder."""
+
+import csv
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from hornn.run.lock import LOCK, is_locked
+
+METRICS = "metrics.csv"
+MINUTE, HOUR = 60.0, 3600.0
+
+
+class Progress(NamedTuple):
+    """`records`: what its metrics.csv says of each epoch; `since`: seconds since the last one ended."""
+
+    records: tuple[dict[str, float], ...] = ()
+    since: float = 0.0
+    at_work: bool = False
+
+    def in_words(self, max_epochs: float | None) -> str:
+        """`epoch 5 of 16, at most 12 min left`; empty before the first epoch has ended."""
+        if not self.records:
+            return ""
+        epoch = self.records[-1].get("epoch", len(self.records))
+        if not max_epochs or max_epochs < 0:
+            return f"epoch {epoch:g}"
+        said = f"epoch {epoch:g} of {max_epochs:g}"
+        lengths = [record["seconds"] for record in self.records if "seconds" in record]
+        if not self.at_work or not lengths:
+            return said
+        left = max(sum(lengths) / len(lengths) * (max_epochs - epoch) - self.since, 0.0)
+        return f"{said}, at most {in_words(left)} left"
+
+
+def in_words(seconds: float) -> str:
+    if seconds >= 2 * HOUR:
+        return f"{seconds / HOUR:.1f} h"
+    return f"{seconds / MINUTE:.0f} min" if seconds >= 2 * MINUTE else f"{seconds:.0f} s"
+
+
+def read_progress(folder: Path) -> Progress:
+    """What a run's folder says; a file that cannot be read says nothing."""
+    at_work = is_locked(folder / LOCK)
+    path = folder / METRICS
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            records = tuple(map(numbers_of, csv.DictReader(file)))
+        return Progress(records, max(time.time() - path.stat().st_mtime, 0.0), at_work)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return Progress(at_work=at_work)
+
+
+def numbers_of(row: dict[str, str]) -> dict[str, float]:
+    numbers = {}
+    for key, text in row.items():
+        try:
+            numbers[key] = float(text)
+        except (TypeError, ValueError):
+            continue
+    return {key: value for key, value in numbers.items() if value - value == 0}

@@ -1,0 +1,179 @@
+"""The report on a local server that writes it anew when results change, and tells the open pages so.
+
+It listens to this machine alone, answers no other site's pages, and gives out the report and the result files that it
+names, nothing else.
+"""
+
+import mimetypes
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Condition, Event, Thread
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+HOST = "127.0.0.1"
+LOOK = 2.0  # seconds between looks at the files
+ALIVE = 15.0  # seconds after which a connection without news says that it is still there
+
+
+class Written(NamedTuple):
+    """A report on the disk: what to tell the user, address -> each file that the page leads to.
+
+    `moving`: whether a run is at work, so that its time left goes down.
+    """
+
+    said: str
+    files: Mapping[str, Path]
+    moving: bool
+
+
+class Report:
+    """A report that is kept up to date."""
+
+    def __init__(self, write: Callable[[], Written], page: Path) -> None:
+        """Raises what `write` raises: ValueError for a wrong sweep file, OSError where it cannot write."""
+        self.write, self.page = write, page
+        self.written = write()
+        self.version, self.changed, self.over = 0, Condition(), Event()
+
+    def renew(self) -> str:
+        """Write it again, and tell who waits. An error is a line, for its cause may be a file that is half written."""
+        try:
+            self.written = self.write()
+        except (OSError, ValueError) as error:
+            return f"warning: {error}; the page stays as it was"
+        with self.changed:
+            self.version += 1
+            self.changed.notify_all()
+        return self.written.said
+
+    def follow(self, look: Callable[[], object], say: Callable[[str], None]) -> None:
+        """Renew it whenever `look` finds something else, and once a minute while a run is at work."""
+        known, minute = look(), now_in_minutes()
+        while not self.over.wait(LOOK):
+            found = look()
+            if found != known or (self.written.moving and minute != now_in_minutes()):
+                known, minute = found, now_in_minutes()
+                say(f"{time.strftime('%H:%M:%S')} {self.renew()}")
+
+    def versions(self, seen: int) -> Iterator[bool]:
+        """True whenever there is a newer version than the one that was `seen`, False after a while without one."""
+        while not self.over.is_set():
+            with self.changed:
+                if self.version == seen:
+                    self.changed.wait(ALIVE)
+                is_new, seen = self.version > seen, self.version
+            yield is_new
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers for one report."""
+
+    server: "Server"
+
+    @property
+    def report(self) -> Report:
+        return self.server.report
+
+    def do_GET(self) -> None:
+        address = unquote(urlsplit(self.path).path).lstrip("/")
+        if not self.is_asked_here():
+            self.send_error(HTTPStatus.FORBIDDEN, f"ask for http://{HOST}:{self.port}/")
+        elif address in ("", "index.html"):
+            page = self.report.page.read_text(encoding="utf-8")
+            self.give(page.replace("<html ", "<html data-live ", 1).encode(), "text/html; charset=utf-8")
+        elif address == "changes":
+            self.tell_changes()
+        else:
+            path = self.report.written.files.get(address)
+            if path is None or not path.is_file():
+                self.send_error(HTTPStatus.NOT_FOUND)
+            else:
+                self.give(
+                    path.read_bytes(), mimetypes.guess_type(path.name)[0] or "text/plain; charset=utf-8"
+                )
+
+    @property
+    def port(self) -> int:
+        return int(self.server.server_address[1])
+
+    def is_asked_here(self) -> bool:
+        """Whether the browser means this server: a stranger's page may have a name that leads here."""
+        return self.headers.get("Host") in {f"{name}:{self.port}" for name in (HOST, "localhost")}
+
+    def give(self, content: bytes, kind: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def tell_changes(self) -> None:
+        """Server-sent events: one for each new version of the page."""
+        seen = self.report.version
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        try:
+            self.wfile.write(b": here\n\n")
+            for is_new in self.report.versions(seen):
+                self.wfile.write(b"data: new\n\n" if is_new else b": here\n\n")
+        except OSError:
+            return  # the page was closed
+
+    def log_message(self, *_: object) -> None:
+        """The terminal is for what changes."""
+
+
+class Server(ThreadingHTTPServer):
+    """Listens to this machine alone. `report` is what it serves."""
+
+    daemon_threads = True
+    report: Report
+
+    def __init__(self, port: int) -> None:
+        if not 0 <= port <= 65535:
+            raise ValueError(f"--port must be from 0 to 65535, got {port}")
+        try:
+            super().__init__((HOST, port), Handler)
+        except OSError as error:
+            raise OSError(
+                f"port {port} of {HOST} cannot be used ({error.strerror}): give --port NUMBER, 0 takes a free one"
+            ) from error
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.server_address[1]}/"
+
+
+def serve(
+    write: Callable[[], Written],
+    look: Callable[[], object],
+    page: Path,
+    port: int,
+    say: Callable[[str], None],
+) -> None:
+    """Serve the report that `write` makes until Ctrl-C, and make it again when `look` finds something else.
+
+    Raises ValueError for a port that is none, OSError for one that is taken, and what `write` raises.
+    """
+    with Server(port) as server:
+        server.report = report = Report(write, page)
+        say(report.written.said)
+        say(f"{server.address} shows it and follows the results; Ctrl-C ends it")
+        Thread(target=report.follow, args=(look, say), daemon=True).start()
+        try:
+            server.serve_forever()
+        finally:
+            report.over.set()
+            with report.changed:
+                report.changed.notify_all()
+
+
+def now_in_minutes() -> int:
+    return int(time.time() // 60)

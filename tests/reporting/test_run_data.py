@@ -1,0 +1,73 @@
+"""What the page's script knows of the runs."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hornn.reporting.json_table import table_json
+from hornn.reporting.run_data import address, curves, page_data, written
+from reporting.place import Place, table_of
+
+
+@pytest.fixture
+def data(filled: Place) -> dict[str, Any]:
+    return page_data([table_of(filled)], filled.results / "report")
+
+
+def test_a_row_has_its_runs_and_the_mean_of_their_numbers(data: dict[str, Any]) -> None:
+    row = data["rows"]["toy/sum-2"]
+    assert row["numbers"]["test_ppl"] == (112.0, "112.0 ± 0.7")
+    assert row["published"] == {"test_ppl": "111"}
+    assert [data["runs"][number]["seed"] for number in row["runs"]] == [1, 2]
+    assert "toy/rnn" not in data["rows"], "nothing of it is measured"
+
+
+def test_equal_configs_are_held_once(data: dict[str, Any]) -> None:
+    assert data["configs"]["keys"] == ["model", "data"]
+    assert data["configs"]["values"] == [["hornn", "text"], ["hornn_max", "text"]]
+    assert [run["config"] for run in data["runs"]] == [0, 0, 0, 1]
+
+
+def test_scores_have_names_and_say_what_is_better(data: dict[str, Any]) -> None:
+    assert data["measures"]["test_ppl"] == ("perplexity, test", -1)
+    assert data["measures"]["num_parameters"] == ("weights", 0)
+
+
+def test_curves_are_columns_that_count_time_from_the_beginning() -> None:
+    records = [
+        {
+            "epoch": 1,
+            "step": 10,
+            "seconds": 2.0,
+            "valid_nll": 4.6,
+            "valid_ppl": 100.0,
+            "tokens_per_second": 9,
+        },
+        {"epoch": 2, "step": 20, "seconds": 2.5, "valid_nll": 4.1, "valid_ppl": 64.0, "note": "odd"},
+    ]
+    found = curves(records, characters=False)
+    assert found == {"epoch": [1, 2], "step": [10, 20], "seconds": [2.0, 4.5], "valid_ppl": [100.0, 64.0]}
+    assert curves(records, characters=True)["valid_bpc"] == [6.6439, 6.0]
+    music = [{"epoch": 1, "valid_nll": 7.5, "valid_accuracy": 0.3}]
+    assert curves(music, characters=False) == {"epoch": [1], "valid_nll": [7.5], "valid_accuracy": [0.3]}
+    assert curves([], characters=False) == {}
+
+
+def test_no_text_of_a_result_can_end_the_script(filled: Place) -> None:
+    filled.commit("rnn", 1, 99.0, device="</script><script>alert(1)</script>")
+    text = written(page_data([table_of(filled)], filled.results / "report"))
+    assert "<" not in text
+    assert "</script>" in json.dumps(json.loads(text)["origins"])
+
+
+def test_an_address_is_as_browsers_write_it() -> None:
+    assert address("toy", "model=lstm,a/b é", 1) == "toy/model%3Dlstm%2Ca%2Fb%20%C3%A9/1"
+
+
+def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:
+    content = json.loads(table_json(table_of(filled)))
+    row = next(row for row in content["rows"] if row["row"] == "sum-2")
+    assert row["scores"]["test_ppl"]["measured"] == [111.5, 112.5]
+    assert row["seeds"] == [1, 2]
+    assert content["command"] == "python src/train.py -m sweeps=toy"

@@ -1,0 +1,61 @@
+"""How far a run is that has no result yet."""
+
+import fcntl
+from typing import Any
+
+import pytest
+
+from hornn.reporting.running import Progress, read_progress
+from reporting.place import Place, line_of, table_of
+
+EPOCHS = "epoch,seconds,valid_ppl\n1,60.0,200.0\n2,60.0,150.0\n"
+
+
+@pytest.mark.parametrize(
+    ("progress", "limit", "words"),
+    [
+        (Progress(), 20, ""),
+        (Progress(({"epoch": 2.0},)), None, "epoch 2"),
+        (Progress(({"epoch": 2.0},)), -1, "epoch 2"),
+        (Progress(({"epoch": 2.0, "seconds": 60.0},)), 20, "epoch 2 of 20"),
+        (Progress(({"epoch": 2.0, "seconds": 60.0},), 30.0, True), 20, "epoch 2 of 20, at most 18 min left"),
+        (Progress(({"epoch": 2.0, "seconds": 600.0},), 0.0, True), 20, "epoch 2 of 20, at most 3.0 h left"),
+        (Progress(({"epoch": 19.0, "seconds": 60.0},), 90.0, True), 20, "epoch 19 of 20, at most 0 s left"),
+    ],
+)
+def test_how_far_in_words(progress: Progress, limit: float | None, words: str) -> None:
+    assert progress.in_words(limit) == words
+
+
+@pytest.fixture
+def at_work(place: Place) -> Any:
+    """A run whose record says that it is running, after two epochs."""
+    place.record({"row": "sum-2", "seed": 1, "status": "running", "name": "aaaa"})
+    folder = place.folder / "outputs/runs/sum-2/aaaa/seed=1"
+    folder.mkdir(parents=True)
+    (folder / "metrics.csv").write_text(EPOCHS)
+    return place, folder
+
+
+def test_a_run_at_work_says_its_epoch_and_its_time_left(at_work: Any) -> None:
+    place, folder = at_work
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (run,) = line_of(table_of(place), "sum-2").runs
+        assert (run.state, run.progress) == ("running", "epoch 2 of 20, at most 18 min left")
+        assert [record["valid_ppl"] for record in run.records] == [200.0, 150.0]
+
+
+def test_a_run_that_was_killed_is_unfinished(at_work: Any) -> None:
+    place, folder = at_work
+    (folder / ".lock").touch()
+    (run,) = line_of(table_of(place), "sum-2").runs
+    assert (run.state, run.progress) == ("unfinished", "epoch 2 of 20")
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"epoch\nnone\n", b"", b"epoch,seconds\n1\n", b"epoch\nnan\n"]
+)
+def test_a_damaged_file_says_nothing(tmp_path: Any, content: bytes) -> None:
+    (tmp_path / "metrics.csv").write_bytes(content)
+    assert read_progress(tmp_path).in_words(20) in ("", "epoch 1 of 20")
