@@ -71,9 +71,10 @@ class Identity(NamedTuple):
 
     @property
     def corpus(self) -> str:
-        """The corpus in a word; a variant other than the full one is named, too."""
-        variant = self.config["data"].get("variant", "full")
-        return self.choices["data"] if variant == "full" else f"{self.choices['data']}-{variant}"
+        """The corpus in a word; one of several sets is named, too, and a variant other than the full one."""
+        data = self.config["data"]
+        part = data.get("set") or data.get("variant", "full")
+        return self.choices["data"] if part == "full" else f"{self.choices['data']}-{part}"
 
     def to_dict(self) -> Config:
         """All that a result or a checkpoint says of who its run is."""
