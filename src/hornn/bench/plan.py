@@ -24,6 +24,8 @@ class Plan(NamedTuple):
     )
     large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
     head_widths: tuple[int, ...] = (100, 400)
+    characters: Sizes = Sizes(50, 600, 20, 100)
+    music: Sizes = Sizes(88, 400, 10, 200)
     product: int = 2048  # rows and columns of the matrices that show the machine's peak
     updates: int = 40  # of the epoch that shows what the trainer costs
 
@@ -44,6 +46,8 @@ QUICK = Plan(
     processes=1,
     large_vocab=100,
     head_widths=(8,),
+    characters=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
+    music=Sizes(vocab_size=88, hidden_size=8, batch_size=3, seq_len=6),
     product=32,
     updates=3,
 )

@@ -19,6 +19,7 @@ from hornn.bench.sections import (
     trainer,
     vary,
 )
+from hornn.bench.tasks import characters, music
 from hornn.bench.work import Sizes
 
 
@@ -84,6 +85,18 @@ SECTIONS = {
     "vocabulary": Section(partial(vary, "vocab_size", "V", "vocab_sizes"), "Vocabulary", SERIES, TIMES),
     "length": Section(partial(vary, "seq_len", "T", "seq_lens"), "Tokens per chunk", SERIES, TIMES),
     "batch": Section(partial(vary, "batch_size", "B", "batch_sizes"), "Columns of the stream", SERIES, TIMES),
+    "characters": Section(
+        characters,
+        "Characters",
+        "Training steps on 50 characters, 600 units, 20 columns, chunks of 100; a deep transition beside nn.RNN.",
+        TIMES,
+    ),
+    "music": Section(
+        music,
+        "Music",
+        "Training steps on 10 sequences of 100 to 200 frames, 400 units; padded here, packed by torch there.",
+        TIMES,
+    ),
     "evaluation": Section(
         evaluation, "Evaluation", "Exact scores of a text with carried state, in fp32.", SPEEDS
     ),

@@ -1,0 +1,88 @@
+"""Other tasks than words, as sections: characters, and sequences of music beside torch's packed ones."""
+
+from functools import partial
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from hornn.bench.meter import Row
+from hornn.bench.sections import Bench
+from hornn.bench.work import CLIP, CPU, MODELS, UPDATE, Variant, Work, our_optimizer, train_on
+from hornn.data.base import IGNORE
+from hornn.heads.bernoulli import BernoulliHead
+from hornn.network import SequenceModel
+
+# Our models, and the layer that a user would otherwise take.
+BESIDE = {
+    "rnn": "nn.RNN",
+    "hornn_fofe": "nn.RNN",
+    "dts_rnn": "nn.RNN",
+    "lstm": "nn.LSTM",
+    "gru": "nn.GRU",
+}
+KEYS = 88
+
+
+def characters(bench: Bench) -> list[Row]:
+    """Training steps at the sizes of the deep RNN paper's characters."""
+    return [
+        bench.compare_steps("training step", Variant(model), other, bench.plan.characters, bench.plan.rounds)
+        for model, other in BESIDE.items()
+    ]
+
+
+def music(bench: Bench) -> list[Row]:
+    """Training steps on a batch of sequences of unequal length, padded here, packed there."""
+    plan, rows = bench.plan, []
+    sizes = plan.music
+    lengths = torch.linspace(sizes.seq_len, max(1, sizes.seq_len // 2), sizes.batch_size).long()
+    for model, other in BESIDE.items():
+        cell = instantiate(
+            OmegaConf.merge(OmegaConf.load(MODELS / f"{model}.yaml"), {"hidden_size": sizes.hidden_size})
+        )
+        network = SequenceModel([1] * KEYS, cell, head=BernoulliHead, output_bias=True, input_width=KEYS)
+        network.to(bench.device).prepare(bench.device)
+        inputs, targets = draw_music(lengths, bench.device)
+        optimizer = our_optimizer(network)
+        ours = partial(train_on, network, optimizer, inputs, targets, network.initial_state(sizes.batch_size))
+        theirs = packed_step(other, sizes.hidden_size, inputs, targets, lengths, bench.device)
+        times = bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), plan.rounds)
+        runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
+        asked = {"backend": "auto", "precision": "auto"}
+        rows.append({"work": "training step", "ours": model, "other": other, **asked, **runs, **times})
+    return rows
+
+
+def draw_music(lengths: Tensor, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+    """Frames (T, B, 88) of which each key sounds at random, and the frames after them, padded."""
+    frames = (torch.rand(int(lengths.max()) + 1, len(lengths), KEYS) < 0.05).float()
+    ended = torch.arange(int(lengths.max()))[:, None] >= lengths
+    inputs = frames[:-1].masked_fill(ended[..., None], 0)
+    targets = frames[1:].masked_fill(ended[..., None], IGNORE)
+    return inputs.to(device), targets.to(device)
+
+
+def packed_step(
+    layer: str, width: int, inputs: Tensor, targets: Tensor, lengths: Tensor, device: torch.device
+) -> Work:
+    """One training step of a layer of torch's on packed sequences, with nn.Linear and torch's own SGD."""
+    recurrent = {"nn.RNN": nn.RNN, "nn.LSTM": nn.LSTM, "nn.GRU": nn.GRU}[layer]
+    model = nn.ModuleDict({"layer": recurrent(KEYS, width, bias=False), "output": nn.Linear(width, KEYS)})
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
+    packed = pack_padded_sequence(inputs, lengths)
+    wanted = pack_padded_sequence(targets, lengths).data
+
+    def step() -> None:
+        optimizer.zero_grad()
+        y, _ = model["layer"](packed)
+        loss = F.binary_cross_entropy_with_logits(model["output"](y.data), wanted, reduction="sum")
+        (loss / len(wanted)).backward()
+        nn.utils.clip_grad_value_(model.parameters(), CLIP)
+        optimizer.step()
+
+    return step
