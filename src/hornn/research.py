@@ -16,20 +16,22 @@ def make_network(
     head: str = "softmax",
     network: dict[str, Any] | None = None,
     counts: Sequence[int] | None = None,
+    input_width: int | None = None,
     **arguments: Any,
 ) -> SequenceModel:
     """The network of `model=MODEL model.KEY=VALUE ... network.KEY=VALUE`, with fresh weights.
 
     model, head: names of files in conf/model and conf/head. arguments: keys of the model's file. counts: how often
-    each word occurs, for a head that needs to know; by default equally often. Raises ValueError for a name or a key
-    that does not exist, or a value out of its range.
+    each word occurs, for a head that needs to know; by default equally often. input_width: of vectors that the network
+    reads in the place of ids; `vocab_size` then counts what it predicts. Raises ValueError for a name or a key that
+    does not exist, or a value out of its range.
     """
     config = {
         "model": choose("model", model, arguments),
         "head": choose("head", head, {}),
         "network": choose("network", "default", network or {}),
     }
-    return build_network(config, [1] * vocab_size if counts is None else counts)
+    return build_network(config, [1] * vocab_size if counts is None else counts, input_width)
 
 
 def choose(group: str, choice: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""What a trained network of music is used for: its score, and what it writes."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hornn.data.music import KEYS
+from hornn.use.music import LOWEST, TICKS, write_midi
+
+mido = pytest.importorskip("mido")
+Command = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def run(command: Command, tmp_path_factory: pytest.TempPathFactory, music_root: str) -> Path:
+    """A finished run on the smallest set."""
+    folder = tmp_path_factory.mktemp("music") / "run"
+    words = [
+        "data=music",
+        f"data.root={music_root}",
+        "data.set=jsb_chorales",
+        "model.hidden_size=6",
+        "logger=csv",
+    ]
+    done = command("train", *words, "trainer.max_epochs=1", f"run_dir={folder}")
+    assert done.code == 0, done.err
+    assert "keys given the last frame" in done.out
+    return folder
+
+
+@pytest.mark.corpus
+def test_a_split_is_scored_as_in_the_run(command: Command, run: Path, music_root: str) -> None:
+    figures = run / "figures.json"
+    for sizes in (["batch_size=20", "seq_len=7"], ["batch_size=5", "seq_len=1000"]):
+        words = [f"checkpoint={run / 'best.ckpt'}", f"data.root={music_root}", *sizes, f"result={figures}"]
+        done = command("evaluate", *words)
+        assert done.code == 0, done.err
+        found, result = (json.loads(path.read_text()) for path in (figures, run / "result.json"))
+        assert found["nats per step"] == pytest.approx(result["test_nll"], rel=1e-5)
+        assert found["accuracy"] == pytest.approx(result["test_accuracy"], abs=1e-3)
+        assert found["steps"] == 4725
+
+
+@pytest.mark.corpus
+def test_music_goes_on_from_a_piece(command: Command, run: Path, music_root: str, tmp_path: Path) -> None:
+    words = [
+        f"checkpoint={run / 'best.ckpt'}",
+        f"data.root={music_root}",
+        "piece=3",
+        "frames=10",
+        "length=20",
+    ]
+    for name in ("one", "same"):
+        assert command("generate", *words, f"to={tmp_path / name}.mid").code == 0
+    one, same = ((tmp_path / f"{name}.mid").read_bytes() for name in ("one", "same"))
+    assert one == same
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert command("generate", *words, "num_samples=2", f"to={tmp_path / 'two.mid'}").code == 0
+    assert {path.name for path in tmp_path.glob("two-*.mid")} == {"two-1.mid", "two-2.mid"}
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("entry", "words", "said"),
+    [
+        ("generate", ["piece=300", "to=x.mid"], "piece must be from 1 to 77, got 300"),
+        ("generate", ["to=x.wav"], "to= must be the path of a MIDI file, which ends in .mid, got x.wav"),
+        ("generate", [], "to= must be the path of a MIDI file"),
+        ("generate", ["to=x.mid", "prompt=bach"], "prompt= is text, and this model writes music"),
+        ("generate", ["to=nowhere/x.mid"], "the folder of nowhere/x.mid does not exist"),
+        ("evaluate", ["text=x.txt"], "text= is for models of text"),
+        ("score", ["text=x.txt"], "is no model of text: evaluate and generate are what can use it"),
+    ],
+)
+def test_what_a_model_of_music_cannot_do(
+    command: Command, run: Path, music_root: str, entry: str, words: list[str], said: str
+) -> None:
+    of_data = [f"data.root={music_root}"] if entry != "score" else []
+    done = command(entry, f"checkpoint={run / 'best.ckpt'}", *of_data, *words)
+    assert done.code == 2
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["head=softmax"], "head=softmax predicts classes and data=music holds keys"),
+        (["model=kn"], "model=kn predicts classes and data=music holds keys"),
+        (["callbacks=word_frequency"], "callbacks=word_frequency speaks of words"),
+        (["callbacks=early_stopping"], "monitor must be valid/nll, got 'valid/ppl'"),
+        (["data.set=bach"], "data.set must be one of nottingham, jsb_chorales, muse_data, piano_midi"),
+        (["network.tie_weights=true"], "needs inputs that are words"),
+        (["data.max_len=0"], "data.max_len must be an integer >= 1, got 0"),
+    ],
+)
+def test_refused_trainings(
+    command: Command, music_root: str, tmp_path: Path, words: list[str], said: str
+) -> None:
+    first = ["data=music", f"data.root={music_root}", "data.set=jsb_chorales", "logger=csv"]
+    done = command("train", *first, *words, f"run_dir={tmp_path / 'run'}")
+    assert done.code == 2
+    assert said in done.err
+    assert not (tmp_path / "run" / "best.ckpt").exists()
+
+
+@pytest.fixture(scope="module")
+def music_root() -> str:
+    root = os.environ.get("HORNN_DATA")
+    if not root or not Path(root, "music/JSB_Chorales.mat").is_file():
+        pytest.skip("needs music/JSB_Chorales.mat in the folder that HORNN_DATA names")
+    return root
+
+
+def test_a_key_that_goes_on_is_one_note(tmp_path: Path) -> None:
+    frames = np.zeros((4, KEYS), dtype=np.uint8)
+    frames[0:3, 39] = 1
+    frames[2, 43] = 1
+    write_midi(tmp_path / "x.mid", frames)
+    (track,) = mido.MidiFile(tmp_path / "x.mid").tracks
+    notes = [(each.type, each.note - LOWEST, each.time // TICKS) for each in track if not each.is_meta]
+    assert notes == [("note_on", 39, 0), ("note_on", 43, 2), ("note_off", 39, 1), ("note_off", 43, 0)]
