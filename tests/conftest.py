@@ -5,7 +5,8 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,8 @@ import pytest
 from hydra.core.hydra_config import HydraConfig
 from hypothesis import settings
 
+import fork_server
+from fork_server import write_program
 from small_text import write_text
 
 ROOT = Path(__file__).parents[1]
@@ -73,13 +76,34 @@ def command() -> Callable[..., Outcome]:
 
 
 @pytest.fixture(scope="session")
-def process() -> Callable[..., Outcome]:
-    """The same in a process of its own, without a terminal; keywords are environment variables, None unsets."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The socket of a running fork server."""
+    path = tmp_path_factory.mktemp("server") / "socket"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, fork_server.__file__, "serve", str(path)], env=environment)
+    while not path.exists():
+        assert process.poll() is None, "the server did not start"
+        time.sleep(0.05)
+    yield path
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="session")
+def forked_python(server: Path) -> str:
+    """A program that is Python without the seconds of importing: each of its processes is forked off the server."""
+    program = server.with_name("python")
+    write_program(program, server)
+    return str(program)
+
+
+def processes(python: str) -> Callable[..., Outcome]:
+    """`run("train", "key=value", ..., NAME="value")` runs `src/train.py` without a terminal; NAME=None unsets."""
 
     def run(entry: str, *words: str, **environment: str | None) -> Outcome:
         merged = {**os.environ, **environment}
         done = subprocess.run(
-            [sys.executable, str(ROOT / "src" / f"{entry}.py"), *words],
+            [python, str(ROOT / "src" / f"{entry}.py"), *words],
             env={key: value for key, value in merged.items() if value is not None},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -89,6 +113,24 @@ def process() -> Callable[..., Outcome]:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def process(forked_python: str) -> Callable[..., Outcome]:
+    """The same in a process of its own, in a second."""
+    return processes(forked_python)
+
+
+@pytest.fixture(scope="session")
+def fresh_process() -> Callable[..., Outcome]:
+    """The same from nothing, in six seconds: where a process hands on open files or tells its number."""
+    return processes(sys.executable)
+
+
+@pytest.fixture
+def quick_jobs(forked_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process takes for its Python is `forked_python`, and so for the jobs that it starts."""
+    monkeypatch.setattr(sys, "executable", forked_python)
 
 
 @pytest.fixture

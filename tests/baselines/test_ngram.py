@@ -188,6 +188,7 @@ def test_penn_treebank_as_lmplz(corpus_root: Callable[[str], str], tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_penn_treebank_equals_the_transcription(corpus_root: Callable[[str], str], tmp_path: Path) -> None:
     """All of its test text, word by word, by dictionaries."""
     data = build_data(root=corpus_root("ptb/ptb.train.txt"), cache_dir=str(tmp_path))
@@ -231,7 +232,7 @@ def repeated_head(root: str, cache_dir: Path) -> tuple[np.ndarray, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["independent", "head"])
+@pytest.mark.parametrize("source", [pytest.param("independent", marks=pytest.mark.thorough), "head"])
 def test_a_text_of_the_size_of_text8_fits(
     source: str, corpus_root: Callable[[str], str], tmp_path: Path
 ) -> None:

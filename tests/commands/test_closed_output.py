@@ -108,9 +108,9 @@ def test_an_interruption_is_one_line(tmp_path: Path, entry: str, file: str) -> N
     assert (started.communicate(timeout=20)[1], started.returncode) == ("error: interrupted\n", 130)
 
 
-def test_an_encoding_without_the_characters(small: list[str], tmp_path: Path, process: Any) -> None:
+def test_an_encoding_without_the_characters(small: list[str], tmp_path: Path, fresh_process: Any) -> None:
     run_dir = tmp_path / "r\N{LATIN SMALL LETTER U WITH DIAERESIS}n"
-    code, out, err = process("train", *small, f"run_dir={run_dir}", PYTHONIOENCODING="ascii")
+    code, out, err = fresh_process("train", *small, f"run_dir={run_dir}", PYTHONIOENCODING="ascii")
     assert (code, err) == (0, "")
     assert r"r\xfcn/result.json" in out
     assert result_of(run_dir)["epochs"] == 2

@@ -3,7 +3,6 @@
 import json
 import math
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,12 @@ def lines(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(run_dir: Path) -> Callable[..., subprocess.Popen[str]]:
+def start(run_dir: Path, forked_python: str) -> Callable[..., subprocess.Popen[str]]:
     """`score.py` in a process whose input is a pipe that the test writes."""
 
     def run(*words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, str(ROOT / "src" / "score.py"), f"checkpoint={run_dir / 'best.ckpt'}", *words],
+            [forked_python, str(ROOT / "src" / "score.py"), f"checkpoint={run_dir / 'best.ckpt'}", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -129,7 +128,7 @@ def test_it_ends_with_its_reader(start: Callable[..., subprocess.Popen[str]]) ->
 
 
 @pytest.mark.slow
-def test_evaluate_reads_standard_input_too(run_dir: Path, tmp_path: Path) -> None:
+def test_evaluate_reads_standard_input_too(run_dir: Path, tmp_path: Path, forked_python: str) -> None:
     results = []
     (tmp_path / "own.txt").write_text("a b c\nd e\n")
     for source in ("-", tmp_path / "own.txt"):
@@ -137,7 +136,7 @@ def test_evaluate_reads_standard_input_too(run_dir: Path, tmp_path: Path) -> Non
         words = [f"checkpoint={run_dir / 'best.ckpt'}", f"text={source}", f"result={figures}"]
         with (tmp_path / "own.txt").open() as own:
             done = subprocess.run(
-                [sys.executable, str(ROOT / "src" / "evaluate.py"), *words], stdin=own, capture_output=True
+                [forked_python, str(ROOT / "src" / "evaluate.py"), *words], stdin=own, capture_output=True
             )
         assert (done.returncode, done.stderr) == (0, b"")
         results.append(json.loads(figures.read_text()))

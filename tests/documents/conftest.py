@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from documents.interpreter import DONE
+from fork_server import write_program
 from small_text import write_text
 
 ROOT = Path(__file__).parents[2]
-SERVER, INTERPRETER = (Path(__file__).with_name(name) for name in ("fork_server.py", "interpreter.py"))
+INTERPRETER = Path(__file__).with_name("interpreter.py")
 PARTS = ("src", "conf", "sweeps", "tests", "docs", "pyproject.toml", "Makefile", "README.md", ".ci")
 RESULTS = ("hornn_table1", "thesis_table63")  # enough for a report
 LIMIT = 300.0  # seconds that the commands of one block may take
@@ -23,22 +24,8 @@ Shell = Callable[[str], subprocess.CompletedProcess[str]]
 Python = Callable[[str, str], str | None]
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The socket of a running fork server."""
-    path = tmp_path_factory.mktemp("server") / "socket"
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, str(SERVER), "serve", str(path)], env=environment)
-    while not path.exists():
-        assert process.poll() is None, "the server did not start"
-        time.sleep(0.05)
-    yield path
-    process.kill()
-    process.wait()
-
-
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, server: Path) -> Path:
     """A copy of the checkout with a few results, and a `.venv` whose programs ask the server for processes."""
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "bench.md")
     for part in PARTS:
@@ -52,9 +39,7 @@ def checkout(tmp_path: Path) -> Path:
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name, words in {"python": "", "pytest": "-m pytest -p no:cacheprovider "}.items():
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {SERVER} run {words}"$@"\n')
-        program.chmod(0o755)
+        write_program(programs / name, server, words)
     time.sleep(0.01)
     (tmp_path / ".venv" / "stamp").touch()
     write_text(tmp_path)
@@ -66,15 +51,13 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(checkout: Path, server: Path) -> dict[str, str]:
+def environment(checkout: Path) -> dict[str, str]:
     """For commands in the copy."""
     given = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))}
     programs = checkout / ".venv" / "bin"
     return given | {
         "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), given["PATH"]]),
         "PYTHONPATH": str(checkout / "src"),
-        "PYTHON_SERVER": str(server),
-        "PYTHON_CLIENT": str(programs / "python"),
         "OMP_NUM_THREADS": "1",
     }
 
@@ -102,7 +85,7 @@ def shell(checkout: Path, environment: dict[str, str]) -> Shell:
 def python(checkout: Path, environment: dict[str, str]) -> Iterator[Python]:
     """Run a block of Python in the copy, in the namespace of those before it; what it wrote if it failed, else None."""
     process = subprocess.Popen(
-        [environment["PYTHON_CLIENT"], str(INTERPRETER)],
+        [str(checkout / ".venv" / "bin" / "python"), str(INTERPRETER)],
         cwd=checkout,
         env=environment,
         stdin=subprocess.PIPE,

@@ -6,7 +6,6 @@ import os
 import random
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -94,7 +93,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def runs(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(text: list[str], forked_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all recipes trained by 1, 2 and 3 processes: `1/RECIPE`, `2/RECIPE`, .."""
     folder = tmp_path_factory.mktemp("runs")
     shared = [
@@ -119,7 +118,7 @@ def runs(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
                 f"run_dir={folder / 'moved' / MOVED}",
             ]
             jobs.append((3 if world_size == 3 else None, moved))
-        train_together(jobs, world_size, folder / f"{world_size}.json")
+        train_together(forked_python, jobs, world_size, folder / f"{world_size}.json")
     return folder
 
 
@@ -131,13 +130,15 @@ def has_music() -> bool:
     return Path(os.environ.get("HORNN_DATA", ""), "music/JSB_Chorales.mat").is_file()
 
 
-def train_together(jobs: list[tuple[int | None, list[str]]], world_size: int, file: Path) -> None:
+def train_together(
+    python: str, jobs: list[tuple[int | None, list[str]]], world_size: int, file: Path
+) -> None:
     """Train these, [cut, overrides] each (see one_rank.py), by `world_size` processes that are started once."""
     file.write_text(json.dumps(jobs))
     group = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [
         subprocess.Popen(
-            [sys.executable, PROGRAM, file],
+            [python, PROGRAM, file],
             env={
                 **os.environ,
                 **group,
@@ -207,19 +208,21 @@ def assert_same(alone: Path, shared: Path, world_size: int) -> None:
 
 
 @pytest.mark.parametrize("words", [["trainer=ddp", "trainer.devices=1"], ["trainer.strategy=ddp"]])
-def test_one_process_of_a_distributed_strategy(text: list[str], tmp_path: Path, words: list[str]) -> None:
+def test_one_process_of_a_distributed_strategy(
+    text: list[str], tmp_path: Path, forked_python: str, words: list[str]
+) -> None:
     """The network is wrapped there, too, and DistributedDataParallel takes no gradient that is sparse or in bf16."""
     settings = [*text, *words, "trainer.accelerator=cpu", "model.hidden_size=12", "data.batch_size=7"]
     settings += ["data.eval_batch_size=2", "trainer.max_steps=3", "logger=csv", f"run_dir={tmp_path / 'run'}"]
     done = subprocess.run(
-        [sys.executable, str(ROOT / "src" / "train.py"), *settings], capture_output=True, text=True
+        [forked_python, str(ROOT / "src" / "train.py"), *settings], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads((tmp_path / "run" / "result.json").read_text())["world_size"] == 1
 
 
 @pytest.mark.slow
-def test_two_machines_learn_as_one(runs: Path, text: list[str], tmp_path: Path) -> None:
+def test_two_machines_learn_as_one(runs: Path, text: list[str], tmp_path: Path, forked_python: str) -> None:
     """Two commands with their own NODE_RANK, as on two machines that share the folder of the run."""
     small = [
         *text,
@@ -229,7 +232,7 @@ def test_two_machines_learn_as_one(runs: Path, text: list[str], tmp_path: Path) 
         "logger=csv",
     ]
     nodes = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1", "+trainer.num_nodes=2"]
-    command = [sys.executable, ROOT / "src" / "train.py", *small, *nodes, f"run_dir={tmp_path / 'run'}"]
+    command = [forked_python, ROOT / "src" / "train.py", *small, *nodes, f"run_dir={tmp_path / 'run'}"]
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     machines = [
         subprocess.Popen(

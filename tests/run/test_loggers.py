@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,11 +108,11 @@ def test_an_error_in_the_middle_of_the_test_marks_it_failed(
 
 @pytest.mark.slow
 def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
-    small: list[str], tmp_path: Path
+    small: list[str], tmp_path: Path, forked_python: str
 ) -> None:
-    settings = ["schedule=constant", "trainer.max_epochs=80", "checkpoint_every=5", "logger=wandb_offline"]
+    settings = ["schedule=constant", "trainer.max_epochs=30", "checkpoint_every=5", "logger=wandb_offline"]
     run_dir = tmp_path / "run"
-    words = [sys.executable, str(ROOT / "src" / "train.py"), *small, *settings, f"run_dir={run_dir}"]
+    words = [forked_python, str(ROOT / "src" / "train.py"), *small, *settings, f"run_dir={run_dir}"]
     running = subprocess.Popen(
         words,
         stdout=subprocess.DEVNULL,

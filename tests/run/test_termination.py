@@ -23,10 +23,10 @@ def test_one_exit_code() -> None:
     assert TERMINATED == FOR_A_SHELL == 143
 
 
-def begin(small: list[str], run_dir: Path, *words: str) -> subprocess.Popen[str]:
+def begin(python: str, small: list[str], run_dir: Path, *words: str) -> subprocess.Popen[str]:
     """A training in a process group of its own, after its first checkpoint."""
     training = subprocess.Popen(
-        [sys.executable, str(ROOT / "src" / "train.py"), *small, *LONG, f"run_dir={run_dir}", *words],
+        [python, str(ROOT / "src" / "train.py"), *small, *LONG, f"run_dir={run_dir}", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -55,28 +55,32 @@ def end_of(training: subprocess.Popen[str]) -> tuple[int, str]:
     return training.returncode, err
 
 
-def test_a_training_that_is_terminated_says_so_and_goes_on(small: list[str], tmp_path: Path) -> None:
+def test_a_training_that_is_terminated_says_so_and_goes_on(
+    small: list[str], tmp_path: Path, forked_python: str
+) -> None:
     """On another number of processes, too: the machine is no part of a run's name."""
-    words = [*small, *LONG, "trainer.max_epochs=100", f"run_dir={tmp_path / 'run'}"]
-    training = begin(small, tmp_path / "run", "trainer.max_epochs=100")
+    words = [*small, *LONG, "trainer.max_epochs=40", f"run_dir={tmp_path / 'run'}"]
+    training = begin(forked_python, small, tmp_path / "run", "trainer.max_epochs=40")
     training.terminate()
     assert end_of(training) == (143, "error: terminated; the same command continues\n")
     assert (tmp_path / "run" / "last.ckpt").exists()
     assert not (tmp_path / "run" / "result.json").exists()
     again = subprocess.run(
-        [sys.executable, str(ROOT / "src" / "train.py"), *words, *TWO],
+        [forked_python, str(ROOT / "src" / "train.py"), *words, *TWO],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert (again.returncode, again.stderr) == (0, "")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (result["epochs"], result["world_size"], len(result["starts"])) == (100, 2, 2)
+    assert (result["epochs"], result["world_size"], len(result["starts"])) == (40, 2, 2)
 
 
-@pytest.mark.parametrize("whom", ["all ranks", "the first", "the second"])
+@pytest.mark.parametrize(
+    "whom", ["all ranks", pytest.param("the first", marks=pytest.mark.thorough), "the second"]
+)
 def test_all_ranks_end_at_once(small: list[str], tmp_path: Path, whom: str) -> None:
-    training = begin(small, tmp_path / "run", *TWO)
+    training = begin(sys.executable, small, tmp_path / "run", *TWO)
     ranks = ranks_of(training.pid)
     assert len(ranks) == 2
     for rank in {"all ranks": ranks, "the first": ranks[:1], "the second": ranks[1:]}[whom]:

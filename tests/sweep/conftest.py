@@ -1,6 +1,5 @@
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def launch(
-    folder: Path, command: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+    folder: Path, command: Callable[..., Ended], quick_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Ended]:
     """`launch("key=value", ..., FAKE_FAIL="1")`: a multirun of runs that cost nothing, here and now."""
 
@@ -34,13 +33,13 @@ def launch(
 
 
 @pytest.fixture
-def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(folder: Path, forked_python: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """The same as a process that goes on; its output is read from `communicate()`."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(*overrides: str, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, str(ROOT / "src" / "train.py"), *words(*overrides)],
+            [forked_python, str(ROOT / "src" / "train.py"), *words(*overrides)],
             env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -4,7 +4,6 @@ import csv
 import fcntl
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,11 +17,11 @@ from sweep.mini import ROOT, TABLE, Ended, wait_for, write_table
 
 @pytest.mark.slow
 def test_a_killed_sweep_is_continued(
-    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: list[str], tmp_path: Path, forked_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = [*small, "schedule=constant", "trainer.max_epochs=80", "checkpoint_every=5", "model=rnn"]
-    sweep = [sys.executable, str(ROOT / "src" / "train.py"), "-m", *settings]
+    settings = [*small, "schedule=constant", "trainer.max_epochs=40", "checkpoint_every=5", "model=rnn"]
+    sweep = [forked_python, str(ROOT / "src" / "train.py"), "-m", *settings]
     launcher = subprocess.Popen(sweep, stdout=subprocess.DEVNULL)
     wait_for(lambda: any(Path("outputs/rnn").rglob("metrics.csv")))
     launcher.kill()
@@ -38,7 +37,7 @@ def test_a_killed_sweep_is_continued(
     assert f"writes to {run_dir}" in log
     assert f"continues in {run_dir}" in log
     with (run_dir / "metrics.csv").open() as file:
-        assert [int(float(row["epoch"])) for row in csv.DictReader(file)] == list(range(1, 81))
+        assert [int(float(row["epoch"])) for row in csv.DictReader(file)] == list(range(1, 41))
     result = json.loads((run_dir / "result.json").read_text())
     assert result["status"] == "completed"
     assert "sweep" not in result["config"]
@@ -55,7 +54,7 @@ def test_a_launcher_knows_the_exit_code_of_a_run_that_comes_second(
 
 @pytest.mark.slow
 def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
-    command: Callable[..., Ended], small: list[str], folder: Path
+    command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None
 ) -> None:
     words = ["-m", "--config-dir=conf", "hydra/launcher=basic", "sweeps=mini", "sweep.seeds=[1,2]", *small]
     assert command("train", *words).code == 0
@@ -65,7 +64,7 @@ def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
 
 @pytest.mark.slow
 def test_a_row_that_starts_from_a_trained_network(
-    command: Callable[..., Ended], small: list[str], folder: Path
+    command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None
 ) -> None:
     write_table(f"{TABLE}    - {{name: again, run: [model=rnn, init_from_lr=0.5], start: elman}}\n")
     words = ["-m", "--config-dir=conf", "hydra/launcher=basic", *small]

@@ -67,7 +67,7 @@ def main(cfg: DictConfig) -> None:
 
 
 @pytest.fixture
-def search(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def search(command: Command, tmp_path: Path, quick_jobs: None, monkeypatch: pytest.MonkeyPatch) -> Command:
     """`search("key=value", ...)`: a search in the folder of the test over two constants."""
     pytest.importorskip("optuna", reason="needs the tune extra")
     monkeypatch.chdir(tmp_path)
@@ -170,7 +170,7 @@ def test_another_failure_ends_the_search_and_its_trial_is_repeated(
 def test_a_trial_worse_than_the_median_is_ended_early(
     search: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EPOCH", "0.5")
+    monkeypatch.setenv("FAKE_EPOCH", "0.2")
     words = ["trials=5", "trainer.max_epochs=5", "pruning={trials:1,epoch:2}", "batch=1"]
     done = search(*words)
     assert done.code == 0
@@ -187,10 +187,10 @@ def test_a_trial_worse_than_the_median_is_ended_early(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_a_search_that_is_ended_leaves_all_resumable(
-    number: signal.Signals, code: int, search: Command, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, code: int, search: Command, forked_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_EPOCH", "0.4")
-    words = [sys.executable, str(ROOT / "src" / "tune.py"), *FAKE, "trials=2", "trainer.max_epochs=6"]
+    words = [forked_python, str(ROOT / "src" / "tune.py"), *FAKE, "trials=2", "trainer.max_epochs=6"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
     process.send_signal(number)
@@ -358,7 +358,7 @@ def test_jobs_change_no_outcome(search: Command, command: Command, monkeypatch: 
 
 @pytest.mark.slow
 def test_a_search_over_real_runs(
-    command: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, small: list[str], tmp_path: Path, quick_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over the whole space of conf/tune.yaml."""
     pytest.importorskip("optuna", reason="needs the tune extra")

@@ -64,9 +64,10 @@ def logs() -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
 def test_a_table_keeps_its_rows_and_is_not_run_twice(
-    launcher: str, process: Process, small: list[str], folder: Path
+    launcher: str, process: Process, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
     need(launcher)
+    process = process if launcher == "basic" else fresh_process
     words = ["-m", "--config-dir=conf", f"hydra/launcher={launcher}", "sweeps=mini", *small]
     words += LOCAL if launcher == "submitit_local" else []
     done = process("train", *words)
@@ -89,7 +90,9 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
-def test_a_run_that_fails_is_told_of(launcher: str, process: Process, small: list[str], folder: Path) -> None:
+def test_a_run_that_fails_is_told_of(
+    launcher: str, fresh_process: Process, small: list[str], folder: Path
+) -> None:
     need(launcher)
     words = [
         "-m",
@@ -99,7 +102,7 @@ def test_a_run_that_fails_is_told_of(launcher: str, process: Process, small: lis
         "model=rnn,lstm",
         "sweep.name=mine",
     ]
-    done = process("train", *words, *(LOCAL if launcher == "submitit_local" else []))
+    done = fresh_process("train", *words, *(LOCAL if launcher == "submitit_local" else []))
     assert done.code == 2
     assert "nowhere.ckpt" in done.err
     assert len(done.err.splitlines()) == 1
@@ -118,7 +121,7 @@ def test_a_job_whose_time_is_over_continues_its_run(small: list[str], folder: Pa
     need("submitit_local")
     words = ["-m", "hydra/launcher=submitit_local", *LOCAL, *small, "schedule=constant", "model=rnn"]
     launcher = subprocess.Popen(
-        [sys.executable, str(ROOT / "src/train.py"), *words, "trainer.max_epochs=300", "checkpoint_every=5"],
+        [sys.executable, str(ROOT / "src/train.py"), *words, "trainer.max_epochs=100", "checkpoint_every=5"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -139,11 +142,11 @@ def test_a_job_whose_time_is_over_continues_its_run(small: list[str], folder: Pa
     log = (Path(path).parent / "train.log").read_text()
     assert log.count("  writes to ") == 1
     assert log.count("  continues in ") == 1
-    assert [record["epoch"] for record in result["metrics"]] == list(range(1, 301))
+    assert [record["epoch"] for record in result["metrics"]] == list(range(1, 101))
 
 
 @pytest.mark.slow
-def test_several_devices_inside_a_job(process: Process, small: list[str], folder: Path) -> None:
+def test_several_devices_inside_a_job(fresh_process: Process, small: list[str], folder: Path) -> None:
     """Lightning starts the ranks by itself, although Slurm's variables say that there is one task."""
     need("submitit_local")
     slurm = {
@@ -154,7 +157,7 @@ def test_several_devices_inside_a_job(process: Process, small: list[str], folder
     }
     devices = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
     words = ["-m", "hydra/launcher=submitit_local", *LOCAL, *small, *devices, "model=rnn"]
-    done = process("train", *words, **slurm)
+    done = fresh_process("train", *words, **slurm)
     assert (done.code, done.err) == (0, "")
     (result,) = results().values()
     assert result["world_size"] == 2

@@ -1,13 +1,16 @@
 """Python processes without the seconds of importing: a server that holds the libraries forks one for each command.
 
-    python fork_server.py serve SOCKET           waits for commands
-    PYTHON_SERVER=SOCKET python fork_server.py run WORDS...     what `python WORDS...` would be
+    python fork_server.py serve SOCKET                      waits for commands
+    python fork_server.py run SOCKET EXECUTABLE WORDS...    what `python WORDS...` would be; EXECUTABLE: what it says
+                                                            that it is, so that its own children come here, too
 
-A forked process imports our own code afresh from the folder in which the command runs. With HORNN_TEST_COMPOSE_ONLY
-set, it composes and checks what it would train, and trains nothing.
+A forked process imports our own code afresh from the folder in which the command runs. Signals for the second command
+reach it, and it ends with that. With HORNN_TEST_COMPOSE_ONLY set, it composes and checks what it would train, and
+trains nothing.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -22,6 +25,8 @@ LIBRARIES = (
     "torch lightning hydra omegaconf wandb torchmetrics numpy rich yaml jinja2 optuna pytest matplotlib.figure"
     " matplotlib.backends.backend_svg lightning.pytorch.loggers lightning.pytorch.callbacks torch._dynamo"
 )
+STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", "backslashreplace"))
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def serve(path: str) -> None:
@@ -29,7 +34,7 @@ def serve(path: str) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads is not forked"
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()  # no child's collector looks at what all share
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen(64)
@@ -37,13 +42,15 @@ def serve(path: str) -> None:
         connection, _ = server.accept()
         if os.fork() == 0:
             server.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             attend(connection)
         connection.close()
+        with contextlib.suppress(ChildProcessError):  # what they took counts as the server's
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def attend(connection: socket.socket) -> None:
-    """Run one command in a child; tell the client how it ended. A client that goes ends its command."""
+    """Run one command in a child, hand on the client's signals, tell it the exit code or, as 256 - n, the signal n."""
     size = int.from_bytes(connection.recv(4), "big")
     text, files, _, _ = socket.recv_fds(connection, size, 3)
     while len(text) < size:
@@ -62,8 +69,9 @@ def attend(connection: socket.socket) -> None:
             with contextlib.suppress(OSError):
                 connection.sendall((code % 256).to_bytes(1, "big"))
             os._exit(0)
-        if select.select([connection], [], [], 0.02)[0] and not connection.recv(1):
-            os.kill(child, signal.SIGTERM)
+        if select.select([connection], [], [], 0.01)[0]:
+            number = connection.recv(1)
+            os.kill(child, number[0] if number else signal.SIGKILL)
 
 
 def become(command: dict, files: list[int]) -> None:
@@ -75,9 +83,10 @@ def become(command: dict, files: list[int]) -> None:
     os.environ.update(command["environment"])
     os.chdir(command["folder"])
     sys.executable = command["executable"]
-    sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(number, mode, buffering=1, closefd=False) for number, mode in ((0, "r"), (1, "w"), (2, "w"))
-    )
+    for number, (name, mode, errors) in enumerate(STREAMS):
+        stream = os.fdopen(number, mode, buffering=1, errors=errors, closefd=False)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     words, code = command["words"], 0
     try:
@@ -100,6 +109,8 @@ def become(command: dict, files: list[int]) -> None:
 
 
 def run_words(words: list[str]) -> None:
+    while words[0] in ("-u", "-B"):
+        words = words[1:]
     first, script = words[0], words[0] not in ("-c", "-m")
     own = [str(Path(first).resolve().parent)] if script else [os.getcwd()]
     more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -147,25 +158,39 @@ def train_nothing() -> None:
     hornn.bench.program.run = lambda *_: print("not measured")
 
 
-def run(words: list[str]) -> int:
+def write_program(path: Path, server: Path, words: str = "") -> None:
+    """A program that is to its caller what Python is, before the `words` if there are any."""
+    line = f'exec {sys.executable} -S -E {Path(__file__).resolve()} run {server} "$0" {words}"$@"'
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def run(server: str, executable: str, words: list[str]) -> int:
     """The client: hand over the command, wait for its exit code."""
     command = {
         "words": words,
         "environment": dict(os.environ),
         "folder": os.getcwd(),
-        "executable": os.environ["PYTHON_CLIENT"],
+        "executable": executable,
     }
     text = json.dumps(command).encode()
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(os.environ["PYTHON_SERVER"])
+    connection.connect(server)
     connection.sendall(len(text).to_bytes(4, "big"))
     sent = socket.send_fds(connection, [text], [0, 1, 2])
     connection.sendall(text[sent:])
+    for number in SIGNALS:
+        signal.signal(number, lambda number, frame: connection.sendall(number.to_bytes(1, "big")))
     answer = connection.recv(1)
-    return answer[0] if answer else 1
+    code = answer[0] if answer else 1
+    if code > 256 - signal.NSIG:  # a signal: end likewise
+        with contextlib.suppress(OSError):  # of those that nobody can handle
+            signal.signal(256 - code, signal.SIG_DFL)
+        os.kill(os.getpid(), 256 - code)
+    return code
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
-    sys.exit(run(sys.argv[2:]))
+    sys.exit(run(sys.argv[2], sys.argv[3], sys.argv[4:]))
