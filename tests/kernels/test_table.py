@@ -149,7 +149,7 @@ def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "gru"])
+@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "gru"])
 def test_training_with_and_without_the_kernels(
     command: Any, text: list[str], tmp_path: Path, model: str
 ) -> None:
