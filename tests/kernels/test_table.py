@@ -33,7 +33,10 @@ BOUNDABLE: dict[str, Callable[[int], Cell]] = {
     "rnn": lambda H: Rnn(3, H, activation="tanh", bias=True),
     "hornn of order 1": lambda H: Hornn(3, H, order=1, activation="tanh"),
     "fofe of order 1": lambda H: FofeHornn(3, H, 1, 0.95, learn_alpha=True, activation="tanh"),
-    "deep, of one layer": lambda H: DeepRnn(3, H, transition_depth=1, state_activation="tanh"),
+    "deep, of one layer": lambda H: DeepRnn(3, H, transition_depth=1, state_activation="tanh", bias=True),
+    "deep, with shortcuts": lambda H: DeepRnn(
+        3, H, transition_size=H + 5, shortcuts=True, transition_activation="tanh", bias=True
+    ),
 }
 OTHERS: dict[str, Callable[[int], Cell]] = {
     "hornn": lambda H: Hornn(3, H, order=3, activation="tanh", bias=True),
@@ -45,6 +48,9 @@ OTHERS: dict[str, Callable[[int], Cell]] = {
         3, H, depth=3, input_shortcuts=True, output_shortcuts=True, bias=True
     ),
     "hornn_gated": lambda H: GatedHornn(3, H, order=2, bias=True),
+    "deep, fed first": lambda H: DeepRnn(3, H, transition_size=7, input_layers="first"),
+    "deep, fed last": lambda H: DeepRnn(3, H, input_layers="last", shortcuts=True, bias=True),
+    "deep, of three layers": lambda H: DeepRnn(3, H, 3, transition_size=2 * H + 1, shortcuts=True),
 }
 
 
@@ -143,7 +149,7 @@ def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "gru"])
+@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "gru"])
 def test_training_with_and_without_the_kernels(
     command: Any, text: list[str], tmp_path: Path, model: str
 ) -> None:
@@ -192,9 +198,10 @@ def test_which_cells_run_natively() -> None:
     assert choose(Hornn(4, 5).double()) == "eager"
     assert choose(Scrn(9, 5, context_size=4)) == "native"
     assert choose(Scrn(9, 5, context_size=4, context_input="previous")) == "eager"
-    assert choose(DeepRnn(4, 5, transition_depth=2)) == "eager"
+    assert choose(DeepRnn(4, 5)) == choose(DeepRnn(4, 5, output_depth=2, output_dropout=0.5)) == "native"
     assert choose(DeepRnn(4, 5, transition_depth=1, state_activation="maxout")) == "eager"
-    assert choose(DeepRnn(4, 5, transition_depth=1, bias=True)) == "eager"
+    assert choose(DeepRnn(4, 5, transition_activation="lp")) == "eager"
+    assert choose(DeepRnn(4, 5, transition_dropout=0.5)) == "eager"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +228,12 @@ def test_which_cells_run_natively() -> None:
         (Hornn(4, 5), "cpu", 1.0, "bounds the gradient of a state that holds several steps"),
         (GatedHornn(4, 5), "cpu", 1.0, "has no native kernel with this pooling"),
         (Scrn(4, 2, 2, context_input="previous"), "cpu", None, "no native kernel for context_input=previous"),
-        (DeepRnn(4, 5), "cpu", None, "its transition is more than one layer"),
+        (
+            DeepRnn(4, 5, transition_dropout=0.5),
+            "cpu",
+            None,
+            "its transition has maxout or lp units, or dropout",
+        ),
         (Nnlm(4, 5), "cpu", None, "there are native kernels for .*; use auto, eager, parallel$"),
     ],
 )

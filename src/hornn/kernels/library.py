@@ -27,6 +27,7 @@ from hornn.data.download import checksum
 from hornn.result import write_atomically
 
 SOURCE = Path(__file__).with_name("native.cpp")
+INCLUDED = tuple(sorted(SOURCE.parent.glob("*.h")))
 FLAGS = ("-O3", "-march=native", "-fopenmp")
 REMEDY = "install a C++ compiler (g++ or clang), or set network.backend=eager"
 
@@ -69,7 +70,8 @@ def operators() -> Any:
 
 def build(flags: Sequence[str] = FLAGS) -> Any:
     """The operators compiled with `flags`: from the cache, or built into it, by one process at a time."""
-    parts = (SOURCE.read_text("utf-8"), " ".join(flags), torch.__version__, _processor())
+    code = (path.read_text("utf-8") for path in (SOURCE, *INCLUDED))
+    parts = (*code, " ".join(flags), torch.__version__, _processor())
     namespace = "hornn_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     library = cache_folder() / namespace / "native.so"
     try:

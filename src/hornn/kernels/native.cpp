@@ -1,344 +1,36 @@
 // The CPU kernels: scans over time, the cross entropy of the output layer, the update of weights and their noise.
 // The Python files beside it say what each operator computes and check every argument; nothing is checked twice here.
 //
-// Vectors are the vector types of GCC and clang, as wide as the registers of the machine that compiles. Results do
-// not depend on the number of threads: threads share out columns, rows or blocks, and every sum is taken by one of
-// them in one order.
+// Results do not depend on the number of threads: threads share out columns, rows or blocks, and every sum is taken by
+// one of them in one order.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <omp.h>
-#include <sched.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <tuple>
-#include <utility>
 #include <vector>
+
+#include "products.h"
+#include "transition.h"
+#include "vectors.h"
 
 namespace {
 
-using at::Tensor;
-
-#if defined(__AVX512F__)
-constexpr int W = 16;             // floats in a vector
-constexpr int ACCUMULATORS = 24;  // vector registers that hold sums
-#elif defined(__AVX__)
-constexpr int W = 8;
-constexpr int ACCUMULATORS = 12;
-#else
-constexpr int W = 4;
-constexpr int ACCUMULATORS = 12;
-#endif
-constexpr int MAX_ROWS = ACCUMULATORS / 2;  // of a tile two vectors wide
-constexpr int AHEAD = 32;  // vectors between what is read and what is fetched from memory
-
-typedef float Vec __attribute__((vector_size(4 * W)));
-typedef int32_t Ints __attribute__((vector_size(4 * W)));
-typedef uint32_t Bits __attribute__((vector_size(4 * W)));
-typedef uint16_t Halves __attribute__((vector_size(2 * W)));
-typedef double Doubles __attribute__((vector_size(8 * W)));
-typedef float VecInMemory __attribute__((vector_size(4 * W), aligned(4), may_alias));
-typedef uint16_t HalvesInMemory __attribute__((vector_size(2 * W), aligned(2), may_alias));
-
-inline Vec splat(float x) { return x - Vec{}; }
-inline Vec load(const float* p) { return *reinterpret_cast<const VecInMemory*>(p); }
-inline void store(float* p, Vec x) { *reinterpret_cast<VecInMemory*>(p) = x; }
-
-// The first `count` floats from p on, at most a vector, and zeros after them.
-inline Vec load(const float* p, int64_t count) {
-  if (count >= W) return load(p);
-  Vec x{};
-  std::memcpy(&x, p, 4 * count);
-  return x;
-}
-
-inline void store(float* p, Vec x, int64_t count) {
-  if (count >= W)
-    store(p, x);
-  else
-    std::memcpy(p, &x, 4 * count);
-}
-
-// e^x = scale (1 + m), with scale a power of two and 1 + m within a factor sqrt(2) of 1. x saturates at -87 and 88.
-struct Exponential {
-  Vec scale, m;
-};
-
-inline Exponential exponential(Vec x) {
-  x = x < -87.0f ? splat(-87.0f) : x;
-  x = x > 88.0f ? splat(88.0f) : x;
-  const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
-  const Vec n = (x * 1.44269504f + shift) - shift;
-  const Vec r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // ln 2 in two parts: n times the first is exact
-  // The Taylor series of e^r - 1; what it leaves out is below 6e-9 for |r| <= ln(2) / 2.
-  Vec tail = r * (1.0f / 5040) + 1.0f / 720;
-  tail = tail * r + 1.0f / 120;
-  tail = tail * r + 1.0f / 24;
-  tail = tail * r + 1.0f / 6;
-  tail = tail * r + 0.5f;
-  const Ints exponent = (__builtin_convertvector(n, Ints) + 127) << 23;
-  return {reinterpret_cast<Vec>(exponent), r + r * r * tail};
-}
-
-inline Vec exp(Vec x) {
-  const Exponential e = exponential(x);
-  return x < -87.0f ? Vec{} : e.scale + e.scale * e.m;
-}
-
-inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
-
-// (e^2x - 1) / (e^2x + 1), from e^2x - 1 itself so that a small x loses nothing.
-inline Vec tanh(Vec x) {
-  const Exponential e = exponential(2.0f * x);
-  const Vec minus_one = e.scale * e.m + (e.scale - 1.0f);
-  return minus_one / (minus_one + 2.0f);
-}
-
-enum class Activation { sigmoid, tanh, relu };
 enum class Pooling { sum, max, gated };
-
-Activation activation_of(c10::string_view name) {
-  return name == "sigmoid" ? Activation::sigmoid : name == "tanh" ? Activation::tanh : Activation::relu;
-}
 
 Pooling pooling_of(c10::string_view name) {
   return name == "sum" ? Pooling::sum : name == "max" ? Pooling::max : Pooling::gated;
 }
-
-inline Vec activate(Vec x, Activation f) {
-  if (f == Activation::sigmoid) return sigmoid(x);
-  if (f == Activation::tanh) return tanh(x);
-  return x < 0.0f ? Vec{} : x;
-}
-
-// f'(x) from y = f(x).
-inline Vec slope(Vec y, Activation f) {
-  if (f == Activation::sigmoid) return y * (1.0f - y);
-  if (f == Activation::tanh) return 1.0f - y * y;
-  return y > 0.0f ? splat(1.0f) : Vec{};
-}
-
-// The left factor of a product is packed in blocks of R rows, [depth][R]; the right one in panels of W columns,
-// [depth][W]. A tile is R rows of C vectors.
-using Product = void (*)(const float* a, const float* b, int64_t panel, int64_t depth, float* tile);
-
-// tile += A B, for the C panels that start at b, b + panel, ...
-template <int R, int C>
-void product(const float* a, const float* b, int64_t panel, int64_t depth, float* tile) {
-  Vec sum[R][C];
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) sum[r][c] = load(tile + (r * C + c) * W);
-  for (int64_t k = 0; k < depth; ++k, a += R, b += W) {
-    Vec column[C];
-    for (int c = 0; c < C; ++c) {
-      column[c] = load(b + c * panel);
-      __builtin_prefetch(b + c * panel + AHEAD * W);
-    }
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) sum[r][c] += a[r] * column[c];
-  }
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[r][c]);
-}
-
-// Two ways into a packed left factor: out[i][r] = x[r * ld + i], and out[i][r] = x[i * ld + r].
-using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
-
-template <int R>
-void pack_rows(const float* x, int64_t ld, int64_t depth, float* out) {
-  for (int64_t i = 0; i < depth; ++i)
-    for (int r = 0; r < R; ++r) out[i * R + r] = x[r * ld + i];
-}
-
-template <int R>
-void pack_columns(const float* x, int64_t ld, int64_t depth, float* out) {
-  for (int64_t i = 0; i < depth; ++i)
-    for (int r = 0; r < R; ++r) out[i * R + r] = x[i * ld + r];
-}
-
-constexpr int widest(int rows) { return 4 * rows <= ACCUMULATORS ? 4 : 2; }
-
-// What there is for a number of rows: the products with 1, 2 or 4 panels, and the packing.
-struct Kernels {
-  Product products[3];
-  Pack pack_rows, pack_columns;
-
-  Product product(int64_t columns) const { return products[columns / 2]; }
-};
-
-template <int... R>
-constexpr auto all_kernels(std::integer_sequence<int, R...>) {
-  return std::array{Kernels{{product<R + 1, 1>, product<R + 1, 2>, product<R + 1, widest(R + 1)>},
-                            pack_rows<R + 1>,
-                            pack_columns<R + 1>}...};
-}
-
-constexpr auto KERNELS = all_kernels(std::make_integer_sequence<int, MAX_ROWS>());
-
-// Rows [start, start + rows).
-struct Block {
-  int64_t start;
-  int rows;
-
-  const Kernels& kernels() const { return KERNELS[rows - 1]; }
-};
-
-// `count` rows in blocks of at most MAX_ROWS, as even as can be.
-std::vector<Block> blocks_of(int64_t count) {
-  const int64_t number = (count + MAX_ROWS - 1) / MAX_ROWS;
-  std::vector<Block> blocks;
-  for (int64_t i = 0; i < number; ++i) {
-    const int64_t start = count * i / number;
-    blocks.push_back({start, static_cast<int>(count * (i + 1) / number - start)});
-  }
-  return blocks;
-}
-
-inline int64_t panels_of(int64_t columns) { return (columns + W - 1) / W; }
-
-// A panel of the right factor x[k * ld + j]; columns from `columns` on are zeros.
-void pack_panel(const float* x, int64_t ld, int64_t depth, int64_t columns, float* out) {
-  for (int64_t k = 0; k < depth; ++k) store(out + k * W, load(x + k * ld, columns));
-}
-
-// A panel of the right factor x[j * ld + k]; columns from `columns` on are zeros.
-void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int64_t columns, float* out) {
-  float square[W][W] = {};
-  for (int64_t k = 0; k < depth; k += W) {
-    for (int64_t j = 0; j < std::min<int64_t>(columns, W); ++j) store(square[j], load(x + j * ld + k, depth - k));
-    for (int64_t i = 0; i < std::min<int64_t>(depth - k, W); ++i)
-      for (int64_t j = 0; j < W; ++j) *out++ = square[j][i];
-  }
-}
-
-Tensor buffer(int64_t size) { return at::empty({size}, at::kFloat); }
-
-// Where the threads of a team wait for each other. Cheaper than OpenMP's own, which may put them to sleep.
-class Barrier {
- public:
-  void wait(int team) {
-    if (team == 1) return;
-    const int now = phase.load(std::memory_order_relaxed);
-    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team) {
-      arrived.store(0, std::memory_order_relaxed);
-      phase.store(now + 1, std::memory_order_release);
-      return;
-    }
-    for (int turns = 0; phase.load(std::memory_order_acquire) == now; ++turns)
-      if (turns > 1000) sched_yield();  // more threads than processors: let the others get there
-  }
-
- private:
-  alignas(64) std::atomic<int> arrived{0};
-  alignas(64) std::atomic<int> phase{0};
-};
-
-struct Sizes {
-  int64_t T, B, H, K, G, panels;
-
-  Sizes(int64_t steps, const Tensor& history, bool gated)
-      : T(steps), B(history.size(1)), H(history.size(2)), K(history.size(0)), G(gated ? (1 + K) * H : H),
-        panels(panels_of(H)) {}
-
-  // A step of less than about a microsecond is not worth a second thread.
-  int team(int64_t threads) const { return K * B * H * H < 100000 ? 1 : std::min<int64_t>(threads, panels); }
-};
-
-// Panels of K matrices (K, H, H), transposed or not: [panels][K][H][W], `stride` floats from a panel to the next.
-void pack_weights(const float* weight, bool transposed, const Sizes& z, int64_t stride, float* out) {
-#pragma omp for collapse(2)
-  for (int64_t p = 0; p < z.panels; ++p)
-    for (int64_t n = 0; n < z.K; ++n) {
-      const float* matrix = weight + n * z.H * z.H;
-      float* packed = out + p * stride + n * z.H * W;
-      if (transposed)
-        pack_panel_transposed(matrix + p * W * z.H, z.H, z.H, z.H - p * W, packed);
-      else
-        pack_panel(matrix + p * W, z.H, z.H, z.H - p * W, packed);
-    }
-}
-
-// A part of a step: the rows of a block by `columns` panels from p on, as a tile of `width` floats a row.
-struct Tile {
-  Block block;
-  int64_t p, columns, width, H;
-
-  // Call work(offset in the tile, row, column, floats up to the row's end) for each vector.
-  template <class F>
-  void each(F work) const {
-    for (int r = 0; r < block.rows; ++r)
-      for (int64_t c = 0; c < columns; ++c)
-        work(r * width + c * W, block.start + r, (p + c) * W, H - (p + c) * W);
-  }
-
-  // The tile's place in a packed (B, H) left factor gets its contents.
-  void pack(const float* tile, float* factor) const {
-    block.kernels().pack_rows(tile, width, std::min(width, H - p * W), factor + block.start * H + p * W * block.rows);
-  }
-};
-
-// Call work(tile) for each tile of a step that is this thread's: its share of the panels, which differs by one from
-// block to block where the panels do not come out even.
-template <class F>
-void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, int team, int me, F work) {
-  for (int64_t p = 0; p < z.panels; p += wide)
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      const int64_t odd = i % team;
-      const int64_t end = std::min(p + wide, (z.panels * (me + 1) + odd) / team);
-      int64_t columns = wide;
-      for (int64_t q = std::max(p, (z.panels * me + odd) / team); q < end; q += columns) {
-        while (columns > end - q) columns /= 2;
-        work(Tile{blocks[i], q, columns, columns * W, z.H});
-      }
-    }
-}
-
-template <class Numbers>
-double total(Numbers x) {
-  double sum = 0;
-  for (int l = 0; l < W; ++l) sum += x[l];
-  return sum;
-}
-
-// The gradient (B, H) that flows back into a state from the step after it, scaled to a Euclidean norm of at most
-// `bound`. All of it has to be put before any of it is taken.
-class Bounded {
- public:
-  Bounded(std::optional<double> bound, const Sizes& z)
-      : bound(bound), H(z.H), panels(z.panels), values(bound ? z.B * z.H : 0), squares(bound ? z.B * z.panels : 0) {}
-
-  explicit operator bool() const { return bound.has_value(); }
-
-  void put(int64_t b, int64_t j, Vec x, int64_t lanes) {
-    const Doubles wide = __builtin_convertvector(x, Doubles);
-    store(&values[b * H + j], x, lanes);
-    squares[b * panels + j / W] = total(wide * wide);
-  }
-
-  Vec take(int64_t b, int64_t j, int64_t lanes, float factor) const { return factor * load(&values[b * H + j], lanes); }
-
-  // What `take` has to scale by.
-  float factor() const {
-    double sum = 0;
-    for (const double square : squares) sum += square;
-    return sum > *bound * *bound ? *bound / std::sqrt(sum) : 1.0;
-  }
-
- private:
-  const std::optional<double> bound;
-  const int64_t H, panels;
-  std::vector<float> values;
-  std::vector<double> squares;
-};
 
 // All steps from the first to the last. Also returns what the backward pass needs, where `keep`: with max pooling
 // which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
@@ -1217,6 +909,14 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "lstm_backward(Tensor grad_y, Tensor grad_h, Tensor grad_c, Tensor c_0, Tensor weight, Tensor cells,"
       " Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor)",
       &lstm_backward);
+  library.def(
+      "transition(Tensor u, Tensor h_0, Tensor[] weights, Tensor[] shortcuts, str[] activations, bool keep,"
+      " int threads) -> (Tensor, Tensor)",
+      &transition);
+  library.def(
+      "transition_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor hidden, Tensor[] weights,"
+      " Tensor[] shortcuts, str[] activations, float? bound, int threads) -> (Tensor, Tensor)",
+      &transition_backward);
   library.def("leak(Tensor b, Tensor s_0, Tensor kept) -> Tensor", &leak);
   library.def("leak_backward(Tensor grad_s, Tensor grad_last, Tensor kept, float? bound) -> (Tensor, Tensor)",
               &leak_backward);

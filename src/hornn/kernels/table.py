@@ -19,7 +19,7 @@ from hornn.cells.mlp import PointwiseUnits
 from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
 from hornn.columns import world_size
 from hornn.kernels import library
-from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan
+from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan, NativeTransition
 
 
 def run_rnn(cell: Rnn, u: Tensor, state: RnnState, max_norm: float | None) -> tuple[Tensor, RnnState]:
@@ -35,9 +35,20 @@ def run_srn(cell: Srn, u: Tensor, state: SrnState, max_norm: float | None) -> tu
 def run_deep(
     cell: DeepRnn, u: Tensor, state: DeepRnnState, max_norm: float | None
 ) -> tuple[Tensor, DeepRnnState]:
-    """For a transition of one layer, which is the transition of an `Rnn`."""
-    layer: Any = cell.plus[0]
-    y, h = run_elman(u, state.h, layer.W, layer.units.activation, max_norm)
+    """The biases are a part of the input, and a layer that x_t does not feed has an input of zeros."""
+    layers: list[Any] = list(cell.plus)
+    units = [layer.units.width for layer in layers]
+    if len(cell.fed_sizes) < len(units):
+        fed = range(len(units))[cell.fed]
+        u = F.pad(u, (sum(units[: fed.start]), sum(units[fed.stop :])))
+    if layers[0].b is not None:
+        u = u + torch.cat([layer.b for layer in layers])
+    W, S = [layer.W for layer in layers], [layer.S for layer in layers if layer.S is not None]
+    activations = [layer.units.activation for layer in layers]
+    if len(layers) == 1:  # the transition of an `Rnn`
+        y, h = run_elman(u, state.h, W[0], activations[0], max_norm)
+    else:
+        y, h = NativeTransition.apply(u, state.h, W, S, activations, max_norm)
     return y, DeepRnnState(h)
 
 
@@ -137,12 +148,12 @@ def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
     return None if cell.context_input == "current" else "there is no native kernel for context_input=previous"
 
 
-def refuse_a_deep_transition(cell: DeepRnn, max_norm: float | None) -> str | None:
-    """The native loop has one layer of plain units, and no bias of its own."""
-    layer: Any = cell.plus[0]
-    if len(cell.plus) == 1 and isinstance(layer.units, PointwiseUnits) and layer.b is None:
+def refuse_units_and_dropout(cell: DeepRnn, max_norm: float | None) -> str | None:
+    """The native loop has plain units, and drops none."""
+    layers: list[Any] = list(cell.plus)
+    if all(isinstance(layer.units, PointwiseUnits) and not layer.dropout for layer in layers):
         return None
-    return "its transition is more than one layer of sigmoid, tanh or relu units without bias"
+    return "its transition has maxout or lp units, or dropout"
 
 
 class NativeCell(NamedTuple):
@@ -165,7 +176,7 @@ NATIVE: dict[type[Cell], NativeCell] = {
     Lstm: NativeCell(run_lstm),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),
-    DeepRnn: NativeCell(run_deep, refuse_a_deep_transition),
+    DeepRnn: NativeCell(run_deep, refuse_units_and_dropout),
     StackedRnn: NativeCell(run_stacked, refuse_a_bound_on_levels),
 }
 

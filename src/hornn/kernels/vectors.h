@@ -1,0 +1,107 @@
+// Vectors of floats, as wide as the registers of the machine that compiles: the vector types of GCC and clang.
+#pragma once
+
+#include <c10/util/string_view.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+using at::Tensor;
+
+#if defined(__AVX512F__)
+constexpr int W = 16;             // floats in a vector
+constexpr int ACCUMULATORS = 24;  // vector registers that hold sums
+#elif defined(__AVX__)
+constexpr int W = 8;
+constexpr int ACCUMULATORS = 12;
+#else
+constexpr int W = 4;
+constexpr int ACCUMULATORS = 12;
+#endif
+constexpr int MAX_ROWS = ACCUMULATORS / 2;  // of a tile two vectors wide
+constexpr int AHEAD = 32;  // vectors between what is read and what is fetched from memory
+
+typedef float Vec __attribute__((vector_size(4 * W)));
+typedef int32_t Ints __attribute__((vector_size(4 * W)));
+typedef uint32_t Bits __attribute__((vector_size(4 * W)));
+typedef uint16_t Halves __attribute__((vector_size(2 * W)));
+typedef double Doubles __attribute__((vector_size(8 * W)));
+typedef float VecInMemory __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef uint16_t HalvesInMemory __attribute__((vector_size(2 * W), aligned(2), may_alias));
+
+inline Vec splat(float x) { return x - Vec{}; }
+inline Vec load(const float* p) { return *reinterpret_cast<const VecInMemory*>(p); }
+inline void store(float* p, Vec x) { *reinterpret_cast<VecInMemory*>(p) = x; }
+
+// The first `count` floats from p on, at most a vector, and zeros after them.
+inline Vec load(const float* p, int64_t count) {
+  if (count >= W) return load(p);
+  Vec x{};
+  std::memcpy(&x, p, 4 * count);
+  return x;
+}
+
+inline void store(float* p, Vec x, int64_t count) {
+  if (count >= W)
+    store(p, x);
+  else
+    std::memcpy(p, &x, 4 * count);
+}
+
+// e^x = scale (1 + m), with scale a power of two and 1 + m within a factor sqrt(2) of 1. x saturates at -87 and 88.
+struct Exponential {
+  Vec scale, m;
+};
+
+inline Exponential exponential(Vec x) {
+  x = x < -87.0f ? splat(-87.0f) : x;
+  x = x > 88.0f ? splat(88.0f) : x;
+  const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const Vec n = (x * 1.44269504f + shift) - shift;
+  const Vec r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // ln 2 in two parts: n times the first is exact
+  // The Taylor series of e^r - 1; what it leaves out is below 6e-9 for |r| <= ln(2) / 2.
+  Vec tail = r * (1.0f / 5040) + 1.0f / 720;
+  tail = tail * r + 1.0f / 120;
+  tail = tail * r + 1.0f / 24;
+  tail = tail * r + 1.0f / 6;
+  tail = tail * r + 0.5f;
+  const Ints exponent = (__builtin_convertvector(n, Ints) + 127) << 23;
+  return {reinterpret_cast<Vec>(exponent), r + r * r * tail};
+}
+
+inline Vec exp(Vec x) {
+  const Exponential e = exponential(x);
+  return x < -87.0f ? Vec{} : e.scale + e.scale * e.m;
+}
+
+inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
+
+// (e^2x - 1) / (e^2x + 1), from e^2x - 1 itself so that a small x loses nothing.
+inline Vec tanh(Vec x) {
+  const Exponential e = exponential(2.0f * x);
+  const Vec minus_one = e.scale * e.m + (e.scale - 1.0f);
+  return minus_one / (minus_one + 2.0f);
+}
+
+enum class Activation { sigmoid, tanh, relu };
+
+inline Activation activation_of(c10::string_view name) {
+  return name == "sigmoid" ? Activation::sigmoid : name == "tanh" ? Activation::tanh : Activation::relu;
+}
+
+inline Vec activate(Vec x, Activation f) {
+  if (f == Activation::sigmoid) return sigmoid(x);
+  if (f == Activation::tanh) return tanh(x);
+  return x < 0.0f ? Vec{} : x;
+}
+
+// f'(x) from y = f(x).
+inline Vec slope(Vec y, Activation f) {
+  if (f == Activation::sigmoid) return y * (1.0f - y);
+  if (f == Activation::tanh) return 1.0f - y * y;
+  return y > 0.0f ? splat(1.0f) : Vec{};
+}
+
+}  // namespace
