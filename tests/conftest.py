@@ -151,7 +151,7 @@ def small(text: list[str]) -> list[str]:
     ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def corpus_root() -> Callable[[str], str]:
     """The folder of real corpora, if it holds the given file; else the test is skipped."""
 

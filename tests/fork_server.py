@@ -9,6 +9,7 @@ reach it, and it ends with that. With HORNN_TEST_COMPOSE_ONLY set, it composes a
 trains nothing.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -33,6 +34,7 @@ def serve(path: str) -> None:
     for name in LIBRARIES.split():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    keep_media_folder()
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads is not forked"
     gc.freeze()  # no child's collector looks at what all share
     server = socket.socket(socket.AF_UNIX)
@@ -47,6 +49,15 @@ def serve(path: str) -> None:
         with contextlib.suppress(ChildProcessError):  # what they took counts as the server's
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+
+
+def keep_media_folder() -> None:
+    """Leave the folder that W&B makes as it is imported: all forked processes have it, and each would remove it."""
+    with contextlib.suppress(ImportError):
+        from wandb.sdk.data_types._private import MEDIA_TMP
+
+        atexit.unregister(MEDIA_TMP.cleanup)
+        MEDIA_TMP._finalizer.detach()
 
 
 def attend(connection: socket.socket) -> None:
@@ -100,8 +111,6 @@ def become(command: dict, files: list[int]) -> None:
         code = 1
     finally:
         with contextlib.suppress(Exception):
-            import atexit
-
             atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
@@ -184,7 +193,7 @@ def run(server: str, executable: str, words: list[str]) -> int:
     answer = connection.recv(1)
     code = answer[0] if answer else 1
     if code > 256 - signal.NSIG:  # a signal: end likewise
-        with contextlib.suppress(OSError):  # of those that nobody can handle
+        with contextlib.suppress(OSError):  # of signals that no process can handle
             signal.signal(256 - code, signal.SIG_DFL)
         os.kill(os.getpid(), 256 - code)
     return code

@@ -33,14 +33,16 @@ class Units(NamedTuple):
         """A mean of -ln P as a person reads it."""
         return perplexity(nats) if self.key == "ppl" else nats
 
-    def figures(self, split: str, nats: float) -> dict[str, float]:
-        """The mean and what a person reads, by the keys of a result."""
-        return {f"{split}_nll": nats, f"{split}_{self.key}": self.read(nats)}
+    def figures(self, split: str, nats: float, accuracy: float | None = None) -> dict[str, float]:
+        """The mean, what a person reads, and the accuracy if there is one, by the keys of a result."""
+        measured = {} if accuracy is None else {f"{split}_accuracy": accuracy}
+        return {f"{split}_nll": nats, f"{split}_{self.key}": self.read(nats), **measured}
 
-    def logged(self, split: str, nats: float) -> dict[str, float]:
+    def logged(self, split: str, nats: float, accuracy: float | None = None) -> dict[str, float]:
         """The same by the keys of a logger, with bits where they are wanted."""
+        figures = self.figures(split, nats, accuracy)
         in_bits = {f"{split}/bpc": bits(nats)} if self.in_bits else {}
-        return {f"{split}/nll": nats, f"{split}/{self.key}": self.read(nats), **in_bits}
+        return {**{key.replace("_", "/", 1): value for key, value in figures.items()}, **in_bits}
 
 
 WORDS = Units("token", "ppl", "perplexity", 2)

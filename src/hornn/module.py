@@ -262,16 +262,15 @@ class TruncatedBptt(lightning.LightningModule):
 
     def scores(self, split: str) -> dict[str, float]:
         """What the running sums of `split` say, as they are logged."""
-        accuracy = {f"{split}/accuracy": self.tally(split).accuracy} if self.measures_accuracy(split) else {}
-        return {**self.units.logged(split, self.tally(split).mean_nll), **accuracy}
+        return self.units.logged(split, self.tally(split).mean_nll, self.accuracy(split))
 
     def figures(self, split: str) -> dict[str, float]:
         """The same by the keys of a result."""
-        accuracy = {f"{split}_accuracy": self.tally(split).accuracy} if self.measures_accuracy(split) else {}
-        return {**self.units.figures(split, self.tally(split).mean_nll), **accuracy}
+        return self.units.figures(split, self.tally(split).mean_nll, self.accuracy(split))
 
-    def measures_accuracy(self, split: str) -> bool:
-        return self.units.accuracy and split != "train"
+    def accuracy(self, split: str) -> float | None:
+        """None where it is not measured: in training, and in units without one."""
+        return self.tally(split).accuracy if self.units.accuracy and split != "train" else None
 
     def running_score(self) -> float:
         """Training perplexity, or whatever else is read, of the running epoch so far."""
@@ -294,16 +293,14 @@ class TruncatedBptt(lightning.LightningModule):
         trainer = self.trainer
         device = trainer.strategy.root_device  # where Lightning has not moved the network yet
 
-        def own(tensor: Tensor, dim: int = -2) -> Tensor:
-            share = columns.share(tensor.size(dim), trainer.global_rank, trainer.world_size)
-            places = torch.arange(tensor.size(dim))[share.read]
-            return tensor.index_select(dim, places).to(device)
+        def own(width: int) -> slice:
+            return columns.share(width, trainer.global_rank, trainer.world_size).read
 
         self.states["train"] = tuple(
-            type(empty)(*map(own, state))
+            type(empty)(*(tensor[..., own(tensor.size(-2)), :].to(device) for tensor in state))
             for empty, state in zip(self.network.initial_state(1), saved["states"], strict=True)
         )
-        self.window = [own(inputs, dim=1) for inputs in saved["window"]]
+        self.window = [inputs[:, own(inputs.size(1))].to(device) for inputs in saved["window"]]
         self.tally("train").clear()
         self.tally("train").add(saved["nll"], saved["tokens"])
         self.grad_norms, self.above = saved["grad_norms"], saved["above"]

@@ -57,11 +57,13 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     if "experiment" in choices:
         layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
     layers.append((choices, values))
-    given = {group: choice for theirs, _ in layers[1:] for group, choice in theirs.items()}
-    chosen = layers[0][0] | given
-    if data := chosen.get("data"):  # which may choose an output layer
-        chosen = layers[0][0] | read(conf, f"data/{data}")[0] | given
-    chosen = {group: choice for group, choice in chosen.items() if choice is not None}
+    first, given = (
+        layers[0][0],
+        {group: choice for theirs, _ in layers[1:] for group, choice in theirs.items()},
+    )
+    data = {**first, **given}.get("data")  # which may choose an output layer
+    of_data = read(conf, f"data/{data}")[0] if data else {}
+    chosen = {group: choice for group, choice in {**first, **of_data, **given}.items() if choice is not None}
     flat: Values = {}
     for group, choice in chosen.items():
         if not group.startswith("hydra/"):

@@ -29,7 +29,7 @@ class Browser:
         words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         self.process = subprocess.Popen(
             [PROGRAM, *words, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
-            close_fds=False,  # those of this process close by themselves
+            close_fds=False,  # the files of this process are marked to close at the start of another program
             preexec_fn=connect,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

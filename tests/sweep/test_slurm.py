@@ -64,13 +64,12 @@ def logs() -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
 def test_a_table_keeps_its_rows_and_is_not_run_twice(
-    launcher: str, process: Process, fresh_process: Process, small: list[str], folder: Path
+    launcher: str, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
     need(launcher)
-    process = process if launcher == "basic" else fresh_process
     words = ["-m", "--config-dir=conf", f"hydra/launcher={launcher}", "sweeps=mini", *small]
     words += LOCAL if launcher == "submitit_local" else []
-    done = process("train", *words)
+    done = fresh_process("train", *words)
     assert (done.code, done.err) == (0, "")
     first, said = results(), logs()
     assert sorted(result["choices"]["model"] for result in first.values()) == ["hornn", "rnn"]
@@ -83,7 +82,7 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
     assert done.out.startswith("mini: 0 of 2 done, 2 queued\n")
     assert "elman seed=1: done in " in done.out
     assert done.out.endswith("mini: 2 of 2 done\n")
-    assert process("train", *words).code == 0
+    assert fresh_process("train", *words).code == 0
     assert results() == first
     assert logs() == said
 

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from lightning.pytorch.loggers import CSVLogger
@@ -108,13 +108,19 @@ class Bench(NamedTuple):
         return self.row_of(work, variant, other if isinstance(other, str) else other.model, sizes, measure)
 
     def row_of(
-        self, work: str, variant: Variant, other: str, sizes: Sizes, measure: Callable[[SequenceModel], Row]
+        self,
+        work: str,
+        variant: Variant,
+        other: str,
+        sizes: Sizes,
+        measure: Callable[[SequenceModel], Row],
+        **given: Any,
     ) -> Row:
         """What is asked for, what runs, and what `measure` finds of the network; or why it cannot run."""
         row = {"work": work, "ours": variant.model, "other": other}
         row |= {"backend": variant.backend, "precision": variant.precision}
         try:
-            network = build(variant, sizes, self.device)
+            network = build(variant, sizes, self.device, **given)
         except ValueError as error:
             return {**row, "missing": str(error)}
         runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}

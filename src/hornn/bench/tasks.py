@@ -3,16 +3,15 @@
 from functools import partial
 
 import torch
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from hornn.bench.meter import Row
 from hornn.bench.sections import Bench
-from hornn.bench.work import CLIP, CPU, MODELS, UPDATE, Variant, Work, our_optimizer, train_on
+from hornn.bench.work import CLIP, CPU, UPDATE, Variant, Work, our_optimizer, train_on
 from hornn.data.base import IGNORE
+from hornn.data.music import KEYS
 from hornn.heads.bernoulli import BernoulliHead
 from hornn.network import SequenceModel
 
@@ -24,7 +23,6 @@ BESIDE = {
     "lstm": "nn.LSTM",
     "gru": "nn.GRU",
 }
-KEYS = 88
 
 
 def characters(bench: Bench) -> list[Row]:
@@ -37,24 +35,29 @@ def characters(bench: Bench) -> list[Row]:
 
 def music(bench: Bench) -> list[Row]:
     """Training steps on a batch of sequences of unequal length, padded here, packed there."""
-    plan, rows = bench.plan, []
-    sizes = plan.music
+    sizes = bench.plan.music
     lengths = torch.linspace(sizes.seq_len, max(1, sizes.seq_len // 2), sizes.batch_size).long()
-    for model, other in BESIDE.items():
-        cell = instantiate(
-            OmegaConf.merge(OmegaConf.load(MODELS / f"{model}.yaml"), {"hidden_size": sizes.hidden_size})
-        )
-        network = SequenceModel([1] * KEYS, cell, head=BernoulliHead, output_bias=True, input_width=KEYS)
-        network.to(bench.device).prepare(bench.device)
-        inputs, targets = draw_music(lengths, bench.device)
-        optimizer = our_optimizer(network)
-        ours = partial(train_on, network, optimizer, inputs, targets, network.initial_state(sizes.batch_size))
+    inputs, targets = draw_music(lengths, bench.device)
+
+    def measure(other: str, network: SequenceModel) -> Row:
+        state = network.initial_state(sizes.batch_size)
+        ours = partial(train_on, network, our_optimizer(network), inputs, targets, state)
         theirs = packed_step(other, sizes.hidden_size, inputs, targets, lengths, bench.device)
-        times = bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), plan.rounds)
-        runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
-        asked = {"backend": "auto", "precision": "auto"}
-        rows.append({"work": "training step", "ours": model, "other": other, **asked, **runs, **times})
-    return rows
+        return bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), bench.plan.rounds)
+
+    return [
+        bench.row_of(
+            "training step",
+            Variant(model),
+            other,
+            sizes,
+            partial(measure, other),
+            head=BernoulliHead,
+            output_bias=True,
+            input_width=KEYS,
+        )
+        for model, other in BESIDE.items()
+    ]
 
 
 def draw_music(lengths: Tensor, device: torch.device = CPU) -> tuple[Tensor, Tensor]:

@@ -47,12 +47,15 @@ class Variant(NamedTuple):
     precision: str = "auto"
 
 
-def build(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> SequenceModel:
-    """The network, ready to run. ValueError where its backend cannot run that cell, or not on this device."""
+def build(variant: Variant, sizes: Sizes, device: torch.device = CPU, **given: Any) -> SequenceModel:
+    """The network, ready to run, with these further arguments.
+
+    ValueError where its backend cannot run that cell, or not on this device.
+    """
     arguments = {"hidden_size": sizes.hidden_size, **({"order": variant.order} if variant.order else {})}
     cell = instantiate(OmegaConf.merge(OmegaConf.load(MODELS / f"{variant.model}.yaml"), arguments))
     counts = zipf_counts(sizes.vocab_size)
-    network = SequenceModel(counts, cell, precision=variant.precision, backend=variant.backend)
+    network = SequenceModel(counts, cell, precision=variant.precision, backend=variant.backend, **given)
     network.to(device).prepare(device)
     return network
 

@@ -88,14 +88,12 @@ class MusicData(Data):
         }
 
     def baselines(self) -> dict[str, dict[str, float]]:
-        named = {"key frequencies": False, "keys given the last frame": True}
-        return {
-            name: {
-                f"{split}_nll": float(key_nll(p, self.pieces[split]).mean()) for split in ("valid", "test")
-            }
-            for name, given_last in named.items()
-            for p in (key_probabilities(self.pieces["train"], given_last),)
-        }
+        found = {}
+        for name, given_last in (("key frequencies", False), ("keys given the last frame", True)):
+            p = key_probabilities(self.pieces["train"], given_last)
+            nats = {split: float(key_nll(p, self.pieces[split]).mean()) for split in ("valid", "test")}
+            found[name] = {f"{split}_nll": nats[split] for split in nats}
+        return found
 
     def interface(self) -> dict[str, Any]:
         return {"counts": self.counts, "input_width": KEYS}

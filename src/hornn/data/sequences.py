@@ -95,9 +95,8 @@ class SequenceStream:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.epoch, self.position = state["epoch"], state["position"]
-        self.resumed = self.position < len(
-            self
-        )  # else the epoch is over, and the next iteration is a whole one
+        # Taken after the last chunk: the epoch is over, and the next iteration is a whole one.
+        self.resumed = self.position < len(self)
 
 
 def cut(examples: Sequence[Example], longest: int) -> list[Example]:

@@ -20,6 +20,7 @@ from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import metric_value, of_characters
 from hornn.reporting.tables import Table
+from hornn.run.identity import default_folder
 
 SPLITS = {"train": "training", "valid": "validation", "test": "test"}
 # Of a unit: its words, and whether less of it is better (-1), or more.
@@ -149,7 +150,6 @@ def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Pa
     config = result if result else {"choices": line.row.recipe.choices, "config": line.row.recipe.config}
     origin = {key: result[key] for key in ORIGIN if result.get(key) is not None}
     origin |= {"starts": len(result.get("starts") or ()) or 1} if result else {}
-    choices = result.get("choices") or {}
     return {
         "seed": run.seed,
         "state": run.state,
@@ -159,11 +159,17 @@ def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Pa
         "origin": origins.add(origin | flatten(result.get("versions") or {})),
         "curves": curves(result.get("metrics") or run.records, of_characters(result)),
         "departures": departures(line.row.recipe, result) if result else [],
-        "folder": f"outputs/{choices.get('model')}/{choices.get('data')}/{result.get('name')}/seed={run.seed}"
-        if result
-        else "",
+        "folder": folder_of(result, run.seed),
         "file": relative_address(run.path, out) if run.path else "",
     }
+
+
+def folder_of(result: Mapping[str, Any], seed: int) -> str:
+    """Where the command of a run puts its files; empty where a result does not say what its run chose."""
+    choices, config = result.get("choices") or {}, result.get("config") or {}
+    if not {"model", "data"} <= choices.keys() or not isinstance(config.get("data"), Mapping):
+        return ""
+    return str(default_folder(choices, config, result["name"], seed))
 
 
 def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:

@@ -34,7 +34,7 @@ def describe_epoch(record: Mapping[str, float], units: Units, is_best: bool) -> 
 
 
 def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -> None:
-    """How the test split was scored, the scores beside those of simple predictors, and where they are kept."""
+    """How the test split was scored, the scores, the scores of simple predictors below them, and the result's path."""
     baselines = result["baselines"]
     valid, test = (f"{split}_{units.key}" for split in ("valid", "test"))
     rows = {result["choices"]["model"]: result, **baselines}

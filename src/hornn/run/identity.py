@@ -71,10 +71,7 @@ class Identity(NamedTuple):
 
     @property
     def corpus(self) -> str:
-        """The corpus in a word; one of several sets is named, too, and a variant other than the full one."""
-        data = self.config["data"]
-        part = data.get("set") or data.get("variant", "full")
-        return self.choices["data"] if part == "full" else f"{self.choices['data']}-{part}"
+        return corpus_word(self.choices, self.config)
 
     def to_dict(self) -> Config:
         """All that a result or a checkpoint says of who its run is."""
@@ -100,8 +97,20 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
         where |= {f"data.{key}": data[key] for key in paths_of(data)}
         kept["data"] |= {"text": content_of(text, data)}
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted)
-    default = Path("outputs", chosen["model"], identity.corpus, identity.name, f"seed={seed}")
+    default = default_folder(chosen, kept, identity.name, seed)
     return identity._replace(folder=Path(str(config["run_dir"])) if config["run_dir"] else default)
+
+
+def default_folder(choices: Mapping[str, str], config: Mapping[str, Any], name: str, seed: int) -> Path:
+    """Where a run's files go without `run_dir`."""
+    return Path("outputs", choices["model"], corpus_word(choices, config), name, f"seed={seed}")
+
+
+def corpus_word(choices: Mapping[str, str], config: Mapping[str, Any]) -> str:
+    """The corpus in a word; one of several sets is named, too, and a variant other than the full one."""
+    data = config["data"]
+    part = data.get("set") or data.get("variant", "full")
+    return choices["data"] if part == "full" else f"{choices['data']}-{part}"
 
 
 def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, str], Config]:

@@ -50,11 +50,6 @@ def seconds_left(
     return max([(sum(rest) + queued * mean) / max(at_once, 1), *rest])
 
 
-def show_score(score: float) -> str:
-    """A perplexity, or nats, of which more decimals matter."""
-    return f"{score:.2f}" if score >= 10 else f"{score:.3f}"
-
-
 def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -85,7 +80,7 @@ def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group
             str(line.seed),
             Text(line.status, STYLES.get(line.status, "dim")),
             "" if line.epoch is None else f"{line.epoch:g}{bound}",
-            *("" if score is None else show_score(score) for score in (line.valid_score, line.test_score)),
+            *("" if score is None else f"{score:.2f}" for score in (line.valid_score, line.test_score)),
             "" if line.seconds is None else duration(line.seconds),
         )
     hidden = [line for number, line in enumerate(lines) if number not in set(shown)]
@@ -130,7 +125,7 @@ class Watch:
 
     def changed(self, job: Job, lines: Sequence[str]) -> None:
         """Say that a job has another status, and show the `lines` of its log where it failed."""
-        score = "" if job.test_score is None else f", test {show_score(job.test_score)}"
+        score = "" if job.test_score is None else f", test {job.test_score:.2f}"
         if job.status == "failed":
             self._say(f"{job.label} seed={job.seed}: failed: {job.error}", STYLES["failed"])
             for line in lines:

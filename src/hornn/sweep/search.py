@@ -28,7 +28,7 @@ from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import cores
-from hornn.sweep.progress import duration, show_score
+from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import claim
 from hornn.sweep.space import as_word, constants, distribution, leaves
@@ -222,7 +222,7 @@ class Teller:
             earlier = best(self.study)
             mark = "*" if earlier is None or job.valid_score < earlier.value else " "
             self.add(attempt, states.COMPLETE, attempt.scores, value=job.valid_score)
-            say(f"{attempt.title}  {show_score(job.valid_score):>8} {mark}  {found}{took}")
+            say(f"{attempt.title}  {job.valid_score:8.2f} {mark}  {found}{took}")
         else:
             reason = job.error or "no finite validation score"
             self.add(attempt, states.FAIL, attempt.scores, reason=reason)
@@ -295,7 +295,7 @@ def show_best(study: Any, runs: Runs) -> None:
     found = best(study)
     if found is None:
         raise ValueError("no trial was completed: what is said of each above tells why")
-    say(f"best on validation {show_score(found.value)}, by which alone it was chosen:", "bold")
+    say(f"best on validation {found.value:.2f}, by which alone it was chosen:", "bold")
     say(command_of(runs, found))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from hornn.result import unit_of
 from hornn.sweep.job import Job
-from hornn.sweep.progress import show_score
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import result_of
 from hornn.sweep.workers import GRACE, Workers
@@ -77,10 +76,7 @@ class Trials(Workers):
         for trial in self.trials:
             if worker := working.get(id(trial.job)):
                 self._read(trial)
-                at = [
-                    f"epoch {len(trial.scores)}, validation {show_score(score)}"
-                    for score in trial.scores[-1:]
-                ]
+                at = [f"epoch {len(trial.scores)}, validation {score:.2f}" for score in trial.scores[-1:]]
                 parts.append(": ".join([trial.title, *at]))
                 if trial.pruned_at and trial.told is None:
                     trial.told = time.monotonic()

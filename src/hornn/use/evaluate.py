@@ -23,7 +23,7 @@ from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
 from hornn.use.figures import report, require_probabilities, require_target
 from hornn.use.opening import chosen_on, corpus_of, mix, names_of, open_corpus, paths_of, weights_of
-from hornn.use.scorers import CountScorer, NetworkScorer, Scorer, load
+from hornn.use.scorers import CountScorer, NetworkScorer, NoModelOfText, Scorer, load
 from hornn.use.sequences import evaluate_sequences, open_sequences
 
 console = Console(highlight=False, soft_wrap=True)
@@ -38,10 +38,13 @@ def evaluate(cfg: DictConfig) -> None:
     set_up_process()
     check_options(cfg)
     paths, rates = paths_of(cfg), rates_of(cfg)
-    if len(paths) == 1 and (sequences := open_sequences(paths[0], cfg.device)):
-        evaluate_sequences(cfg, sequences, console)
+    try:
+        scorers = [load(path, cfg.device) for path in paths]
+    except NoModelOfText as found:
+        if len(paths) > 1:
+            raise
+        evaluate_sequences(cfg, open_sequences(found, cfg.device), console)
         return
-    scorers = [load(path, cfg.device) for path in paths]
     if cfg.arpa is not None:
         report(export(scorers[0], Path(str(cfg.arpa))), console, cfg.result)
         return

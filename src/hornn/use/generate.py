@@ -1,6 +1,4 @@
-"""Writes text with a trained model."""
-
-from pathlib import Path
+"""Writes text, or music, with a trained model."""
 
 from omegaconf import DictConfig
 from rich.console import Console
@@ -8,6 +6,7 @@ from rich.console import Console
 from hornn.data.vocabulary import UNK
 from hornn.use.model import load
 from hornn.use.music import write_music
+from hornn.use.scorers import NoModelOfText
 from hornn.use.sequences import open_sequences
 
 console = Console(highlight=False, soft_wrap=True)
@@ -15,10 +14,11 @@ console = Console(highlight=False, soft_wrap=True)
 
 def generate(cfg: DictConfig) -> None:
     """Print continuations of a prompt, or write music. Raises ValueError for a prompt outside the vocabulary."""
-    if sequences := open_sequences(Path(str(cfg.checkpoint)), cfg.device):
-        write_music(cfg, sequences, console)
+    try:
+        model = load(str(cfg.checkpoint), device=cfg.device)
+    except NoModelOfText as found:
+        write_music(cfg, open_sequences(found, cfg.device), console)
         return
-    model = load(str(cfg.checkpoint), device=cfg.device)
     prompt = "" if cfg.prompt is None else str(cfg.prompt)
     if unknown := model.unknown(prompt):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"

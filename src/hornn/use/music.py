@@ -10,7 +10,6 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.checks import require_positive, require_range
-from hornn.data.base import SPLITS
 from hornn.data.music import KEYS, MusicData
 from hornn.data.requirement import require_package
 from hornn.network import SequenceModel
@@ -53,7 +52,7 @@ def piece_of(scorer: SequenceScorer, cfg: DictConfig) -> np.ndarray:
     data = open_data(scorer, cfg.data, 1, 1)
     if not isinstance(data, MusicData):
         raise ValueError(f"{scorer.name} was trained on {data.name}, which is no music: leave out piece=")
-    pieces = data.whole(SPLITS[-1])
+    pieces = data.whole("test")
     require_range("piece", cfg.piece, f"from 1 to {len(pieces)}", 1 <= cfg.piece <= len(pieces))
     piece: np.ndarray = pieces[cfg.piece - 1]
     return piece
@@ -74,7 +73,7 @@ def sample(
         log_p = network.head.log_probs(features[-1, 0]).double().cpu()
         if log_p.isnan().any():
             raise ValueError("the model gives no finite probabilities: its weights have diverged")
-        logits = log_p - torch.log1p(-log_p.exp().clamp(max=1 - 1e-12))
+        logits = log_p.exp().logit(eps=1e-12)
         if temperature == 0:
             frame = logits > 0
         else:

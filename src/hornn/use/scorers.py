@@ -203,11 +203,20 @@ def translate(one: Scorer, other: Scorer) -> np.ndarray:
     return np.array([other.vocabulary.index[word] for word in one.vocabulary.words])
 
 
+class NoModelOfText(ValueError):
+    """A checkpoint holds a model of separate sequences. `checkpoint` is what was read, for a command that has a use."""
+
+    def __init__(self, path: Path, checkpoint: Mapping[str, Any]) -> None:
+        super().__init__(f"{path} is no model of text: evaluate and generate are what can use it")
+        self.path, self.checkpoint = path, checkpoint
+
+
 def load(path: Path, device: str) -> NetworkScorer | CountScorer:
     """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
 
     device: of a network, cpu or cuda. Raises what `read_checkpoint` and `read_arpa` raise, and ValueError where the
-    weights are of another model than the checkpoint says, or the device is not there.
+    weights are of another model than the checkpoint says, or the device is not there; NoModelOfText for separate
+    sequences.
     """
     require_device(device)
     if path.suffix == ARPA:
@@ -216,16 +225,20 @@ def load(path: Path, device: str) -> NetworkScorer | CountScorer:
     try:
         card, state = checkpoint[CARD], checkpoint["state_dict"]
         if "vocabulary" not in card and "counts" in card:
-            raise ValueError(f"{path} is no model of text: evaluate and generate are what can use it")
+            raise NoModelOfText(path, checkpoint)
         if holds_counts(card):
             return load_counts(path, card, state)
         scorer = load_network(path, card, state)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
-    network = scorer.network
-    network.backend = network.precision = "auto"  # on this device, whatever trained it
-    network.to(device).eval().prepare(torch.device(device))
+    make_ready(scorer.network, device)
     return scorer
+
+
+def make_ready(network: SequenceModel, device: str) -> None:
+    """Put a network on this device, to be computed by what suits the device, whatever trained it."""
+    network.backend = network.precision = "auto"
+    network.to(device).eval().prepare(torch.device(device))
 
 
 def require_device(device: str) -> None:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,12 @@ from rich.console import Console
 
 from hornn.baselines.counts import CountModel
 from hornn.build import build_counts, chosen, holds_counts, rebuild_data, rebuild_network
-from hornn.checkpoint import CARD, read_checkpoint
+from hornn.checkpoint import CARD
 from hornn.data.base import Data
 from hornn.network import SequenceModel
 from hornn.run.composed import as_dict
 from hornn.use.figures import report, require_probabilities
-from hornn.use.scorers import ARPA, require_device, weights_of_network
+from hornn.use.scorers import NoModelOfText, make_ready, weights_of_network
 
 # Keys of `evaluate` that speak of text, and their neutral values.
 OF_TEXT = {"mix": None, "cache": None, "text": None, "dynamic_lr": None, "arpa": None, "record": False}
@@ -50,20 +49,11 @@ class Score(NamedTuple):
         return self.nats / self.targets
 
 
-def open_sequences(path: Path, device: str) -> SequenceScorer | None:
-    """The model of a checkpoint that reads separate sequences; None where it reads text.
-
-    Errors: as in `hornn.use.scorers.load`.
-    """
-    require_device(device)
-    if path.suffix == ARPA:
-        return None
-    checkpoint = read_checkpoint(path)
-    card = checkpoint[CARD]
-    if "counts" not in card:
-        return None
+def open_sequences(found: NoModelOfText, device: str) -> SequenceScorer:
+    """The model of separate sequences that a checkpoint was found to hold. Errors: as in `hornn.use.scorers.load`."""
+    path, card = found.path, found.checkpoint[CARD]
     try:
-        counts, width, state = card["counts"], card["input_width"], checkpoint["state_dict"]
+        counts, width, state = card["counts"], card["input_width"], found.checkpoint["state_dict"]
         if not (isinstance(counts, list) and counts and all(type(each) is int for each in [*counts, width])):
             raise TypeError("its counts are no whole numbers")
         if holds_counts(card):
@@ -73,8 +63,7 @@ def open_sequences(path: Path, device: str) -> SequenceScorer | None:
         network = rebuild_network(path, card, counts, weights_of_network(state), width)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
-    network.backend = network.precision = "auto"  # on this device, whatever trained it
-    network.to(device).eval().prepare(torch.device(device))
+    make_ready(network, device)
     return SequenceScorer(str(path), card, network)
 
 

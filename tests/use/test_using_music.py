@@ -1,7 +1,6 @@
 """What a trained network of music is used for: its score, and what it writes."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,11 @@ from hornn.use.music import LOWEST, TICKS, write_midi
 
 mido = pytest.importorskip("mido")
 Command = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def music_root(corpus_root: Callable[[str], str]) -> str:
+    return corpus_root("music/JSB_Chorales.mat")
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +112,6 @@ def test_refused_trainings(
     assert done.code == 2
     assert said in done.err
     assert not (tmp_path / "run" / "best.ckpt").exists()
-
-
-@pytest.fixture(scope="module")
-def music_root() -> str:
-    root = os.environ.get("HORNN_DATA")
-    if not root or not Path(root, "music/JSB_Chorales.mat").is_file():
-        pytest.skip("needs music/JSB_Chorales.mat in the folder that HORNN_DATA names")
-    return root
 
 
 def test_a_key_that_goes_on_is_one_note(tmp_path: Path) -> None:
