@@ -19,6 +19,7 @@ LEVELS = (
     ("run.identity",),
     ("reporting",),
     ("baselines",),
+    ("speech",),
     ("kernels",),
     ("scan",),
     ("initialization", "heads", "network"),

@@ -1,0 +1,80 @@
+"""From a WAV file to what a network and a Gaussian mixture read at each frame of 10 ms."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RATE = 16_000  # samples a second
+SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
+
+
+def read_wave(path: Path) -> np.ndarray:
+    """The samples (S,) of a WAV file in fp32, on the scale of 16-bit integers.
+
+    Raises ValueError for a file that cannot be read, for another rate than 16 kHz, for more than one channel, and for
+    less than one frame; OSError where it cannot be opened.
+    """
+    import soundfile
+
+    with path.open("rb") as file:
+        try:
+            samples, rate = soundfile.read(file, dtype="int16", always_2d=True)
+        except soundfile.SoundFileError as error:
+            raise ValueError(f"{path} is no WAV file that can be read ({error}): give another one") from error
+    if rate != RATE:
+        raise ValueError(f"{path} has {rate:,} samples a second, and {RATE:,} are needed: convert it")
+    if samples.shape[1] != 1:
+        raise ValueError(f"{path} has {samples.shape[1]} channels, and one is needed: convert it")
+    if len(samples) < SHORTEST:
+        raise ValueError(f"{path} has {len(samples)} samples, less than one frame of 25 ms: leave it out")
+    wave: np.ndarray = samples[:, 0].astype(np.float32)
+    return wave
+
+
+def filterbank(wave: np.ndarray) -> np.ndarray:
+    """40 logarithmic mel energies and their differences in time, (N, 80) fp32: what the network reads."""
+    import kaldi_native_fbank as knf
+
+    options = knf.FbankOptions()
+    options.mel_opts.num_bins = 40
+    return with_deltas(frames(knf.OnlineFbank, options, wave), 1)
+
+
+def cepstra(wave: np.ndarray) -> np.ndarray:
+    """13 mel cepstra with first and second differences, (N, 39) fp32: what the Gaussian mixtures read."""
+    import kaldi_native_fbank as knf
+
+    options = knf.MfccOptions()
+    options.num_ceps = 13
+    options.use_energy = False
+    return with_deltas(frames(knf.OnlineMfcc, options, wave), 2)
+
+
+def frames(computer: Any, options: Any, wave: np.ndarray) -> np.ndarray:
+    """The frames (N, D) of a wave by one of kaldi-native-fbank's computers, without its noise: always the same."""
+    options.frame_opts.dither = 0
+    online = computer(options)
+    online.accept_waveform(RATE, wave.tolist())
+    online.input_finished()
+    return np.stack([online.get_frame(frame) for frame in range(online.num_frames_ready)])
+
+
+def with_deltas(values: np.ndarray, order: int) -> np.ndarray:
+    """Frames (N, D) beside their differences up to `order`, (N, D (order + 1))."""
+    import kaldi_native_fbank as knf
+
+    found: np.ndarray = knf.compute_deltas(knf.DeltaOptions(order=order), values)
+    return found
+
+
+def normalise(utterances: Sequence[np.ndarray], variance: bool = True) -> list[np.ndarray]:
+    """All that one speaker says, each (N, D), with mean 0 over its frames, and `variance` 1 where that is wanted.
+
+    A feature that never changes stays 0.
+    """
+    every = np.concatenate(utterances).astype(np.float64)
+    mean, std = every.mean(0), every.std(0)
+    scale = np.where(std > 0, std, 1.0) if variance else np.ones_like(std)
+    return [((each - mean) / scale).astype(np.float32) for each in utterances]

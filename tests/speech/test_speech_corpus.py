@@ -1,0 +1,122 @@
+"""A folder in AN4's layout: what is read, which speakers are for validation, and what is refused in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hornn.speech.corpus import read_corpus
+from hornn.speech.features import SHORTEST, cepstra, filterbank, normalise, read_wave
+from speech.tiny import sound, write_corpus, write_wave
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "tiny")
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_validation_takes_whole_speakers(folder: Path) -> None:
+    corpus = read_corpus(folder)
+    speakers = {split: {each.speaker for each in corpus.splits[split]} for split in corpus.splits}
+    assert speakers == {"train": {"bob", "cat", "dan"}, "valid": {"ann"}, "test": {"eve"}}
+    assert {split: len(corpus.splits[split]) for split in corpus.splits} == {
+        "train": 15,
+        "valid": 5,
+        "test": 5,
+    }
+    first = corpus.splits["train"][0]
+    assert (first.id, first.words, first.path.is_file()) == ("bob-0", ("YES", "NO"), True)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("tiny_train.transcription", "<s> YES NO </s> (bob-0)\n", "", r"has no words for bob-0: add a line"),
+        ("tiny_test.transcription", "SO (eve-2)", "(eve-2)", r"eve-2 has no words: add them"),
+        ("tiny_test.transcription", "SO (eve-2)", "SO", r"the line 'SO' must be WORDS \(UTTERANCE\)"),
+        (
+            "tiny_train.transcription",
+            "YES NO </s> (cat-0)",
+            "YES MAYBE (cat-0)",
+            "'MAYBE' of cat-0 is not in",
+        ),
+        ("tiny_test.fileids", "test/eve/eve-0", "../eve/eve-0", "'../eve/eve-0' must be a path below wav/"),
+        ("tiny_test.fileids", "test/eve/eve-0", "test/eve/eve-9", "eve-9.wav is missing: add it"),
+        ("tiny_test.fileids", "test/eve/eve-1", "test/eve/eve-0", "the utterance eve-0 comes twice"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(folder: Path, file: str, old: str, new: str, said: str) -> None:
+    change(folder / "etc" / file, old, new)
+    with pytest.raises(ValueError, match=said):
+        read_corpus(folder)
+
+
+@pytest.mark.parametrize("file", ["tiny_train.fileids", "tiny_test.transcription", "tiny.dic", "tiny.lm"])
+def test_a_missing_file_is_named(folder: Path, file: str) -> None:
+    (folder / "etc" / file).unlink()
+    with pytest.raises(ValueError, match=file.replace("tiny_train", "NAME_train")):
+        read_corpus(folder)
+
+
+def test_one_speaker_is_too_few(folder: Path) -> None:
+    fileids = folder / "etc" / "tiny_train.fileids"
+    fileids.write_text("\n".join(line for line in fileids.read_text().splitlines() if "ann" in line))
+    with pytest.raises(ValueError, match="has one speaker, 'ann': validation takes whole speakers"):
+        read_corpus(folder)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"rate": 8000}, "has 8,000 samples a second, and 16,000 are needed: convert it"),
+        ({"channels": 2}, "has 2 channels, and one is needed"),
+        ({"samples": np.zeros(SHORTEST - 1, dtype=np.int16)}, "has 399 samples, less than one frame"),
+    ],
+)
+def test_other_recordings_are_refused(tmp_path: Path, how: dict[str, Any], said: str) -> None:
+    path = write_wave(tmp_path / "a.wav", **{"samples": sound("YES", 1), **how})
+    with pytest.raises(ValueError, match=said):
+        read_wave(path)
+
+
+def test_a_damaged_recording_is_refused(tmp_path: Path) -> None:
+    path = write_wave(tmp_path / "a.wav", sound("YES", 1))
+    path.write_bytes(b"RIFX" + path.read_bytes()[4:30])
+    with pytest.raises(ValueError, match=r"a.wav is no WAV file that can be read"):
+        read_wave(path)
+
+
+def test_features_are_the_same_at_every_call(tmp_path: Path) -> None:
+    samples = sound("YES NO", 1)
+    read = read_wave(write_wave(tmp_path / "a.wav", samples))
+    assert read.tolist() == samples.tolist()
+    assert filterbank(read).shape == (len(cepstra(read)), 80)
+    assert cepstra(read).shape[1] == 39
+    assert (filterbank(read) == filterbank(read)).all()
+
+
+def test_a_speaker_has_mean_0_and_variance_1() -> None:
+    rng = np.random.default_rng(0)
+    utterances = [3 + 2 * rng.standard_normal((size, 4)) for size in (5, 9)]
+    utterances = [np.concatenate([each, np.full((len(each), 1), 7.0)], 1) for each in utterances]
+    every = np.concatenate(normalise(utterances))
+    assert every.mean(0) == pytest.approx(np.zeros(5), abs=1e-6)
+    assert every.std(0) == pytest.approx([1, 1, 1, 1, 0], abs=1e-6)
+    assert np.concatenate(normalise(utterances, variance=False)).std(0)[0] == pytest.approx(
+        np.concatenate(utterances).std(0)[0], abs=1e-5
+    )
+
+
+@pytest.mark.corpus
+def test_an4_itself(corpus_root: Any) -> None:
+    corpus = read_corpus(Path(corpus_root("an4/etc/an4.dic")) / "an4")
+    assert [len(corpus.splits[split]) for split in ("train", "valid", "test")] == [835, 113, 130]
+    assert len({each.speaker for each in corpus.splits["valid"]}) == 9
+    assert sum(len(each.words) for each in corpus.splits["test"]) == 773
