@@ -48,6 +48,16 @@ def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     )
 
 
+def test_a_gain_on_another_corpus_need_not_be_as_large(place: Any, broken: Any) -> None:
+    broken("  figure:", "  published_on: news\n" + CLAIMS + "  figure:")
+    for name, value in (("sum-2", 130.0), ("max-2", 120.0), ("sum-3", 119.0)):
+        place.commit(name, 1, value)
+    several = claims_of(place)[0]
+    assert "1.8 % better (on news). Measured" in several
+    assert "worse than published" not in several
+    assert several.endswith("Outcome: confirmed.")
+
+
 def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("sum-3", 1, 100.0)

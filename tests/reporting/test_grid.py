@@ -44,6 +44,17 @@ def test_published_numbers_are_marked(place: Any) -> None:
     assert table_grid(table).legend.keys() == {"†", "‡"}
 
 
+def test_numbers_of_another_corpus_are_marked_and_not_subtracted(place: Any, broken: Any) -> None:
+    broken("  lower_is_better", "  published_on: news\n  lower_is_better")
+    place.commit("sum-2", 1, 100.0)
+    table = table_of(place)
+    cells = cells_of(table, "sum-2")
+    assert (cells["published"], cells["measured"]) == ("111§", "100.0")
+    assert "difference" not in cells
+    assert "another corpus" in table_grid(table).legend["§"]
+    assert table.compared == []
+
+
 def test_times_of_different_devices_are_not_averaged(place: Any) -> None:
     place.commit("rnn", 1, 120.0)
     place.commit("rnn", 2, 120.0, device="gpu")

@@ -60,6 +60,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         published, claimed = compare_rows(theirs, claim.metric, sweep, published_value)
         if any(line.row.dynamic for line in theirs):
             published += " (one of them by dynamic evaluation)"
+        if sweep.published_on:
+            published += f" (on {sweep.published_on})"
     best = [min(side, key=mean_validation) for side in sides]
     text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)
@@ -82,7 +84,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     elif gain <= 0:
         outcome = REFUTED
     else:
-        outcome = IN_DIRECTION if claimed and gain < claimed / 2 else CONFIRMED
+        of_this_size = not claimed or sweep.published_on or gain >= claimed / 2
+        outcome = CONFIRMED if of_this_size else IN_DIRECTION
     measured = f"{text} ({'; '.join(filter(None, known))})"
     of_paper = bool(published or claim.where)
     return Verdict(claim.says, published, measured, outcome, claimed, gain, error, of_paper)

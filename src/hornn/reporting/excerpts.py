@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hornn.reporting.claims import gain_of
-from hornn.reporting.grid import DYNAMIC_SIGN, SIGN_MEANINGS, UNVERIFIED_SIGN
+from hornn.reporting.grid import SIGN_MEANINGS, published_text
 from hornn.reporting.lines import Line
 from hornn.reporting.markdown import (
     capitalized,
@@ -17,7 +17,7 @@ from hornn.reporting.markdown import (
     markdown_table,
     relative_address,
 )
-from hornn.reporting.numbers import format_number, format_published
+from hornn.reporting.numbers import format_number
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.tables import Table
@@ -45,7 +45,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     share, base = spread_over_seeds(key, table.lines), lines[0]
     columns: dict[str, list[str]] = {
         "network": [escape_markdown(line.row.label) for line in lines],
-        "published": [published_text(line, key) for line in lines],
+        "published": [published_text(line.scores.get(key), line.row) for line in lines],
         "measured": [measured_text(line, key, share) for line in lines],
         "gain, published": [""] + [published_gain(line, base, key, table.sweep) for line in lines[1:]],
         "gain, measured": [""] + [measured_gain(line, base, key, table.sweep, share) for line in lines[1:]],
@@ -97,14 +97,6 @@ def metric_of(sweep: Sweep, asked: Sequence[str]) -> str:
         if key not in keys:
             raise ValueError(f"{sweep.name} has no metric {key!r}; its metrics are: {', '.join(keys)}")
     return next(iter([*asked, *(key for key in TEST if key in keys), *keys]))
-
-
-def published_text(line: Line, key: str) -> str:
-    score = line.scores.get(key)
-    if score is None or score.published is None or score.published.value is None:
-        return ""
-    signs = UNVERIFIED_SIGN * (not score.published.verified) + DYNAMIC_SIGN * line.row.dynamic
-    return format_published(score.published.value) + signs
 
 
 def measured_text(line: Line, key: str, share: float | None) -> str:

@@ -23,7 +23,6 @@ from hornn.reporting.panels import (
 )
 from hornn.reporting.ranks import draw_ranks
 from hornn.reporting.row_styles import DOTS, line_style, row_styles, with_full_labels
-from hornn.reporting.scores import has_published, published_value
 from hornn.reporting.sweeps import Figure, Metric, Sweep
 from hornn.reporting.tables import Table
 
@@ -94,8 +93,8 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, 
             theirs, ours = [], []
             for line in groups[group]:
                 score, x = line.scores[metric.key], line.row.x or 0.0
-                if has_published(score) and not line.row.dynamic:
-                    theirs.append((x, published_value(score), line, f"{published_value(score):g}, published"))
+                if score.comparable is not None and not line.row.dynamic:
+                    theirs.append((x, score.comparable, line, f"{score.comparable:g}, published"))
                 if score.mean is not None:
                     ours.append((x, score.mean, line, measured_tip(metric.key, score)))
             for points, dashed in ((theirs, True), (ours, False)):
@@ -110,7 +109,7 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, 
     several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
     parts = [f"Full marks: measured{bars}"]
-    shown = [line for line in lines if line.row.x is not None and has_published(line.scores[metric.key])]
+    shown = [line for line in lines if line.row.x is not None and line.scores[metric.key].comparable]
     if shown:
         left_out = ", without dynamic evaluation" if any(line.row.dynamic for line in shown) else ""
         parts.append(f"open marks and broken lines: published{left_out}")

@@ -80,9 +80,9 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
             for line in table.lines:
                 score = line.scores.get(metric.key)
                 published = score.published if score else None
-                if score is None or score.mean is None or published is None or published.value is None:
+                theirs = score.comparable if score else None
+                if score is None or score.mean is None or published is None or theirs is None:
                     continue
-                theirs = published.value
                 mark = (paper, line.row.identity, theirs)
                 if mark not in shown:
                     shown.add(mark)

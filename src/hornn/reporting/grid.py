@@ -4,13 +4,16 @@ from typing import NamedTuple
 
 from hornn.reporting.lines import Line
 from hornn.reporting.numbers import format_number, format_published, is_count
+from hornn.reporting.scores import Score
+from hornn.reporting.sweeps import Row
 from hornn.reporting.tables import Table
 
-UNVERIFIED_SIGN, DYNAMIC_SIGN = "†", "‡"
+UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN = "†", "‡", "§"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 SIGN_MEANINGS = {
     UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
     DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
+    OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
 }
 
 
@@ -102,10 +105,7 @@ def shows_best_seed(key: str) -> bool:
 def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     score = line.scores.get(key)
     published = score.published if score else None
-    theirs = Cell()
-    if published and published.value is not None:
-        signs = UNVERIFIED_SIGN * (not published.verified) + DYNAMIC_SIGN * line.row.dynamic
-        theirs = Cell(format_published(published.value) + signs, published.value)
+    theirs = Cell(published_text(score, line.row), published.value if published else None)
     measured = Cell()
     if score and score.mean is not None:
         text = format_number(key, score.mean)
@@ -127,6 +127,19 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
         ]
     sign = "+" if difference and difference > 0 else ""
     return [*cells, Cell(sign + format_number(key, difference), difference)]
+
+
+def published_text(score: Score | None, row: Row) -> str:
+    """A published number with its signs, as `SIGN_MEANINGS` has them; empty where there is none."""
+    published = score.published if score else None
+    if published is None or published.value is None:
+        return ""
+    signs = {
+        UNVERIFIED_SIGN: not published.verified,
+        DYNAMIC_SIGN: row.dynamic,
+        OTHER_CORPUS_SIGN: bool(published.corpus),
+    }
+    return format_published(published.value) + "".join(sign for sign, holds in signs.items() if holds)
 
 
 def ratio_cell(value: float | str | None, unit: float | None) -> Cell:

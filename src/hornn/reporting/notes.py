@@ -18,6 +18,10 @@ def table_notes(table: Table) -> list[str]:
     where = "; ".join(sorted(source for source in sources if source and not sweep.paper.endswith(source)))
     if sources:
         texts.append(f"Published numbers: {sweep.paper}{f' ({where})' if where else ''}.")
+    if sweep.published_on:
+        texts.append(
+            f"The published numbers are of another corpus, {sweep.published_on}: only orders compare."
+        )
     shares = [(metric, spread_over_seeds(metric.key, table.lines)) for metric in sweep.metrics]
     texts += [
         f"Spread over seeds, {metric.label}: {percent(share)} of the mean, pooled over all rows with several seeds."

@@ -19,6 +19,7 @@ SWEEP_KEYS = {
     "labels": dict,
     "figure": dict,
     "relative_to": str,
+    "published_on": str,
     "claims": list,
     "note": str,
 }
@@ -50,6 +51,7 @@ OPTIONAL = {
     "labels",
     "figure",
     "relative_to",
+    "published_on",
     "claims",
     "metric",
     "at_most",

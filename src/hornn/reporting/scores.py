@@ -31,16 +31,19 @@ class Score(NamedTuple):
 
     @property
     def difference(self) -> float | None:
-        if self.mean is None or self.published is None or self.published.value is None:
+        if self.mean is None or self.comparable is None:
             return None
-        return self.mean - self.published.value
+        return self.mean - self.comparable
 
     @property
     def relative_difference(self) -> float | None:
         """(ours - published) / published."""
-        if self.difference is None or self.published is None or not self.published.value:
-            return None
-        return self.difference / self.published.value
+        return self.difference / self.comparable if self.difference is not None and self.comparable else None
+
+    @property
+    def comparable(self) -> float | None:
+        """The published number, if it is of the corpus that the runs read."""
+        return self.published.value if self.published and not self.published.corpus else None
 
 
 def has_published(score: Score | None) -> bool:

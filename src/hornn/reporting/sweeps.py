@@ -11,6 +11,7 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     rows                 the table's rows, see `Row`
     grid                 axes whose combinations are rows, too, see `hornn.reporting.grid_rows`; with `labels`
     relative_to          optional: the row that all are divided by, in the place of differences
+    published_on         optional: the corpus of the published numbers, where the runs read another one
     claims               optional: what the paper says of its rows, see `Claim`
     figure, note         optional; see `Figure`
 """
@@ -35,11 +36,15 @@ class Metric(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A number from a paper; `verified` if it was read there, not recalled."""
+    """A number from a paper; `verified` if it was read there, not recalled.
+
+    corpus: what it was measured on, where the runs read something else: then the order of rows compares, no number.
+    """
 
     value: float | None
     verified: bool
     source: str
+    corpus: str = ""
 
 
 class Row(NamedTuple):
@@ -115,6 +120,7 @@ class Sweep(NamedTuple):
     path: Path
     command: str  # that makes its runs; empty where the file does not know
     axes: tuple[Axis, ...] = ()
+    published_on: str = ""
 
     @property
     def published(self) -> set[str]:
@@ -151,7 +157,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
     nodes = [*node.get("rows", ()), *map(as_node, combined)]
     if not nodes:
         raise ValueError(f"{path}: sweep: rows is missing")
-    read = [read_row(row, metrics, content, path) for row in nodes]
+    read = [read_row(row, metrics, content, path, node.get("published_on", "")) for row in nodes]
     placed = [
         place(row, axes, each) for row, each in zip(read[len(read) - len(combined) :], combined, strict=True)
     ]
@@ -190,6 +196,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         path,
         f"python src/train.py -m sweeps={path.stem}",
         axes,
+        node.get("published_on", ""),
     )
 
 
@@ -265,7 +272,9 @@ def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: 
     return Claim(node["says"], better, than, metric, node.get("at_most"), node.get("where", ""))
 
 
-def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path) -> Row:
+def read_row(
+    node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path, published_on: str = ""
+) -> Row:
     """`base`: the config that the file gives to each of its runs."""
     where = f"{path}: row {node.get('name') if isinstance(node, dict) else node!r}"
     check(node, ROW_KEYS, where)
@@ -299,7 +308,7 @@ def read_row(node: Any, metrics: Collection[Metric], base: Mapping[str, Any], pa
         node["label"],
         None if run is None else tuple(run),
         state,
-        {key: Published(**number) for key, number in published.items()},
+        {key: Published(**number, corpus=published_on) for key, number in published.items()},
         node.get("group", ""),
         node.get("x"),
         node.get("dynamic", False),
