@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.notes import table_notes
-from reporting.place import cells_of, line_of, table_of
+from reporting.place import SWEEP, cells_of, line_of, table_of
 
 
 def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
@@ -27,6 +27,13 @@ def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
     assert "With `hydra.launcher.retry_failed=true` it also repeats what failed." in "\n".join(
         table_notes(table)
     )
+
+
+def test_a_row_with_seeds_of_its_own_misses_no_others(place: Any) -> None:
+    place.write_sweep("toy", SWEEP.replace("run: [model=rnn]", "run: [model=rnn]\n      seeds: [2]"))
+    assert line_of(table_of(place), "rnn").status == "not run"
+    place.commit("rnn", 2, 120.0)
+    assert line_of(table_of(place), "rnn").status == ""
 
 
 @pytest.mark.parametrize("seed", [1, 2])

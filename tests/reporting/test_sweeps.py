@@ -73,6 +73,16 @@ from hornn.reporting.sweeps import read_sweep, read_sweeps
             "name: sum-3\n      start: elman\n",
             "toy.yaml: row 'sum-3' starts from 'elman': give a row with a run that starts from no other",
         ),
+        (
+            "name: sum-3\n",
+            "name: sum-3\n      seeds: [a]\n",
+            "row 'sum-3': seeds must list different whole numbers",
+        ),
+        (
+            "name: sum-3\n",
+            "name: sum-3\n      seeds: [1]\n      start: rnn\n",
+            "toy.yaml: rows 'sum-3' and 'rnn' must have the same seeds",
+        ),
         ("sweep:\n", "sweep: [\n", "toy.yaml is not YAML: "),
     ],
 )

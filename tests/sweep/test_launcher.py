@@ -36,6 +36,15 @@ def test_rows_times_seeds_and_what_is_done_is_not_done_again(launch: Launch) -> 
     assert all(len(lines) == 1 for lines in starts().values())
 
 
+def test_a_row_with_seeds_of_its_own_has_those_unless_the_command_line_gives_others(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: counts, run: [model=lstm], seeds: [3]}}\n")
+    table = ("sweeps=mini", "hydra.sweeper.only=[counts,elman]", ONE_EPOCH)
+    assert launch(*table).code == 0
+    assert list(recorded()) == [("counts", 3), ("elman", 1)]
+    assert launch(*table, "sweep.seeds=[4]").code == 0
+    assert list(recorded()) == [("counts", 3), ("elman", 1), ("counts", 4), ("elman", 4)]
+
+
 def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> None:
     write_table(f"{TABLE}    - {{name: deep, run: [model=lstm], start: elman}}\n")
     picked = (

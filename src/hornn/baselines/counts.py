@@ -41,6 +41,10 @@ class CountModel(ABC):
     def score(self, ids: np.ndarray) -> np.ndarray:
         """(N,) float64: -ln P of each of the N ids given all before it, in nats, exactly left to right."""
 
+    def hits(self, ids: np.ndarray) -> tuple[int, int]:
+        """Whose quotient is the accuracy, as of `hornn.heads.base.Head.hits`; both 0 where none is measured."""
+        return 0, 0
+
     @abstractmethod
     def distribution(self, history: np.ndarray) -> np.ndarray:
         """(V,) float64: the probabilities of the word that follows the ids of `history`, which may be empty."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from hornn.baselines.counts import CountModel, State
 from hornn.checks import require_range
-from hornn.data.music import key_nll, key_probabilities
+from hornn.data.music import key_chances, key_nll, key_probabilities
 
 
 class KeyCounts(CountModel):
@@ -33,6 +33,10 @@ class KeyCounts(CountModel):
     def score(self, pieces: Sequence[np.ndarray]) -> np.ndarray:  # type: ignore[override]
         """-ln P of each frame of all pieces, in nats."""
         return key_nll(self.p, pieces)
+
+    def hits(self, pieces: Sequence[np.ndarray]) -> tuple[int, int]:  # type: ignore[override]
+        said, sounds = key_chances(self.p, pieces) > 0.5, np.concatenate(list(pieces)) > 0
+        return int((said & sounds).sum()), int((said | sounds).sum())
 
     def distribution(self, history: np.ndarray) -> np.ndarray:
         """(V,): the probability that each key sounds after the frames `history` (N, V)."""

@@ -120,11 +120,16 @@ def key_probabilities(pieces: Sequence[np.ndarray], given_last: bool) -> np.ndar
     return np.stack([((now & state).sum(0) + 1) / (state.sum(0) + 2) for state in states])
 
 
+def key_chances(p: np.ndarray, pieces: Sequence[np.ndarray]) -> np.ndarray:
+    """(N, 88): the chance that each key sounds in each frame of all pieces, by `key_probabilities`."""
+    before = np.concatenate(list(map(shift, pieces))) > 0
+    return np.where(before, p[1], p[0])
+
+
 def key_nll(p: np.ndarray, pieces: Sequence[np.ndarray]) -> np.ndarray:
     """-ln P of each frame (N,) of all pieces under `key_probabilities`, in nats."""
-    before, now = np.concatenate(list(map(shift, pieces))) > 0, np.concatenate(list(pieces)) > 0
-    sounds = np.where(before, p[1], p[0])
-    nats: np.ndarray = -np.log(np.where(now, sounds, 1 - sounds)).sum(1)
+    sounds = key_chances(p, pieces)
+    nats: np.ndarray = -np.log(np.where(np.concatenate(list(pieces)) > 0, sounds, 1 - sounds)).sum(1)
     return nats
 
 

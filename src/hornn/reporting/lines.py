@@ -60,7 +60,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
         row,
         scores,
         tuple(runs),
-        CONFLICT if conflict else state_in_words(row, sweep.seeds, runs),
+        CONFLICT if conflict else state_in_words(row, row.seeds or sweep.seeds, runs),
         (*marks, *remarks(row, runs, done, devices, starts)),
         float(done[0].result["num_parameters"]) if done else None,
         fmean(seconds) if seconds and len(devices) == 1 else None,

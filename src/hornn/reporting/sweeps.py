@@ -7,7 +7,7 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
                          list of {key, label}.
                          A key in _bpc is the perplexity in _ppl as bits per character
     lower_is_better      true | false; null: a size, neither
-    seeds                every row is run with each
+    seeds                every row is run with each, a row with seeds of its own with those
     rows                 the table's rows, see `Row`
     grid                 axes whose combinations are rows, too, see `hornn.reporting.grid_rows`; with `labels`
     relative_to          optional: the row that all are divided by, in the place of differences
@@ -51,7 +51,7 @@ class Row(NamedTuple):
     """One line of a table.
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
-    `start` names the row whose trained network they start from.
+    `start` names the row whose trained network they start from. `seeds`: its own, empty where it has the table's.
     `published` maps keys of metrics to numbers: the row takes part in these metrics and in metrics without any
     published number; in all where `published` is empty. `group` and `x` place the row in the figure; `dynamic`: the
     published number used dynamic evaluation. `recipe` holds what decides its runs; rows with one `identity` are the
@@ -71,6 +71,7 @@ class Row(NamedTuple):
     recipe: Recipe
     identity: str
     start: str | None = None
+    seeds: tuple[int, ...] = ()
     place: Mapping[str, Value] = {}
     words: Mapping[str, str] = {}
 
@@ -149,9 +150,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
     check(node, SWEEP_KEYS, f"{path}: sweep")
     if node["name"] != path.stem:
         raise ValueError(f"{path}: sweep.name is {node['name']!r}: it must be the file's name, {path.stem!r}")
-    seeds = node["seeds"]
-    if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
-        raise ValueError(f"{path}: sweep.seeds must list different whole numbers, got {seeds}")
+    seeds = read_seeds(node.get("seeds"), f"{path}: sweep.seeds")
     metrics = read_metrics(node, path)
     combined, axes = read_grid(node, content, path)
     nodes = [*node.get("rows", ()), *map(as_node, combined)]
@@ -187,7 +186,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         node["paper"],
         metrics,
         node["lower_is_better"],
-        tuple(seeds),
+        seeds,
         rows,
         figure,
         tuple(read_claim(claim, metrics, rows, path) for claim in node.get("claims", [])),
@@ -256,6 +255,12 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
     return metrics
 
 
+def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
+    if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
+        raise ValueError(f"{where} must list different whole numbers, got {seeds}")
+    return tuple(seeds)
+
+
 def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: Path) -> Claim:
     where = f"{path}: sweep.claims"
     check(node, CLAIM_KEYS, where)
@@ -316,6 +321,7 @@ def read_row(
         recipe,
         "" if run is None else recipe.name,
         node.get("start"),
+        read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
     )
 
 
@@ -331,6 +337,8 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
                     f"{path}: row {row.name!r} starts from {row.start!r}: "
                     "give a row with a run that starts from no other"
                 )
+            if row.seeds != first.seeds:
+                raise ValueError(f"{path}: rows {row.name!r} and {row.start!r} must have the same seeds")
             start = row.recipe._replace(
                 config={**row.recipe.config, INIT_FROM: f"the weights of {first.label}"}
             )

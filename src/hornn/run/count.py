@@ -77,16 +77,16 @@ def measure(model: CountModel, data: Data) -> dict[str, Any]:
     start = time.perf_counter()
     model.fit(train, valid)
     seconds = time.perf_counter() - start
-    valid_nll = float(model.score(valid).mean())
+    valid_figures = units.figures("valid", float(model.score(valid).mean()), accuracy(model, valid))
     start = time.perf_counter()
     test_nll = float(model.score(test).mean())
     scoring = time.perf_counter() - start
-    record = {"epoch": 1, "step": 1, **units.figures("valid", valid_nll)}
+    record = {"epoch": 1, "step": 1, **valid_figures}
     speed = {"seconds": seconds, "tokens_per_second": data.size("train") / seconds}
     return {
         "num_parameters": model.num_parameters,
-        **units.figures("valid", valid_nll),
-        **units.figures("test", test_nll),
+        **valid_figures,
+        **units.figures("test", test_nll, accuracy(model, test)),
         "epochs": 1,
         "best_epoch": 1,
         "seconds_per_epoch": seconds,
@@ -96,6 +96,12 @@ def measure(model: CountModel, data: Data) -> dict[str, Any]:
         "metrics": [record | speed],
         **({"notes": model.notes} if model.notes else {}),
     }
+
+
+def accuracy(model: CountModel, split: Any) -> float | None:
+    """None where the model has none."""
+    hits, tried = model.hits(split)
+    return hits / tried if tried else None
 
 
 def describe(data: Data) -> dict[str, Any]:

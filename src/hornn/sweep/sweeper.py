@@ -30,9 +30,9 @@ class TableSweeper(Sweeper):
     only: names of the rows to run, the first one first; None: all.
 
     A row's `run` is a list of overrides. Its `start` names the row whose trained network it starts from, seed by seed;
-    that row comes along where it is not picked. `sweep.seeds` are the seeds of all rows; `seed=1,2` on the command line
-    takes their place. Raises ValueError where the command line sets what a row sets, and for rows that
-    cannot be told apart or read, or that `only` names in vain.
+    that row comes along where it is not picked. `sweep.seeds` are the seeds of all rows without `seeds` of their own;
+    `sweep.seeds=[1,2]` or `seed=1,2` on the command line takes the place of both. Raises ValueError where the command
+    line sets what a row sets, and for rows that cannot be told apart or read, or that `only` names in vain.
     """
 
     def __init__(self, params: Mapping[str, Any], only: Any = None) -> None:
@@ -65,11 +65,16 @@ class TableSweeper(Sweeper):
             table["rows"] = [*table.get("rows", ()), *self.rows_of_grid(table, batch[0])]
         if table.get("rows"):
             keys = {str(override.key_or_group) for override in given}
-            seeds = [[f"seed={seed}"] for seed in seeds_of(table, self.settings.seed)]
             runs = runs_of(table, keys, parser)
             starts = starts_of(table, runs, keys)
             rows = with_starts(picked(runs, self.only), starts)
-            several = itertools.product(rows, batch, seeds if "seed" not in keys else [[]])
+            asked = any(word.startswith("sweep.seeds=") for word in arguments)
+            seeds = (
+                {name: [[]] for name in rows}
+                if "seed" in keys
+                else seeds_of(table, self.settings.seed, asked)
+            )
+            several = [(name, product, seed) for name in rows for product in batch for seed in seeds[name]]
             batch = []
             for name, product, seed in several:
                 start = [self.weights([*product, *runs[starts[name]], *seed])] if name in starts else []
@@ -156,11 +161,19 @@ def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
         check_known(row, ROW_KEYS, f"{where}, row {row.get('name', number)!r}")
 
 
-def seeds_of(table: Mapping[str, Any], default: int) -> list[int]:
-    seeds = table.get("seeds", [default])
+def seeds_of(table: Mapping[str, Any], default: int, asked: bool) -> dict[str, list[list[str]]]:
+    """The overrides of the seeds of each row: its own, or the table's; `asked`: the command line gives the table's."""
+    common = read_seeds(table.get("seeds", [default]))
+    return {
+        str(row["name"]): common if asked or "seeds" not in row else read_seeds(row["seeds"])
+        for row in table["rows"]
+    }
+
+
+def read_seeds(seeds: Any) -> list[list[str]]:
     if not isinstance(seeds, list) or not seeds or any(type(seed) is not int for seed in seeds):
         raise ValueError(f"sweep.seeds must be a list of whole numbers such as [1,2,3], got {seeds!r}")
-    return list(dict.fromkeys(seeds))
+    return [[f"seed={seed}"] for seed in dict.fromkeys(seeds)]
 
 
 def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) -> dict[str, list[str]]:

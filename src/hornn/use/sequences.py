@@ -109,8 +109,9 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
 def score_split(model: SequenceModel | CountModel, data: Data, split: str) -> Score:
     """Every sequence of a split from the initial state, every target once."""
     if isinstance(model, CountModel):
-        nll = model.score(data.whole(split))
-        return Score(float(nll.sum()), len(nll))
+        whole = data.whole(split)
+        nll = model.score(whole)
+        return Score(float(nll.sum()), len(nll), model.hits(whole))
     nats, targets, hits = 0.0, 0, torch.zeros(2, dtype=torch.float64)
     for chunk in data.stream(split):
         if chunk.first:
