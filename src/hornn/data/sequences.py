@@ -15,11 +15,11 @@ class Example(NamedTuple):
     """One sequence of N steps, N >= 1."""
 
     inputs: np.ndarray  # (N, I) vectors
-    targets: np.ndarray  # (N,) classes, or (N, V) keys, each 0 or 1
+    targets: np.ndarray  # (N,) classes, or (N, V) keys, each 0 or 1; IGNORE where a step has no target
 
 
 class SequenceStream:
-    """Every step of every sequence as a target exactly once, `batch_size` sequences side by side.
+    """Every target of every sequence exactly once, `batch_size` sequences side by side.
 
     A batch holds sequences of similar length. Its chunks are of `seq_len` steps, the last as long as the batch's
     longest sequence needs; the state is carried from chunk to chunk, and begins anew with each batch. Where a sequence
@@ -76,19 +76,19 @@ class SequenceStream:
 
     def _chunk(self, number: int, part: int) -> Chunk:
         batch, start = self.batches[number], part * self.seq_len
-        left = np.minimum(self.lengths[batch] - start, self.seq_len)  # steps of each column in this chunk
+        rows = min(int(self.lengths[batch].max()) - start, self.seq_len)
+        count = sum(scored(self.examples[column].targets[start : start + self.seq_len]) for column in batch)
         own = share(len(batch), self.rank, self.world_size)
         columns = batch[own.read]
         read = [
             (example.inputs[start : start + self.seq_len], example.targets[start : start + self.seq_len])
             for example in (self.examples[column] for column in columns)
         ]
-        rows = int(left.max())
         inputs = pad([each for each, _ in read], rows, 0)
         targets = pad([each for _, each in read], rows, IGNORE)
         if not own.held:
             targets.fill_(IGNORE)
-        return Chunk(inputs, targets, int(left.clip(min=0).sum()), len(batch), part == 0)
+        return Chunk(inputs, targets, count, len(batch), part == 0)
 
     def state_dict(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "position": self.position}
@@ -106,6 +106,11 @@ def cut(examples: Sequence[Example], longest: int) -> list[Example]:
         for example in examples
         for start in range(0, len(example.targets), longest)
     ]
+
+
+def scored(targets: np.ndarray) -> int:
+    """How many steps have a target."""
+    return int(((targets if targets.ndim == 1 else targets[:, 0]) != IGNORE).sum())
 
 
 def pad(columns: Sequence[np.ndarray], rows: int, filler: int) -> Tensor:

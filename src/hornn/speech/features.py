@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 RATE = 16_000  # samples a second
+BANDS = 80  # features of a frame that the network reads
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
 
 

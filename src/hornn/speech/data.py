@@ -1,0 +1,152 @@
+"""Utterances as separate sequences: from the features of the frames, the network names the state of each frame."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hornn.checks import require_range
+from hornn.data.base import IGNORE, SPLITS, Data
+from hornn.data.sequences import Example, SequenceStream
+from hornn.metrics import FRAMES
+from hornn.speech.corpus import SpeechCorpus, read_corpus
+from hornn.speech.features import BANDS
+from hornn.speech.prepared import Prepared, SpeechCache, Train
+
+
+class SpeechData(Data):
+    """Frames of speech, and at each the state of a hidden Markov model that an alignment found.
+
+        x_t = (f_{t-splice} .. f_{t+splice}),   y_t = s_{t-delay},   f_t (80,), s_t one of V states
+
+    f_t is frame t of an utterance of N frames, mean and variance normalised for each speaker; before the first and
+    after the last frame it is 0. The network has seen `delay` frames of the future when it names a state, so a sequence
+    has N + delay steps, and the first `delay` of them have no target. Every frame of every utterance is a target
+    exactly once. Validation takes whole speakers (`hornn.speech.corpus`).
+
+    train: what trains the model that aligns. Raises ValueError for a negative delay or splice, and for chunks that are
+    not longer than the delay.
+    """
+
+    units = FRAMES
+    predicts = "classes"
+
+    def __init__(
+        self,
+        folder: Path,
+        cache_dir: Path,
+        train: Train,
+        delay: int,
+        splice: int,
+        sizes: tuple[int, int, int],
+    ) -> None:
+        super().__init__(*sizes)
+        require_range("data.delay", delay, ">= 0 frames", delay >= 0)
+        require_range("data.splice", splice, ">= 0 frames", splice >= 0)
+        require_range("data.seq_len", self.seq_len, f"above data.delay={delay}", self.seq_len > delay)
+        self.folder, self.cache_dir = folder, cache_dir
+        self.train = train
+        self.delay, self.splice = delay, splice
+        self.name = folder.name
+        self.input_width = BANDS * (2 * splice + 1)
+        self._corpus: SpeechCorpus | None = None
+        self._prepared: Prepared | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.folder
+
+    @property
+    def corpus(self) -> SpeechCorpus:
+        if self._corpus is None:
+            self._corpus = read_corpus(self.folder)
+        return self._corpus
+
+    @property
+    def prepared(self) -> Prepared:
+        if self._prepared is None:
+            raise RuntimeError("the frames are not there yet: call prepare_data() and then setup()")
+        return self._prepared
+
+    def prepare_data(self) -> None:
+        cache = SpeechCache(self.cache_dir, self.corpus, self.name)
+        self._prepared = cache.read()
+        if self._prepared is None:
+            cache.write(self.train)
+
+    def setup(self) -> None:
+        if self._prepared is None:
+            self._prepared = SpeechCache(self.cache_dir, self.corpus, self.name).read()
+
+    @property
+    def counts(self) -> list[int]:
+        """How many frames of training each state has."""
+        states = np.concatenate(self.prepared.states["train"])
+        return np.bincount(states, minlength=self.prepared.number).tolist()
+
+    def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
+        examples = [
+            Example(self.inputs(features), np.concatenate([np.full(self.delay, IGNORE), states]))
+            for features, states in zip(
+                self.prepared.features[split], self.prepared.states[split], strict=True
+            )
+        ]
+        if split == "train":
+            return SequenceStream(examples, self.batch_size, self.seq_len, seed, rank, world_size)
+        return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
+
+    def inputs(self, features: np.ndarray) -> np.ndarray:
+        """Frames (N, 80) -> what the network reads at each step, (N + delay, 80 (2 splice + 1))."""
+        return splice_frames(features, self.splice, self.delay)
+
+    def whole(self, split: str) -> list[np.ndarray]:
+        return self.prepared.states[split]
+
+    def size(self, split: str) -> int:
+        return sum(map(len, self.prepared.states[split]))
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "text_checksum": self.prepared.checksum,
+            "path": str(self.folder),
+            "states": self.prepared.number,
+            "utterances": {split: len(self.corpus.splits[split]) for split in SPLITS},
+            "speakers": {split: self.speakers(split) for split in SPLITS},
+            "words": {split: sum(len(each.words) for each in self.corpus.splits[split]) for split in SPLITS},
+            "frames": {split: self.size(split) for split in SPLITS},
+        }
+
+    def speakers(self, split: str) -> int:
+        return len({each.speaker for each in self.corpus.splits[split]})
+
+    def baselines(self) -> dict[str, dict[str, float]]:
+        p = np.array(self.counts, dtype=np.float64) + 1
+        nats = -np.log(p / p.sum())
+        found: dict[str, float] = {}
+        for split in ("valid", "test"):
+            states = np.concatenate(self.prepared.states[split])
+            found[f"{split}_nll"] = float(nats[states].mean())
+            found[f"{split}_accuracy"] = float((states == p.argmax()).mean())
+        return {"state frequencies": found}
+
+    def interface(self) -> dict[str, Any]:
+        return {"counts": self.counts, "input_width": self.input_width}
+
+    def summary(self) -> list[str]:
+        sizes = ", ".join(
+            f"{split} {self.size(split):,} in {len(self.corpus.splits[split])} utterances of "
+            f"{self.speakers(split)} speakers"
+            for split in SPLITS
+        )
+        return [f"frames of {self.prepared.number} states: {sizes}"]
+
+
+def splice_frames(features: np.ndarray, splice: int, delay: int) -> np.ndarray:
+    """Frames (N, D) beside `splice` neighbours on each side, `delay` steps more: (N + delay, D (2 splice + 1)).
+
+    Before the first and after the last frame there are zeros. The result is a view of N + delay + 2 splice frames.
+    """
+    width = features.shape[1]
+    padded = np.pad(features, ((splice, delay + splice), (0, 0)))
+    return np.lib.stride_tricks.sliding_window_view(padded.ravel(), width * (2 * splice + 1))[::width]

@@ -1,0 +1,162 @@
+"""A corpus as the network reads it: features and states of all frames, computed once and kept in one file."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from hornn.data.base import SPLITS
+from hornn.data.download import replacing
+from hornn.speech.corpus import SpeechCorpus
+from hornn.speech.features import cepstra, filterbank, normalise, read_wave
+
+FORMAT = 1  # raise it when the way from recordings to states changes
+
+Advance = Callable[[int, int], None]  # told how many parts of how many are done
+
+
+class Aligner(Protocol):
+    """A trained acoustic model that says which state each frame is in. number: of its states."""
+
+    number: int
+
+    def align(self, cepstra: np.ndarray, words: tuple[str, ...]) -> np.ndarray:
+        """(N, 39) and what was said -> (N,) states."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the model is made of."""
+
+
+# From cepstra and words of the training utterances, by their ids, to a model that aligns.
+Train = Callable[[Mapping[str, np.ndarray], Mapping[str, tuple[str, ...]], SpeechCorpus, Advance], Aligner]
+
+
+class Prepared(NamedTuple):
+    """Features (N, 80) fp32 and states (N,) of the utterances of each split, in the corpus's order.
+
+    number: of states. model: the arrays of the model that aligned them. checksum: SHA-256 of features and states.
+    """
+
+    features: dict[str, list[np.ndarray]]
+    states: dict[str, list[np.ndarray]]
+    number: int
+    model: dict[str, np.ndarray]
+    checksum: str
+
+
+class SpeechCache:
+    """One file for each corpus, by the content of its lists and recordings.
+
+    The file is a ZIP of arrays, without pickle: nothing in it is run. It is moved into place whole.
+    """
+
+    def __init__(self, folder: Path, corpus: SpeechCorpus, name: str) -> None:
+        self.corpus = corpus
+        self.content = content_of(corpus)
+        self.key = json.dumps({"format": FORMAT, "content": self.content})
+        digest = hashlib.sha256(self.key.encode()).hexdigest()
+        self.path = folder / f"speech-{name}-{digest[:16]}.npz"
+
+    def read(self) -> Prepared | None:
+        """What is kept, or None where it is absent or damaged."""
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays.pop("about")))
+            if about["key"] != self.key:
+                return None
+            features, states = arrays.pop("features"), arrays.pop("states")
+            ends = np.cumsum(arrays.pop("lengths"))
+            if not len(features) == len(states) == ends[-1]:
+                return None
+            numbers = [len(self.corpus.splits[split]) for split in SPLITS]
+            each_features, each_states = np.split(features, ends[:-1]), np.split(states, ends[:-1])
+            places = np.split(np.arange(len(ends)), np.cumsum(numbers)[:-1])
+            return Prepared(
+                {
+                    split: [each_features[i] for i in place]
+                    for split, place in zip(SPLITS, places, strict=True)
+                },
+                {split: [each_states[i] for i in place] for split, place in zip(SPLITS, places, strict=True)},
+                int(about["number"]),
+                arrays,
+                str(about["checksum"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+            return None
+
+    def write(self, train: Train) -> None:
+        """Compute features, train the model that aligns and align everything, with a bar that says how far it is.
+
+        Raises ValueError for a recording that cannot be used or aligned, OSError where the file cannot be written.
+        """
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            energies, coefficients = self._features(bar(progress, "features"))
+            words = {each.id: each.words for split in SPLITS for each in self.corpus.splits[split]}
+            fitted = [each.id for each in self.corpus.splits["train"]]
+            model = train(
+                {name: coefficients[name] for name in fitted},
+                {name: words[name] for name in fitted},
+                self.corpus,
+                bar(progress, "states"),
+            )
+            aligned, advance = {}, bar(progress, "alignment")
+            for number, name in enumerate(words, start=1):
+                aligned[name] = model.align(coefficients[name], words[name])
+                advance(number, len(words))
+        features = np.concatenate([energies[name] for name in words])
+        states = np.concatenate([aligned[name] for name in words]).astype(np.int16)
+        digest = hashlib.sha256(features.tobytes() + states.tobytes()).hexdigest()
+        about = {"key": self.key, "number": model.number, "checksum": f"sha256:{digest}"}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as file:
+                np.savez(
+                    file,
+                    about=np.array(json.dumps(about)),
+                    features=features,
+                    states=states,
+                    lengths=np.array([len(energies[name]) for name in words]),
+                    **model.arrays(),  # type: ignore[arg-type]
+                )
+        except OSError as error:
+            raise OSError(
+                f"cannot write the prepared speech into {self.path.parent} ({error}): "
+                "set data.cache_dir to a folder that can be written"
+            ) from error
+
+    def _features(self, advance: Advance) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """What the network reads and what the Gaussian mixtures read, by utterance, normalised for each speaker."""
+        energies, coefficients, said = {}, {}, {}  # type: ignore[var-annotated]
+        everything = [each for split in SPLITS for each in self.corpus.splits[split]]
+        for number, each in enumerate(everything, start=1):
+            wave = read_wave(each.path)
+            energies[each.id], coefficients[each.id] = filterbank(wave), cepstra(wave)
+            said.setdefault(each.speaker, []).append(each.id)
+            advance(number, len(everything))
+        for names in said.values():
+            for features, variance in ((energies, True), (coefficients, False)):
+                features |= zip(names, normalise([features[name] for name in names], variance), strict=True)
+        return energies, coefficients
+
+
+def bar(progress: Progress, what: str) -> Advance:
+    """A bar of its own that `Advance` moves."""
+    task = progress.add_task(what, total=None)
+    return lambda done, of: progress.update(task, completed=done, total=of)
+
+
+def content_of(corpus: SpeechCorpus) -> str:
+    """SHA-256 of all that decides the features and the states: who says what in which split, recordings, dictionary."""
+    digest = hashlib.sha256(corpus.dictionary.read_bytes())
+    for split in SPLITS:
+        for each in corpus.splits[split]:
+            digest.update(json.dumps([split, each.id, each.speaker, each.words]).encode())
+            digest.update(hashlib.sha256(each.path.read_bytes()).digest())
+    return f"sha256:{digest.hexdigest()}"

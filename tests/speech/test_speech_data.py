@@ -1,0 +1,123 @@
+"""Frames as classes: what the network reads at each step, what is kept on disk, and that every frame counts once."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hornn.data.base import IGNORE, SPLITS
+from hornn.speech.data import SpeechData, splice_frames
+from hornn.speech.prepared import SpeechCache
+from speech.equal import train_equal
+from speech.tiny import write_corpus
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpora") / "tiny")
+
+
+def data_of(folder: Path, train: Any = train_equal, **given: int) -> SpeechData:
+    sizes = {"batch_size": 2, "seq_len": 20, "eval_batch_size": 3, "delay": 5, "splice": 0, **given}
+    delay, splice = sizes.pop("delay"), sizes.pop("splice")
+    data = SpeechData(folder, folder.parent / "cache", train, delay, splice, tuple(sizes.values()))  # type: ignore[arg-type]
+    data.prepare_data()
+    data.setup()
+    return data
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_frame_is_a_target_once(folder: Path, split: str) -> None:
+    data = data_of(folder)
+    chunks = list(data.stream(split))
+    found = np.concatenate([chunk.targets[chunk.targets != IGNORE].numpy() for chunk in chunks])
+    assert sum(chunk.count for chunk in chunks) == len(found) == data.size(split)
+    expected = np.concatenate(data.whole(split))
+    assert np.bincount(found).tolist() == np.bincount(expected).tolist()
+    if split == "train":
+        assert data.counts == np.bincount(expected, minlength=15).tolist()
+
+
+def test_a_state_is_named_after_the_frames_of_the_delay(folder: Path) -> None:
+    data = data_of(folder, delay=3, seq_len=500, eval_batch_size=1)
+    stream = data.stream("valid")
+    chunk = next(iter(stream))
+    number = stream.batches[0][0]
+    states, features = data.whole("valid")[number], data.prepared.features["valid"][number]
+    assert chunk.targets[:3, 0].tolist() == [IGNORE] * 3
+    assert chunk.targets[3:, 0].tolist() == states.tolist()
+    assert chunk.inputs[:-3, 0].tolist() == features.tolist()
+    assert (chunk.inputs[-3:] == 0).all()
+
+
+def test_spliced_frames_by_hand() -> None:
+    frames = np.array([[1, 10], [2, 20], [3, 30]], dtype=np.float32)
+    assert splice_frames(frames, 1, 0).tolist() == [
+        [0, 0, 1, 10, 2, 20],
+        [1, 10, 2, 20, 3, 30],
+        [2, 20, 3, 30, 0, 0],
+    ]
+    assert splice_frames(frames, 0, 1).tolist() == [[1, 10], [2, 20], [3, 30], [0, 0]]
+
+
+def test_what_is_prepared_is_read_again(folder: Path) -> None:
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("prepared twice")
+
+    first, again = data_of(folder), data_of(folder, train=refuse)
+    assert again.describe() == first.describe()
+    assert again.prepared.model["model.note"].tolist() == [0, 1, 2]
+    for split in SPLITS:
+        for one, other in zip(first.prepared.features[split], again.prepared.features[split], strict=True):
+            assert (one == other).all()
+
+
+def test_each_speaker_is_normalised(folder: Path) -> None:
+    features = np.concatenate(data_of(folder).prepared.features["valid"])  # of one speaker
+    assert features.mean(0) == pytest.approx(np.zeros(80), abs=1e-4)
+    assert features.std(0) == pytest.approx(np.ones(80), abs=1e-3)
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "absent"])
+def test_a_damaged_file_is_not_used(tmp_path: Path, damage: str) -> None:
+    data = data_of(write_corpus(tmp_path / "tiny"))
+    cache = SpeechCache(data.cache_dir, data.corpus, data.name)
+    if damage == "cut":
+        cache.path.write_bytes(cache.path.read_bytes()[:-2000])
+    elif damage == "other":
+        np.savez(cache.path, about=np.array("{}"))
+    else:
+        cache.path.unlink()
+    assert cache.read() is None
+    data_of(data.folder)
+    assert cache.read() is not None
+
+
+def test_other_words_are_prepared_anew(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "tiny")
+    before = data_of(folder).describe()["text_checksum"]
+    transcription = folder / "etc" / "tiny_train.transcription"
+    transcription.write_text(transcription.read_text().replace("YES NO </s> (bob-0)", "SO SO </s> (bob-0)"))
+    assert data_of(folder).describe()["text_checksum"] != before
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"delay": -1}, r"data\.delay must be >= 0 frames, got -1"),
+        ({"splice": -1}, r"data\.splice must be >= 0 frames, got -1"),
+        ({"seq_len": 5}, r"data\.seq_len must be above data\.delay=5, got 5"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(folder: Path, given: dict[str, int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        data_of(folder, **given)
+
+
+def test_a_recording_that_cannot_be_read_stops_the_preparation(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "tiny")
+    (folder / "wav" / "test" / "eve" / "eve-3.wav").write_bytes(b"no sound")
+    with pytest.raises(ValueError, match=r"eve-3\.wav is no WAV file"):
+        data_of(folder)
+    assert not list((tmp_path / "cache").glob("*"))
