@@ -3,6 +3,7 @@
 
 #include <c10/util/string_view.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -85,15 +86,19 @@ inline Vec tanh(Vec x) {
   return minus_one / (minus_one + 2.0f);
 }
 
-enum class Activation { sigmoid, tanh, relu };
+enum class Activation { sigmoid, tanh, relu, linear };
 
 inline Activation activation_of(c10::string_view name) {
-  return name == "sigmoid" ? Activation::sigmoid : name == "tanh" ? Activation::tanh : Activation::relu;
+  return name == "sigmoid" ? Activation::sigmoid
+         : name == "tanh"  ? Activation::tanh
+         : name == "relu"  ? Activation::relu
+                           : Activation::linear;
 }
 
 inline Vec activate(Vec x, Activation f) {
   if (f == Activation::sigmoid) return sigmoid(x);
   if (f == Activation::tanh) return tanh(x);
+  if (f == Activation::linear) return x;
   return x < 0.0f ? Vec{} : x;
 }
 
@@ -101,7 +106,37 @@ inline Vec activate(Vec x, Activation f) {
 inline Vec slope(Vec y, Activation f) {
   if (f == Activation::sigmoid) return y * (1.0f - y);
   if (f == Activation::tanh) return 1.0f - y * y;
+  if (f == Activation::linear) return splat(1.0f);
   return y > 0.0f ? splat(1.0f) : Vec{};
+}
+
+// Numbers in memory are fp32 or bf16, in registers fp32.
+inline Vec read(const float* p) { return load(p); }
+inline Vec read(const uint16_t* p) {
+  const Halves x = *reinterpret_cast<const HalvesInMemory*>(p);
+  return reinterpret_cast<Vec>(__builtin_convertvector(x, Bits) << 16);
+}
+
+inline void write(float* p, Vec x) { store(p, x); }
+inline void write(uint16_t* p, Vec x) {  // to the nearest, ties to even
+  const Bits bits = reinterpret_cast<Bits>(x);
+  const Bits rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  *reinterpret_cast<HalvesInMemory*>(p) = __builtin_convertvector(rounded, Halves);
+}
+
+inline Vec read(const float* p, int64_t count) { return load(p, count); }
+inline Vec read(const uint16_t* p, int64_t count) {
+  if (count >= W) return read(p);
+  uint16_t x[W] = {};
+  std::copy(p, p + count, x);
+  return read(x);
+}
+
+inline void write(uint16_t* p, Vec x, int64_t count) {
+  if (count >= W) return write(p, x);
+  uint16_t rounded[W];
+  write(rounded, x);
+  std::copy(rounded, rounded + count, p);
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+// Softmax and cross entropy of rows of logits; the transpose of a matrix in bf16.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "products.h"
+#include "vectors.h"
+
+namespace {
+
+// One row of logits: its negative log-likelihood in nats; with `overwrite` the row becomes (softmax - one-hot) times
+// `scale`, which is also added to `bias_sum` where there is a bias. `x` is room for V floats rounded up to whole
+// vectors.
+template <class Element>
+double cross_entropy_row(Element* row, const float* bias, int64_t target, int64_t V, bool overwrite, float scale,
+                         float* bias_sum, float* x) {
+  const int64_t whole = V / W * W, padded = panels_of(V) * W;
+  const int64_t rest = V - whole;
+  Element tail[W] = {};
+  std::copy(row + whole, row + V, tail);
+  Vec most = splat(-std::numeric_limits<float>::infinity());
+  for (int64_t i = 0; i < padded; i += W) {
+    Vec v = read(i < whole ? row + i : tail);
+    if (bias) v += load(bias + i, V - i);
+    if (i == whole)
+      for (int64_t l = rest; l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
+    store(x + i, v);
+    most = v > most ? v : most;
+  }
+  float largest = most[0];
+  for (int l = 1; l < W; ++l) largest = std::max(largest, most[l]);
+  const float wanted = x[target];
+
+  double sum = 0;
+  for (int64_t start = 0; start < padded; start += 256 * W) {  // few enough terms for fp32
+    Vec partial{};
+    for (int64_t i = start; i < std::min(start + 256 * W, padded); i += W) {
+      const Vec e = exp(load(x + i) - largest);
+      store(x + i, e);
+      partial += e;
+    }
+    sum += total(partial);
+  }
+  if (overwrite) {
+    const float share = static_cast<float>(scale / sum);
+    for (int64_t i = 0; i < padded; i += W) store(x + i, load(x + i) * share);
+    x[target] -= scale;
+    for (int64_t i = 0; i < whole; i += W) write(row + i, load(x + i));
+    if (rest) {
+      write(tail, load(x + whole));
+      std::copy(tail, tail + rest, row + whole);
+    }
+    for (int64_t i = 0; bias && i < V; i += W) store(bias_sum + i, load(bias_sum + i, V - i) + load(x + i), V - i);
+  }
+  return std::log(sum) + (static_cast<double>(largest) - wanted);
+}
+
+template <class Element>
+void cross_entropy_rows(Element* logits, const float* bias, const int64_t* targets, int64_t N, int64_t V,
+                        bool overwrite, float scale, int64_t threads, double* nll, float* grad_bias) {
+  const int64_t share = 16;  // rows
+  std::vector<std::vector<float>> bias_sums((N + share - 1) / share);
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<float> x(panels_of(V) * W);
+#pragma omp for
+    for (size_t k = 0; k < bias_sums.size(); ++k) {
+      if (bias && overwrite) bias_sums[k].assign(V, 0.0f);
+      for (int64_t i = k * share; i < std::min<int64_t>(N, (k + 1) * share); ++i) {
+        Element* row = logits + i * V;
+        if (targets[i] >= 0) {
+          nll[i] = cross_entropy_row(row, bias, targets[i], V, overwrite, scale, bias_sums[k].data(), x.data());
+        } else {
+          nll[i] = 0;
+          if (overwrite) std::fill(row, row + V, Element{});
+        }
+      }
+    }
+  }
+  for (const std::vector<float>& bias_sum : bias_sums)
+    for (size_t j = 0; j < bias_sum.size(); ++j) grad_bias[j] += bias_sum[j];
+}
+
+std::tuple<Tensor, Tensor> cross_entropy(const Tensor& logits, const std::optional<Tensor>& bias,
+                                         const Tensor& targets, bool overwrite, double scale, int64_t threads) {
+  const int64_t N = logits.size(0), V = logits.size(1);
+  Tensor nll = at::empty({N}, at::kDouble);
+  Tensor grad_bias = at::zeros({bias && overwrite ? V : 0}, at::kFloat);
+  const auto run = [&](auto* data) {
+    cross_entropy_rows(data, bias ? bias->const_data_ptr<float>() : nullptr, targets.const_data_ptr<int64_t>(), N, V,
+                       overwrite, scale, threads, nll.mutable_data_ptr<double>(), grad_bias.mutable_data_ptr<float>());
+  };
+  if (logits.scalar_type() == at::kFloat)
+    run(static_cast<float*>(logits.data_ptr()));
+  else
+    run(static_cast<uint16_t*>(logits.data_ptr()));
+  return {nll, grad_bias};
+}
+
+typedef uint16_t Eight __attribute__((vector_size(16)));
+typedef uint16_t EightInMemory __attribute__((vector_size(16), aligned(2), may_alias));
+
+// The lower and the upper halves of a and b, their numbers in turn.
+#if defined(__clang__)
+inline Eight lower(Eight a, Eight b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+inline Eight upper(Eight a, Eight b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+#else
+inline Eight lower(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
+inline Eight upper(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
+#endif
+
+// out (columns, rows) = x (rows, columns), of 16-bit numbers.
+void transpose_halves(const uint16_t* x, int64_t rows, int64_t columns, uint16_t* out, int64_t threads) {
+  constexpr int64_t side = 8, tall = 4 * side;  // rows at a time: a cache line of the result
+#pragma omp parallel for num_threads(threads)
+  for (int64_t first = 0; first < rows; first += tall)
+    for (int64_t j = 0; j < columns; j += side)
+      for (int64_t i = first; i < std::min(first + tall, rows); i += side) {
+        if (i + side > rows || j + side > columns) {
+          for (int64_t k = i; k < std::min(i + side, rows); ++k)
+            for (int64_t l = j; l < std::min(j + side, columns); ++l) out[l * rows + k] = x[k * columns + l];
+          continue;
+        }
+        Eight square[side], next[side];
+        for (int64_t k = 0; k < side; ++k)
+          square[k] = *reinterpret_cast<const EightInMemory*>(x + (i + k) * columns + j);
+        for (int round = 0; round < 3; ++round) {  // row k in turn with row k + 4: after three rounds columns are rows
+          for (int64_t k = 0; k < side / 2; ++k) {
+            next[2 * k] = lower(square[k], square[k + side / 2]);
+            next[2 * k + 1] = upper(square[k], square[k + side / 2]);
+          }
+          std::copy(next, next + side, square);
+        }
+        for (int64_t l = 0; l < side; ++l) *reinterpret_cast<EightInMemory*>(out + (j + l) * rows + i) = square[l];
+      }
+}
+
+Tensor transpose(const Tensor& x, int64_t threads) {
+  Tensor out = at::empty({x.size(1), x.size(0)}, x.options());
+  transpose_halves(static_cast<const uint16_t*>(x.const_data_ptr()), x.size(0), x.size(1),
+                   static_cast<uint16_t*>(out.mutable_data_ptr()), threads);
+  return out;
+}
+
+}  // namespace

@@ -1,0 +1,306 @@
+// The scan of the Elman network and of the higher-order cells: pooled products with the last K states.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "products.h"
+#include "vectors.h"
+
+namespace {
+
+enum class Pooling { sum, max, gated };
+
+Pooling pooling_of(c10::string_view name) {
+  return name == "sum" ? Pooling::sum : name == "max" ? Pooling::max : Pooling::gated;
+}
+
+// All steps from the first to the last. Also returns what the backward pass needs, where `keep`: with max pooling
+// which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
+std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
+                                                const std::optional<Tensor>& gate_weight,
+                                                c10::string_view pooling_name, c10::string_view activation_name,
+                                                bool keep, int64_t threads) {
+  const Pooling pooling = pooling_of(pooling_name);
+  const Activation f = activation_of(activation_name);
+  const bool gated = pooling == Pooling::gated;
+  const Sizes z(u.size(0), history, gated);
+  const int64_t per = gated ? 2 : 1;  // panels of weights for a panel of the state
+  const std::vector<Block> blocks = blocks_of(z.B);
+  const int64_t wide = widest(blocks.back().rows) / per;
+
+  Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
+  Tensor winners = at::empty({keep && pooling == Pooling::max ? z.T : 0, z.B, z.H}, at::kFloat);
+  Tensor gates = at::empty({keep && gated ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
+  Tensor taps = at::empty(gates.sizes(), at::kFloat);
+  Tensor packed = buffer(z.K * z.panels * per * z.H * W);
+  Tensor ring = buffer((z.K + 1) * z.B * z.H);  // the states t - K .. t, packed: state t in slot t mod K + 1
+
+  const float* u_ = u.const_data_ptr<float>();
+  const float* history_ = history.const_data_ptr<float>();
+  const float* packed_ = packed.const_data_ptr<float>();
+  float* y_ = y.mutable_data_ptr<float>();
+  float* gates_ = gates.mutable_data_ptr<float>();
+  float* taps_ = taps.mutable_data_ptr<float>();
+  float* winners_ = winners.mutable_data_ptr<float>();
+  float* ring_ = ring.mutable_data_ptr<float>();
+  const auto slot = [&](int64_t t) { return ring_ + (t + z.K + 1) % (z.K + 1) * z.B * z.H; };
+
+  Barrier barrier;
+#pragma omp parallel num_threads(z.team(threads))
+  {
+    const int team = omp_get_num_threads(), me = omp_get_thread_num();
+    const int64_t panel = z.K * z.H * W;
+    pack_weights(weight.const_data_ptr<float>(), true, z, per * panel, packed.mutable_data_ptr<float>());
+    if (gated)
+      pack_weights(gate_weight->const_data_ptr<float>(), true, z, per * panel,
+                   packed.mutable_data_ptr<float>() + panel);
+#pragma omp for
+    for (int64_t n = 1; n <= z.K; ++n)
+      for (const Block& block : blocks)
+        block.kernels().pack_rows(history_ + ((n - 1) * z.B + block.start) * z.H, z.H, z.H,
+                                  slot(-n) + block.start * z.H);
+
+    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], winner[ACCUMULATORS * W];
+    for (int64_t t = 0; t < z.T; ++t) {
+      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+        const auto multiply = [&](int64_t n, float* out) {  // out += W_n h_{t-n}
+          tile.block.kernels().product(tile.columns * per)(slot(t - n) + tile.block.start * z.H,
+                                                           packed_ + tile.p * per * panel + (n - 1) * z.H * W, panel,
+                                                           z.H, out);
+        };
+        const auto input = [&](int64_t b, int64_t j) { return u_ + (t * z.B + b) * z.G + j; };
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t) {
+          store(sum + i, Vec{});
+          for (int64_t n = 0; n < z.G / z.H; ++n) __builtin_prefetch(input(b, n * z.H + j));
+        });
+        for (int64_t n = 1; n <= z.K; ++n) {
+          if (pooling == Pooling::sum || (pooling == Pooling::max && n == 1)) {
+            multiply(n, sum);
+            if (n == 1) std::fill(winner, winner + ACCUMULATORS * W, 1.0f);
+            continue;
+          }
+          std::fill(part, part + ACCUMULATORS * W, 0.0f);
+          multiply(n, part);
+          if (pooling == Pooling::max) {
+            tile.each([&](int64_t i, int64_t, int64_t, int64_t) {
+              const Vec tap = load(part + i), most = load(sum + i);
+              const Ints wins = ~(tap <= most) & (most == most);  // the first of equals; a NaN wins and stays
+              store(sum + i, wins ? tap : most);
+              store(winner + i, wins ? splat(n) : load(winner + i));
+            });
+          } else {
+            tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+              const Vec tap = load(part + 2 * i);
+              const Vec r = sigmoid(load(part + 2 * i + W) + load(input(b, n * z.H + j), lanes));
+              store(sum + i, load(sum + i) + r * tap);
+              if (keep) {
+                const int64_t at = ((t * z.B + b) * z.K + n - 1) * z.H + j;
+                store(gates_ + at, r, lanes);
+                store(taps_ + at, tap, lanes);
+              }
+            });
+          }
+        }
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          const Vec h = activate(load(sum + i) + load(input(b, j), lanes), f);
+          store(sum + i, h);
+          store(y_ + (t * z.B + b) * z.H + j, h, lanes);
+          if (keep && pooling == Pooling::max) store(winners_ + (t * z.B + b) * z.H + j, load(winner + i), lanes);
+        });
+        tile.pack(sum, slot(t));
+      });
+      barrier.wait(team);
+    }
+  }
+  return {y, winners, gates, taps};
+}
+
+// out[j][k] = sum over rows of g[row][j] states[row][k]; g has `ld` floats a row, the states are panels.
+struct WeightGradient {
+  const float *g, *states;
+  int64_t ld;
+  float* out;
+};
+
+// All steps from the last to the first, and then the steps of the history, where its gradient is needed, for the
+// gradients of the states; after them the gradients of the weights. `bound` is for sum pooling of one state.
+std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
+    const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
+    const std::optional<Tensor>& gate_weight, const Tensor& winners, const Tensor& gates, const Tensor& taps,
+    c10::string_view pooling_name, c10::string_view activation_name, std::optional<double> bound, bool need_history,
+    bool need_weights, int64_t threads) {
+  const Pooling pooling = pooling_of(pooling_name);
+  const Activation f = activation_of(activation_name);
+  const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
+  const Sizes z(y.size(0), history, gated);
+  const int64_t rows = z.T * z.B, past = z.K * z.B;
+  const std::vector<Block> blocks = blocks_of(z.B), outputs = blocks_of(z.H);
+  const int64_t wide = widest(blocks.back().rows);
+
+  Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
+  Tensor grad_history = at::empty({need_history ? z.K : 0, z.B, z.H}, at::kFloat);
+  Tensor grad_weight = at::empty({need_weights ? z.K : 0, z.H, z.H}, at::kFloat);
+  Tensor grad_gate_weight = at::empty({need_weights && gated ? z.K : 0, z.H, z.H}, at::kFloat);
+  // The gradient of W_n h_{t-n}; with sum pooling it is the gradient of u for every n.
+  Tensor grad_taps = at::empty({gated || max ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
+  // What flows back through the matrices from the steps s .. s + K, packed; step s in slot s mod K + 1.
+  const int64_t sources = gated ? 2 * z.K : max ? z.K : 1;
+  Tensor ring = buffer((z.K + 1) * sources * z.B * z.H);
+  Tensor packed = buffer((gated ? 2 : 1) * z.K * z.panels * z.H * W);
+  Tensor states = buffer(need_weights ? z.panels * (past + rows) * W : 0);
+
+  const float* grad_y_ = grad_y.const_data_ptr<float>();
+  const float* grad_last_ = grad_last.const_data_ptr<float>();
+  const float* y_ = y.const_data_ptr<float>();
+  const float* history_ = history.const_data_ptr<float>();
+  const float* gates_ = gates.const_data_ptr<float>();
+  const float* taps_ = taps.const_data_ptr<float>();
+  const float* winners_ = winners.const_data_ptr<float>();
+  float* grad_u_ = grad_u.mutable_data_ptr<float>();
+  float* grad_taps_ = grad_taps.mutable_data_ptr<float>();
+  float* grad_history_ = grad_history.mutable_data_ptr<float>();
+  float* packed_ = packed.mutable_data_ptr<float>();
+  float* ring_ = ring.mutable_data_ptr<float>();
+  float* states_ = states.mutable_data_ptr<float>();
+  const auto slot = [&](int64_t s, int64_t source) {
+    return ring_ + (s % (z.K + 1) * sources + source) * z.B * z.H;
+  };
+
+  std::vector<WeightGradient> gradients;
+  for (int64_t n = 1; need_weights && n <= z.K; ++n) {
+    const float* taken = states_ + (past - n * z.B) * W;  // h_{t-n} for every t
+    float* out = grad_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H;
+    if (gated || max)
+      gradients.push_back({grad_taps_ + (n - 1) * z.H, taken, z.K * z.H, out});
+    else
+      gradients.push_back({grad_u_, taken, z.G, out});
+    if (gated)
+      gradients.push_back({grad_u_ + n * z.H, taken, z.G,
+                           grad_gate_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H});
+  }
+
+  Bounded carried(bound, z);
+  Barrier barrier;
+#pragma omp parallel num_threads(z.team(threads))
+  {
+    const int team = omp_get_num_threads(), me = omp_get_thread_num();
+    const int64_t panel = z.K * z.H * W, matrices = z.panels * panel;
+    pack_weights(weight.const_data_ptr<float>(), false, z, panel, packed_);
+    if (gated) pack_weights(gate_weight->const_data_ptr<float>(), false, z, panel, packed_ + matrices);
+
+    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], part_gate[ACCUMULATORS * W];
+    const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* matrix) {
+      tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H, matrix + tile.p * panel,
+                                                 panel, z.H, sum);
+    };
+    for (int64_t s = z.T - 1; s >= (need_history ? -z.K : 0); --s) {
+      const bool bounded = carried && s < z.T - 1;
+      if (bounded) {
+        for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          multiply(tile, s + 1, 0, packed_);
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { carried.put(b, j, load(sum + i), lanes); });
+        });
+        barrier.wait(team);
+      }
+      const float factor = bounded ? carried.factor() : 1.0f;
+      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          const int64_t at = (s * z.B + b) * z.H + j;
+          Vec dh{};
+          if (s >= 0) {
+            dh += load(grad_y_ + at, lanes);
+            __builtin_prefetch(y_ + at);
+          }
+          if (z.T - 1 - s < z.K) dh += load(grad_last_ + ((z.T - 1 - s) * z.B + b) * z.H + j, lanes);
+          if (bounded) dh += carried.take(b, j, lanes, factor);
+          store(sum + i, dh);
+          for (int64_t n = 0; gated && s >= 0 && n < z.K; ++n) {
+            __builtin_prefetch(gates_ + ((s * z.B + b) * z.K + n) * z.H + j);
+            __builtin_prefetch(taps_ + ((s * z.B + b) * z.K + n) * z.H + j);
+          }
+        });
+        for (int64_t n = std::max<int64_t>(1, -s); !bounded && n <= z.K && s + n < z.T; ++n) {
+          const float* matrix = packed_ + (n - 1) * z.H * W;
+          multiply(tile, s + n, gated ? 2 * n - 2 : max ? n - 1 : 0, matrix);
+          if (gated) multiply(tile, s + n, 2 * n - 1, matrix + matrices);
+        }
+        if (s < 0) {
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+            store(grad_history_ + ((-s - 1) * z.B + b) * z.H + j, load(sum + i), lanes);
+          });
+          return;
+        }
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          const Vec dz = load(sum + i) * slope(load(y_ + (s * z.B + b) * z.H + j, lanes), f);
+          store(sum + i, dz);
+          store(grad_u_ + (s * z.B + b) * z.G + j, dz, lanes);
+        });
+        if (pooling == Pooling::sum) {
+          tile.pack(sum, slot(s, 0));
+          return;
+        }
+        for (int64_t n = 1; n <= z.K; ++n) {
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+            const int64_t at = ((s * z.B + b) * z.K + n - 1) * z.H + j;
+            const Vec dz = load(sum + i);
+            Vec dtap;
+            if (max) {
+              dtap = load(winners_ + (s * z.B + b) * z.H + j, lanes) == splat(n) ? dz : Vec{};
+            } else {
+              const Vec r = load(gates_ + at, lanes), dgate = dz * load(taps_ + at, lanes) * (r * (1.0f - r));
+              dtap = dz * r;
+              store(part_gate + i, dgate);
+              store(grad_u_ + (s * z.B + b) * z.G + n * z.H + j, dgate, lanes);
+            }
+            store(part + i, dtap);
+            store(grad_taps_ + at, dtap, lanes);
+          });
+          tile.pack(part, slot(s, max ? n - 1 : 2 * n - 2));
+          if (gated) tile.pack(part_gate, slot(s, 2 * n - 1));
+        }
+      });
+      barrier.wait(team);
+    }
+
+    if (need_weights) {
+#pragma omp for
+      for (int64_t p = 0; p < z.panels; ++p) {  // the states from the oldest of the history on
+        float* out = states_ + p * (past + rows) * W;
+        for (int64_t n = z.K; n >= 1; --n)
+          pack_panel(history_ + (n - 1) * z.B * z.H + p * W, z.H, z.B, z.H - p * W, out + (past - n * z.B) * W);
+        pack_panel(y_ + p * W, z.H, rows, z.H - p * W, out + past * W);
+      }
+      std::vector<float> left(rows * MAX_ROWS);
+#pragma omp for
+      for (const Block& block : outputs) {
+        const float* packed_from = nullptr;
+        for (const WeightGradient& gradient : gradients) {
+          if (gradient.g != packed_from) {
+            packed_from = gradient.g;
+            block.kernels().pack_columns(gradient.g + block.start, gradient.ld, rows, left.data());
+          }
+          int64_t columns = widest(block.rows);
+          for (int64_t p = 0; p < z.panels; p += columns) {
+            while (columns > z.panels - p) columns /= 2;
+            std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+            block.kernels().product(columns)(left.data(), gradient.states + p * (past + rows) * W,
+                                             (past + rows) * W, rows, sum);
+            for (int r = 0; r < block.rows; ++r)
+              for (int64_t c = 0; c < columns; ++c)
+                store(gradient.out + (block.start + r) * z.H + (p + c) * W, load(sum + (r * columns + c) * W),
+                      z.H - (p + c) * W);
+          }
+        }
+      }
+    }
+  }
+  return {grad_u, grad_history, grad_weight, grad_gate_weight};
+}
+
+}  // namespace

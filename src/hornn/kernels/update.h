@@ -1,0 +1,121 @@
+// The gradient's norm and the update of weights by momentum descent.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "vectors.h"
+
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t BLOCK = 4096;  // floats that a thread takes at a time
+
+// Calls `run` with the numbers of a gradient, fp32 or bf16.
+template <class Run>
+void with_elements(const Tensor& grad, const Run& run) {
+  if (grad.scalar_type() == at::kFloat)
+    run(grad.const_data_ptr<float>());
+  else
+    run(static_cast<const uint16_t*>(grad.const_data_ptr()));
+}
+
+template <class Element>
+double sum_of_squares(const Element* g, int64_t size, int64_t threads) {
+  const int64_t blocks = (size + BLOCK - 1) / BLOCK;
+  std::vector<double> squares(blocks);
+#pragma omp parallel for num_threads(threads) if (blocks > 8)
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t end = std::min(size, (i + 1) * BLOCK);
+    Doubles sums[4]{};  // several, since each addition waits for the one before it
+    const auto add = [&](Vec x, int k) {
+      const Doubles wide = __builtin_convertvector(x, Doubles);
+      sums[k] += wide * wide;
+    };
+    int64_t j = i * BLOCK;
+    for (; j + 4 * W <= end; j += 4 * W)
+      for (int k = 0; k < 4; ++k) add(read(g + j + k * W), k);
+    for (; j < end; j += W) add(read(g + j, end - j), 0);
+    const Doubles sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int l = 0; l < W; ++l) squares[i] += sum[l];
+  }
+  double sum = 0;
+  for (const double square : squares) sum += square;
+  return sum;
+}
+
+double grad_norm(at::TensorList grads, int64_t threads) {
+  double sum = 0;
+  for (const Tensor& grad : grads)
+    with_elements(grad, [&](const auto* g) { sum += sum_of_squares(g, grad.numel(), threads); });
+  return std::sqrt(sum);
+}
+
+struct Constants {
+  float rate, mu, keep, bound, factor;
+  double max_norm;
+};
+
+// One weight; `grad` is null where it is zero, `copy` where no copy in bf16 is wanted, `momentum` empty without one.
+template <class Element>
+void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* copy,
+            int64_t threads) {
+  float* weight = param.mutable_data_ptr<float>();
+  float* velocity = momentum.numel() ? momentum.mutable_data_ptr<float>() : nullptr;
+  const bool bounded = z.max_norm > 0 && param.dim() > 1;
+  const int64_t size = param.numel(), length = bounded ? param.size(-1) : BLOCK;
+  const int64_t rows = (size + length - 1) / length;
+#pragma omp parallel for num_threads(threads) if (size > 8 * BLOCK)
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t start = row * length, end = std::min(size, start + length);
+    Doubles squares{};
+    for (int64_t i = start; i < end; i += W) {
+      Vec g = grad ? z.factor * read(grad + i, end - i) : Vec{};
+      g = g < -z.bound ? splat(-z.bound) : g;
+      g = g > z.bound ? splat(z.bound) : g;
+      Vec m = -z.rate * g;
+      if (velocity) {
+        m += z.mu * load(velocity + i, end - i);
+        store(velocity + i, m, end - i);
+      }
+      const Vec w = z.keep * load(weight + i, end - i) + m;
+      store(weight + i, w, end - i);
+      if (copy) write(copy + i, w, end - i);
+      if (bounded) {
+        const Doubles wide = __builtin_convertvector(w, Doubles);
+        squares += wide * wide;
+      }
+    }
+    if (!bounded) continue;
+    double square = 0;
+    for (int l = 0; l < W; ++l) square += squares[l];
+    if (square > z.max_norm * z.max_norm) {
+      const float shrink = z.max_norm / std::sqrt(square);
+      for (int64_t i = start; i < end; i += W) {
+        const Vec w = shrink * load(weight + i, end - i);
+        store(weight + i, w, end - i);
+        if (copy) write(copy + i, w, end - i);
+      }
+    }
+  }
+}
+
+void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorList grads, at::TensorList copies,
+                     double lr, double momentum, double decay, double clip, double scale, double max_norm,
+                     int64_t threads) {
+  const Constants z{static_cast<float>(lr),   static_cast<float>(momentum), static_cast<float>(1 - lr * decay),
+                    static_cast<float>(clip), static_cast<float>(scale),    max_norm};
+  for (size_t k = 0; k < params.size(); ++k) {
+    uint16_t* copy = copies[k].numel() ? static_cast<uint16_t*>(copies[k].mutable_data_ptr()) : nullptr;
+    const bool zero = !grads[k].numel();
+    with_elements(grads[k], [&](const auto* g) {
+      update(z, params[k], momenta[k], zero ? nullptr : g, copy, threads);
+    });
+  }
+}
+
+}  // namespace
