@@ -16,6 +16,7 @@ from hornn.cells.deep import DeepRnn, StackedRnn
 from hornn.cells.elman import Rnn
 from hornn.cells.gru import Gru
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, MaxHornn
+from hornn.cells.hornn_acoustic import ReluHornn, ReluHornnp, ResRnn, SigmoidHornn, SigmoidHornnp
 from hornn.cells.lstm import Lstm
 from hornn.cells.scrn import Scrn, Srn
 from hornn.kernels.scans import NativeLstm
@@ -34,6 +35,9 @@ BOUNDABLE: dict[str, Callable[[int], Cell]] = {
     "hornn of order 1": lambda H: Hornn(3, H, order=1, activation="tanh"),
     "fofe of order 1": lambda H: FofeHornn(3, H, 1, 0.95, learn_alpha=True, activation="tanh"),
     "deep, of one layer": lambda H: DeepRnn(3, H, transition_depth=1, state_activation="tanh", bias=True),
+    "hornn_relu of one step": lambda H: ReluHornn(3, H, n=1, activation="tanh"),
+    "hornn_sigmoid of one step": lambda H: SigmoidHornn(3, H, n=1, m=1),
+    "resrnn": lambda H: ResRnn(3, H),
     "deep, with shortcuts": lambda H: DeepRnn(
         3, H, transition_size=H + 5, shortcuts=True, transition_activation="tanh", bias=True
     ),
@@ -47,6 +51,13 @@ OTHERS: dict[str, Callable[[int], Cell]] = {
     "srnn, all shortcuts": lambda H: StackedRnn(
         3, H, depth=3, input_shortcuts=True, output_shortcuts=True, bias=True
     ),
+    "hornn_relu": lambda H: ReluHornn(3, H, activation="tanh"),
+    "hornn_sigmoid": lambda H: SigmoidHornn(3, H),
+    "hornn_sigmoid, far": lambda H: SigmoidHornn(3, H, n=3, m=4, activation="tanh"),
+    "hornnp_relu": lambda H: ReluHornnp(3, H, activation="tanh"),
+    "hornnp_sigmoid": lambda H: SigmoidHornnp(3, H, projection_size=H - 1),
+    "hornnp_sigmoid, far": lambda H: SigmoidHornnp(3, H, n=1, m=3),
+    "resrnn, far": lambda H: ResRnn(3, H, m=3),
     "hornn_gated": lambda H: GatedHornn(3, H, order=2, bias=True),
     "deep, fed first": lambda H: DeepRnn(3, H, transition_size=7, input_layers="first"),
     "deep, fed last": lambda H: DeepRnn(3, H, input_layers="last", shortcuts=True, bias=True),
@@ -226,7 +237,7 @@ def test_which_cells_run_natively() -> None:
             "compute in fp32, its weights are torch.bfloat16; use auto, eager$",
         ),
         (Hornn(4, 5), "cpu", 1.0, "bounds the gradient of a state that holds several steps"),
-        (GatedHornn(4, 5), "cpu", 1.0, "has no native kernel with this pooling"),
+        (GatedHornn(4, 5), "cpu", 1.0, "has no native kernel with this recurrence"),
         (Scrn(4, 2, 2, context_input="previous"), "cpu", None, "no native kernel for context_input=previous"),
         (
             DeepRnn(4, 5, transition_dropout=0.5),

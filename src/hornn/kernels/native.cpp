@@ -9,10 +9,10 @@
 
 #include "cross_entropy.h"
 #include "leak.h"
+#include "layers.h"
 #include "lstm.h"
 #include "noise.h"
 #include "scan.h"
-#include "transition.h"
 #include "update.h"
 
 #define OPERATORS(name, library) TORCH_LIBRARY(name, library)
@@ -35,13 +35,13 @@ OPERATORS(HORNN_NAMESPACE, library) {
       " Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor)",
       &lstm_backward);
   library.def(
-      "transition(Tensor u, Tensor h_0, Tensor[] weights, Tensor[] shortcuts, str[] activations, bool keep,"
-      " int threads) -> (Tensor, Tensor)",
-      &transition);
+      "layers(Tensor u, Tensor(a!)[] timelines, Tensor[] weights, int[] taps, str[] activations, int[] fed,"
+      " int threads) -> ()",
+      &layers);
   library.def(
-      "transition_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor hidden, Tensor[] weights,"
-      " Tensor[] shortcuts, str[] activations, float? bound, int threads) -> (Tensor, Tensor)",
-      &transition_backward);
+      "layers_backward(Tensor(a!)[] gradients, Tensor[] timelines, Tensor[] weights, int[] taps, str[] activations,"
+      " int steps, float? bound, int threads) -> Tensor",
+      &layers_backward);
   library.def("leak(Tensor b, Tensor s_0, Tensor kept) -> Tensor", &leak);
   library.def("leak_backward(Tensor grad_s, Tensor grad_last, Tensor kept, float? bound) -> (Tensor, Tensor)",
               &leak_backward);

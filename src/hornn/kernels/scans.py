@@ -1,7 +1,5 @@
 """The native time loops over a chunk, as functions that torch can differentiate: two passes in C++ each."""
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -163,108 +161,6 @@ class NativeLstm(torch.autograd.Function):
             weight = u.flatten(0, 1).mT @ torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
         needed = zip(ctx.needs_input_grad, (u, h_0, c_0, weight), strict=False)
         return *(grad if needs else None for needs, grad in needed), None, None
-
-
-class NativeTransition(torch.autograd.Function):
-    """The scan of a deep transition of L layers (`hornn.cells.deep.DeepRnn`) over a chunk.
-
-        z_0 = h_{t-1},   z_l = f_l(W_l z_{l-1} + u_tl [+ S_l h_{t-1}]),   h_t = z_L
-
-    `apply(u, h, W, S, activations, max_norm=None)` -> y (T, B, H) and the last h (B, H). u (T, B, G) is u_t1, ..., u_tL
-    side by side, G the sum of the layers' N_l units, where N_L = H; h (B, H) is the state before the chunk. W is
-    W_1, ..., W_L (N_l, N_{l-1}), S is empty or S_2, ..., S_L (N_l, H), `activations` names f_1, ..., f_L. `max_norm`
-    bounds the gradient that flows back into each h (`hornn.scan.scan`). The backward pass runs back through time
-    for the gradients of the layers alone; each weight's gradient is then one product over all steps and columns.
-    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
-    kernels.
-    """
-
-    @classmethod
-    def apply(
-        cls,
-        u: Tensor,
-        h: Tensor,
-        W: Sequence[Tensor],
-        S: Sequence[Tensor],
-        activations: Sequence[str],
-        max_norm: float | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        for activation in activations:
-            require_choice("activation", activation, ACTIVATIONS)
-        given = {"u": u, "h": h}
-        given |= {f"W_{level}": weight for level, weight in enumerate(W, start=1)}
-        given |= {f"S_{level}": weight for level, weight in enumerate(S, start=2)}
-        require_floats(**given)
-        B, H = h.shape if h.ndim == 2 else (0, 0)
-        units = [len(weight) for weight in W]
-        expected = {"u": (len(u), B, sum(units)), "h": (B, H)}
-        expected |= {f"W_{level}": (n, k) for level, (k, n) in enumerate(pairwise([H, *units]), start=1)}
-        expected |= {f"S_{level}": (n, H) for level, n in enumerate(units[1:], start=2) if S}
-        found = {name: tuple(tensor.shape) for name, tensor in given.items()}
-        if (
-            found != expected
-            or not units
-            or units[-1] != H
-            or len(activations) != len(units)
-            or 0 in (*units, *u.shape)
-        ):
-            raise ValueError(
-                "a native transition takes u (T, B, G), h (B, H), for each layer an activation and W (N, N below), "
-                "from H units to H units, and for all layers but the first S (N, H) or for none, all sizes >= 1; got "
-                f"{found} with {', '.join(activations)}"
-            )
-        result: tuple[Tensor, Tensor] = super().apply(
-            u, h, tuple(activations), max_norm, torch.is_grad_enabled(), len(W), *W, *S
-        )
-        return result
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        u: Tensor,
-        h: Tensor,
-        activations: tuple[str, ...],
-        max_norm: float | None,
-        training: bool,
-        depth: int,
-        *weights: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        h, weights = h.contiguous(), tuple(weight.contiguous() for weight in weights)
-        keep = training and any(ctx.needs_input_grad)
-        W, S = weights[:depth], weights[depth:]
-        y, hidden = operators().transition(
-            u.contiguous(), h, W, S, activations, keep, torch.get_num_threads()
-        )
-        if keep:
-            ctx.save_for_backward(y, h, hidden, *weights)
-            ctx.constants = depth, activations, max_norm
-        return y, y[-1].clone()
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
-        y, h, hidden, *weights = ctx.saved_tensors
-        depth, activations, max_norm = ctx.constants
-        W, S = weights[:depth], weights[depth:]
-        grad_u, grad_h = operators().transition_backward(
-            grad_y.contiguous(),
-            grad_last.contiguous(),
-            y,
-            hidden,
-            W,
-            S,
-            activations,
-            max_norm,
-            torch.get_num_threads(),
-        )
-        units = [len(weight) for weight in W]
-        layers = grad_u.flatten(0, 1).split(units, dim=-1)
-        state = torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
-        heard = [state, *hidden.flatten(0, 1).split(units[:-1], dim=-1), *[state] * len(S)]
-        needs = ctx.needs_input_grad
-        products = zip(needs[-len(weights) :], [*layers, *layers[1:]], heard, strict=False)
-        grads = (layer.mT @ below if needed else None for needed, layer, below in products)
-        return grad_u if needs[0] else None, grad_h if needs[1] else None, None, None, None, None, *grads
 
 
 class NativeLeak(torch.autograd.Function):

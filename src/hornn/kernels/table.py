@@ -14,12 +14,23 @@ from hornn.cells.base import Cell
 from hornn.cells.deep import DeepRnn, DeepRnnState, StackedRnn, StackedRnnState
 from hornn.cells.elman import Rnn, RnnState
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
+from hornn.cells.hornn_acoustic import (
+    HistoryState,
+    ReluHornn,
+    ReluHornnp,
+    ReluHornnpState,
+    ResRnn,
+    SigmoidHornn,
+    SigmoidHornnp,
+    SigmoidHornnpState,
+)
 from hornn.cells.lstm import Lstm, LstmState
 from hornn.cells.mlp import PointwiseUnits
 from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
 from hornn.columns import world_size
 from hornn.kernels import library
-from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan, NativeTransition
+from hornn.kernels.layers import LINEAR, NativeLayers, Tap
+from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan
 
 
 def run_rnn(cell: Rnn, u: Tensor, state: RnnState, max_norm: float | None) -> tuple[Tensor, RnnState]:
@@ -37,19 +48,30 @@ def run_deep(
 ) -> tuple[Tensor, DeepRnnState]:
     """The biases are a part of the input, and a layer that x_t does not feed has an input of zeros."""
     layers: list[Any] = list(cell.plus)
-    units = [layer.units.width for layer in layers]
-    if len(cell.fed_sizes) < len(units):
-        fed = range(len(units))[cell.fed]
+    depth, units = len(layers), [layer.units.width for layer in layers]
+    if len(cell.fed_sizes) < depth:
+        fed = range(depth)[cell.fed]
         u = F.pad(u, (sum(units[: fed.start]), sum(units[fed.stop :])))
     if layers[0].b is not None:
         u = u + torch.cat([layer.b for layer in layers])
-    W, S = [layer.W for layer in layers], [layer.S for layer in layers if layer.S is not None]
-    activations = [layer.units.activation for layer in layers]
-    if len(layers) == 1:  # the transition of an `Rnn`
-        y, h = run_elman(u, state.h, W[0], activations[0], max_norm)
-    else:
-        y, h = NativeTransition.apply(u, state.h, W, S, activations, max_norm)
-    return y, DeepRnnState(h)
+    weights = {
+        Tap(level, level - 1, 0) if level else Tap(0, depth - 1, 1): layer.W
+        for level, layer in enumerate(layers)
+    }
+    weights |= {
+        Tap(level, depth - 1, 1): layer.S for level, layer in enumerate(layers) if layer.S is not None
+    }
+    none = [u.new_empty(0, u.size(1), size) for size in units[:-1]]
+    y, *_, last = NativeLayers.apply(
+        u,
+        [*none, state.h.unsqueeze(0)],
+        list(weights.values()),
+        list(weights),
+        [layer.units.activation for layer in layers],
+        [True] * depth,
+        max_norm,
+    )
+    return y, DeepRnnState(last.squeeze(0))
 
 
 def run_stacked(
@@ -107,6 +129,48 @@ def run_gated(
     return y, HornnState(last)
 
 
+def run_acoustic(
+    cell: ReluHornn, u: Tensor, state: HistoryState, max_norm: float | None
+) -> tuple[Tensor, HistoryState]:
+    """One layer, which hears itself."""
+    taps = [Tap(0, 0, 1), Tap(0, 0, cell.n)]
+    if isinstance(cell, SigmoidHornn):
+        taps.append(Tap(0, 0, cell.m))
+    y, last = NativeLayers.apply(
+        u, [state.history], [cell.U_1, cell.U_n], taps, [cell.activation], [True], max_norm
+    )
+    return y, HistoryState(last)
+
+
+def run_projected(
+    cell: ReluHornnp, u: Tensor, state: ReluHornnpState | SigmoidHornnpState, max_norm: float | None
+) -> tuple[Tensor, ReluHornnpState | SigmoidHornnpState]:
+    """The units, which hear their projection and themselves, and the projection."""
+    weights = [cell.U_p1, cell.U_pn, cell.P]
+    taps = [Tap(0, 1, 1), Tap(0, 1, cell.n), Tap(1, 0, 0)]
+    history = u.new_empty(0, *u.shape[1:])
+    if isinstance(state, SigmoidHornnpState):
+        history = state.history
+        taps.append(Tap(0, 0, len(history)))
+    y, *last = NativeLayers.apply(
+        u, [history, state.projected], weights, taps, [cell.f.__name__, LINEAR], [True, False]
+    )
+    after = SigmoidHornnpState(last[1], last[0]) if len(history) else ReluHornnpState(last[1])
+    return y, after
+
+
+def run_residual(
+    cell: ResRnn, u: Tensor, state: HistoryState, max_norm: float | None
+) -> tuple[Tensor, HistoryState]:
+    """The inner layer, and the state above it."""
+    taps = [Tap(0, 1, 1), Tap(1, 0, 0), Tap(1, 1, cell.m)]
+    none = u.new_empty(0, *u.shape[1:])
+    y, _, last = NativeLayers.apply(
+        u, [none, state.history], [cell.U_d1, cell.U_d2], taps, [cell.activation] * 2, [True, False], max_norm
+    )
+    return y, HistoryState(last)
+
+
 def run_lstm(cell: Lstm, u: Tensor, state: LstmState, max_norm: float | None) -> tuple[Tensor, LstmState]:
     y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, max_norm)
     return y, LstmState(h, c)
@@ -129,11 +193,11 @@ def nothing(cell: Cell, max_norm: float | None) -> None:
 
 
 def refuse_a_bound(cell: Cell, max_norm: float | None) -> str | None:
-    return None if max_norm is None else "network.state_grad_norm has no native kernel with this pooling"
+    return None if max_norm is None else "network.state_grad_norm has no native kernel with this recurrence"
 
 
-def refuse_a_bound_on_several(cell: Hornn, max_norm: float | None) -> str | None:
-    if max_norm is None or cell.order == 1:
+def refuse_a_bound_on_several(cell: Cell, max_norm: float | None) -> str | None:
+    if max_norm is None or len(cell.initial_state(1)[0]) == 1:
         return None
     return "network.state_grad_norm bounds the gradient of a state that holds several steps"
 
@@ -173,6 +237,11 @@ NATIVE: dict[type[Cell], NativeCell] = {
     MaxHornn: NativeCell(run_max, refuse_a_bound),
     FofeHornn: NativeCell(run_fofe, refuse_a_bound_on_several),
     GatedHornn: NativeCell(run_gated, refuse_a_bound),
+    ReluHornn: NativeCell(run_acoustic, refuse_a_bound_on_several),
+    SigmoidHornn: NativeCell(run_acoustic, refuse_a_bound_on_several),
+    ReluHornnp: NativeCell(run_projected, refuse_a_bound),
+    SigmoidHornnp: NativeCell(run_projected, refuse_a_bound),
+    ResRnn: NativeCell(run_residual, refuse_a_bound_on_several),
     Lstm: NativeCell(run_lstm),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),

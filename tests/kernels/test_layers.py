@@ -1,16 +1,17 @@
-"""The native loop of deep transitions against the loop over `step` in float64."""
+"""The native loop of layers against the loop over `step` in float64, for deep transitions; what it refuses."""
 
 import math
 import re
 from copy import deepcopy
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from hornn.cells.deep import DeepRnn, DeepRnnState
-from hornn.kernels.scans import NativeTransition
+from hornn.kernels.layers import NativeLayers, Tap
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error
 
@@ -74,29 +75,59 @@ def test_what_needs_no_gradient_gets_none(kernels: None) -> None:
 def test_a_nan_goes_through(kernels: None) -> None:
     cell, u, h = draw("tanh", "relu", False)
     u[1, 0, 5] = math.nan
-    y = NativeTransition.apply(u, h, [layer.W for layer in cell.plus], [], ["tanh", "relu"])[0]
+    with torch.no_grad():
+        y, _ = scan(cell, u, DeepRnnState(h), backend="native")
     assert y[1:, 0].isnan().all()
     assert not y[:, 1:].isnan().any()
     assert not y[0].isnan().any()
 
 
 @pytest.mark.parametrize(
-    ("shapes", "activations", "message"),
+    "change",
     [
-        (((2, 3, 9), (3, 4), (5, 4), (4, 6), (4, 4)), ["tanh"] * 2, "'W_2': (4, 6)"),
-        (((2, 3, 9), (3, 4), (5, 4), (4, 5), (5, 4)), ["tanh"] * 2, "'S_2': (5, 4)"),
-        (((2, 3, 8), (3, 4), (5, 4), (4, 5), (4, 4)), ["tanh"] * 2, "'u': (2, 3, 8)"),
-        (((2, 3, 10), (3, 4), (5, 4), (5, 5), (5, 4)), ["tanh"] * 2, "from H units to H units"),
-        (((0, 3, 9), (3, 4), (5, 4), (4, 5), (4, 4)), ["tanh"] * 2, "all sizes >= 1"),
-        (((2, 3, 9), (3, 4), (5, 4), (4, 5), (4, 4)), ["tanh"], "with tanh"),
-        (((2, 3, 9), (3, 4), (5, 4), (4, 5), (4, 4)), ["tanh", "lp"], "activation must be one of sigmoid"),
+        {"u": torch.zeros(2, 3, 8)},
+        {"u": torch.zeros(0, 3, 9)},
+        {"histories": [torch.zeros(0, 3, 5), torch.zeros(1, 2, 4)]},
+        {"histories": [torch.zeros(0, 3, 5), torch.zeros(0, 3, 4)]},
+        {"weights": [torch.zeros(5, 4), torch.zeros(4, 6)]},
+        {"weights": [torch.zeros(5, 4)]},
+        {"taps": [Tap(0, 1, 2), Tap(1, 0, 0)]},
+        {"taps": [Tap(0, 1, 1)]},
+        {"taps": [Tap(0, 1, 0), Tap(1, 0, 0)]},
+        {"taps": [Tap(0, 1, 1), Tap(2, 0, 0)]},
+        {"activations": ["tanh"]},
+        {"fed": [True, False]},
     ],
 )
-def test_the_transition_refuses(
-    shapes: tuple[tuple[int, ...], ...], activations: list[str], message: str
-) -> None:
-    u, h, W_1, W_2, S_2 = map(torch.zeros, shapes)
+def test_what_does_not_fit(change: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {
+        "u": torch.zeros(2, 3, 9),
+        "histories": [torch.zeros(0, 3, 5), torch.zeros(1, 3, 4)],
+        "weights": [torch.zeros(5, 4), torch.zeros(4, 5)],
+        "taps": [Tap(0, 1, 1), Tap(1, 0, 0)],
+        "activations": ["tanh", "linear"],
+        "fed": [True, True],
+    }
+    with pytest.raises(ValueError, match="native layers take u"):
+        NativeLayers.apply(**(arguments | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"u": torch.zeros(2, 3, 4).double()}, "float64 on cpu for u"),
+        ({"activations": ["lp"]}, "activation must be one of sigmoid, tanh, relu, linear"),
+        ({"max_norm": 1.0}, "the gradient of one state"),
+    ],
+)
+def test_the_layers_refuse(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {
+        "u": torch.zeros(2, 3, 4),
+        "histories": [torch.zeros(2, 3, 4)],
+        "weights": [torch.zeros(4, 4)],
+        "taps": [Tap(0, 0, 2)],
+        "activations": ["tanh"],
+        "fed": [True],
+    }
     with pytest.raises(ValueError, match=re.escape(message)):
-        NativeTransition.apply(u, h, [W_1, W_2], [S_2], activations)
-    with pytest.raises(ValueError, match="fp32 on the CPU"):
-        NativeTransition.apply(u.double(), h, [W_1, W_2], [S_2], ["tanh", "tanh"])
+        NativeLayers.apply(**(arguments | change))

@@ -1,0 +1,155 @@
+"""The native time loop of layers of units that hear each other, as a function that torch can differentiate."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from hornn.cells.base import ACTIVATIONS
+from hornn.checks import require_choice
+from hornn.kernels.library import operators, require_floats
+
+LINEAR = "linear"  # the activation of a layer that has none
+
+
+class Tap(NamedTuple):
+    """What the layer of this number, counted from 0, hears: `source`, another layer or itself, `lag` steps ago."""
+
+    layer: int
+    source: int
+    lag: int
+
+
+class NativeLayers(torch.autograd.Function):
+    """The scan of L layers of units over a chunk, the last of which is the output.
+
+        z_lt = f_l(u_lt + sum over its taps (l, k, n) of W z_{k, t-n}),   y_t = z_Lt
+
+    `apply(u, histories, weights, taps, activations, fed, max_norm=None)` -> y (T, B, N_L) and, for each layer, its last
+    states (K_l, B, N_l), newest first. u (T, B, G) is u_lt of the layers that are `fed`, side by side; the others have
+    none. histories[l] (K_l, B, N_l) are the layer's last states before the chunk, newest first, K_l >= 0 of them: as
+    many as the largest lag at which it is heard. At lag 0 a layer hears those before it alone. taps[i] has weights[i]
+    (N_layer, N_source); the taps after the last weight add what they hear as it is. f_l is `activations[l]`: sigmoid,
+    tanh, relu or linear. `max_norm` bounds the gradient that flows back into each state of the last layer
+    (`hornn.scan.scan`), where it is the only state and is heard one step later alone.
+
+    The backward pass runs back through time for the gradients of the layers alone; each weight's gradient is then
+    one product over all steps and columns.
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there
+    are no kernels.
+    """
+
+    @classmethod
+    def apply(
+        cls,
+        u: Tensor,
+        histories: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        taps: Sequence[Tap],
+        activations: Sequence[str],
+        fed: Sequence[bool],
+        max_norm: float | None = None,
+    ) -> tuple[Tensor, ...]:
+        for activation in activations:
+            require_choice("activation", activation, (*ACTIVATIONS, LINEAR))
+        given = {"u": u}
+        given |= {f"history {level}": history for level, history in enumerate(histories)}
+        given |= {f"weight {number}": weight for number, weight in enumerate(weights)}
+        require_floats(**given)
+        require_fit(given, taps, activations, fed)
+        if max_norm is not None and [len(history) for history in histories] != [0] * (len(histories) - 1) + [
+            1
+        ]:
+            raise ValueError(
+                "a native scan of layers bounds the gradient of one state, that of the last layer"
+            )
+        result: tuple[Tensor, ...] = super().apply(
+            u, tuple(taps), tuple(activations), tuple(fed), max_norm, len(histories), *histories, *weights
+        )
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        u: Tensor,
+        taps: tuple[Tap, ...],
+        activations: tuple[str, ...],
+        fed: tuple[bool, ...],
+        max_norm: float | None,
+        depth: int,
+        *tensors: Tensor,
+    ) -> tuple[Tensor, ...]:
+        histories, weights = tensors[:depth], [weight.contiguous() for weight in tensors[depth:]]
+        timelines = [u.new_empty(len(past) + len(u), *past.shape[1:]) for past in histories]
+        for timeline, past in zip(timelines, histories, strict=True):
+            timeline[: len(past)] = past.flip(0)
+        places = [place for tap in taps for place in tap]
+        parts = [int(is_fed) for is_fed in fed]
+        operators().layers(
+            u.contiguous(), timelines, weights, places, activations, parts, torch.get_num_threads()
+        )
+        ctx.save_for_backward(*timelines, *weights)
+        ctx.constants = taps, activations, fed, max_norm, depth
+        steps = len(u)
+        return timelines[-1][-steps:], *(timeline[steps:].flip(0) for timeline in timelines)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, *grad_last: Tensor) -> tuple[Tensor | None, ...]:
+        taps, activations, fed, max_norm, depth = ctx.constants
+        timelines, weights = ctx.saved_tensors[:depth], ctx.saved_tensors[depth:]
+        steps, places = len(grad_y), [place for tap in taps for place in tap]
+        gradients = [
+            line.new_zeros(line.shape if len(grad) else (0, *line.shape[1:]))
+            for line, grad in zip(timelines, grad_last, strict=True)
+        ]
+        gradients[-1][-steps:] = grad_y
+        for gradient, grad in zip(gradients, grad_last, strict=True):
+            gradient[steps:] += grad.flip(0)
+        arguments = operators().layers_backward(
+            gradients, timelines, weights, places, activations, steps, max_norm, torch.get_num_threads()
+        )
+        parts = arguments.split([line.size(-1) for line in timelines], dim=-1)
+        heard = [part for part, is_fed in zip(parts, fed, strict=True) if is_fed]
+        u = arguments if all(fed) else heard[0] if len(heard) == 1 else torch.cat(heard, dim=-1)
+        products = []
+        for tap, needed in zip(taps, ctx.needs_input_grad[6 + depth :], strict=False):
+            first = len(timelines[tap.source]) - steps - tap.lag
+            source = timelines[tap.source][first : first + steps].flatten(0, 1)
+            products.append(parts[tap.layer].flatten(0, 1).mT @ source if needed else None)
+        histories = [
+            gradient[: len(grad)].flip(0) for gradient, grad in zip(gradients, grad_last, strict=True)
+        ]
+        return u, None, None, None, None, None, *histories, *products
+
+
+def require_fit(
+    given: Mapping[str, Tensor], taps: Sequence[Tap], activations: Sequence[str], fed: Sequence[bool]
+) -> None:
+    """Raise ValueError unless these tensors, by name, are the layers, histories and weights of these taps."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in given.items()}
+    T, B, G = shapes["u"] if len(shapes["u"]) == 3 else (0, 0, 0)
+    past = [shape for name, shape in shapes.items() if name.startswith("history")]
+    weights = [shape for name, shape in shapes.items() if name.startswith("weight")]
+    fits = (
+        0 < len(past) == len(activations) == len(fed)
+        and all(len(shape) == 3 and shape[1] == B and shape[2] for shape in past)
+        and sum(shape[2] for shape, is_fed in zip(past, fed, strict=True) if is_fed) == G
+        and 0 not in (T, B, G)
+        and len(weights) <= len(taps)
+        and all(0 <= tap.layer < len(past) and 0 <= tap.source < len(past) for tap in taps)
+        and all((tap.source >= tap.layer) <= tap.lag <= past[tap.source][0] for tap in taps)
+        and all(
+            (past[tap.layer][2], past[tap.source][2])
+            == (weights[i] if i < len(weights) else past[tap.layer][2:] * 2)
+            for i, tap in enumerate(taps)
+        )
+    )
+    if not fits:
+        raise ValueError(
+            "native layers take u (T, B, units of the fed layers), and for each layer an activation and its history "
+            "(K, B, N), K the largest lag at which it is heard, and for each tap a weight (N, N of what it hears), or "
+            "none where the two are equal; at lag 0 a layer hears those before it; all other sizes >= 1; got "
+            f"{shapes} with {', '.join(activations)}, fed {list(fed)} and {', '.join(map(str, map(tuple, taps)))}"
+        )
