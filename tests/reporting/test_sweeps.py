@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.sweeps import read_sweep, read_sweeps
+from reporting.place import SWEEP
 
 
 @pytest.mark.parametrize(
@@ -129,3 +130,23 @@ def test_the_same_run_has_one_identity_in_every_file(place: Any) -> None:
 def test_a_folder_without_sweeps_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"there is no folder .*absent: give --sweeps FOLDER"):
         read_sweeps(tmp_path / "absent")
+
+
+def test_a_sweep_that_is_another_one_with_keys_of_its_own(place: Any) -> None:
+    first = read_sweep(place.write_sweep("toy", SWEEP))
+    own = "defaults: [toy, _self_]\ntrainer: {max_epochs: 1}\nsweep: {name: twin, published_on: news, seeds: [5]}\n"
+    twin = read_sweep(place.write_sweep("twin", own))
+    assert (twin.title, twin.seeds, twin.published_on) == (first.title, (5,), "news")
+    assert [row.name for row in twin.rows] == [row.name for row in first.rows]
+    for ours, theirs in zip(twin.rows, first.rows, strict=True):
+        if ours.run:
+            assert ours.recipe.config["trainer"]["max_epochs"] == 1
+            assert ours.recipe.choices == theirs.recipe.choices
+            assert ours.identity != theirs.identity
+
+
+@pytest.mark.parametrize("named", ["twin", "absent"])
+def test_a_sweep_that_is_itself_or_nothing(place: Any, named: str) -> None:
+    path = place.write_sweep("twin", f"defaults: [{named}]\nsweep: {{name: twin}}\n")
+    with pytest.raises(ValueError, match=f"its defaults name '{named}'"):
+        read_sweep(path)

@@ -14,6 +14,9 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     published_on         optional: the corpus of the published numbers, where the runs read another one
     claims               optional: what the paper says of its rows, see `Claim`
     figure, note         optional; see `Figure`
+
+A file that names another sweep in its `defaults` is that one, with its own keys in the place of the other's, as in
+Hydra.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -135,13 +138,42 @@ def read_sweeps(folder: Path) -> list[Sweep]:
         raise ValueError(
             f"there is no folder {folder}: give --sweeps FOLDER, the one that holds the sweep files"
         )
-    contents = {path: load(path) for path in sorted(folder.glob("*.yaml"))}
+    contents = {path: load_sweep(path) for path in sorted(folder.glob("*.yaml"))}
     return [define(path, content) for path, content in contents.items() if "sweep" in content]
 
 
 def read_sweep(path: Path) -> Sweep:
     """The table that a sweep file defines. Raises ValueError naming the file, and the row, that is wrong."""
-    return define(path, load(path))
+    return define(path, load_sweep(path))
+
+
+def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The content of a sweep file, with that of the sweeps which it names in its `defaults` below it.
+
+    `above`: the files that have led here. Raises ValueError for a sweep that is not there or names itself.
+    """
+    content = load(path)
+    below: dict[str, Any] = {"defaults": []}
+    for item in content.pop("defaults", []):
+        if isinstance(item, str) and item != "_self_" and "/" not in item:
+            other = path.with_name(f"{item}.yaml")
+            if not other.is_file() or other in (path, *above):
+                raise ValueError(f"{path}: its defaults name {item!r}: give another sweep file beside it")
+            below = laid_over(below, load_sweep(other, (path, *above)))
+        else:
+            below["defaults"].append(item)
+    return laid_over(below, content)
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested keys of both; of a value in both that of `above`, but of two lists of defaults one behind the other."""
+    merged = {**below, **above}
+    for key in below.keys() & above.keys():
+        if key == "defaults":
+            merged[key] = [*below[key], *above[key]]
+        elif isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
+            merged[key] = laid_over(below[key], above[key])
+    return merged
 
 
 def define(path: Path, content: dict[str, Any]) -> Sweep:
