@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.places import CONF
-from hornn.recipe import has_key, load
+from hornn.recipe import has_key
 from hornn.reporting.departures import Recipe, read_recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
+from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import CLAIM_KEYS, FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check
 from hornn.run.identity import INIT_FROM
 
@@ -145,35 +146,6 @@ def read_sweeps(folder: Path) -> list[Sweep]:
 def read_sweep(path: Path) -> Sweep:
     """The table that a sweep file defines. Raises ValueError naming the file, and the row, that is wrong."""
     return define(path, load_sweep(path))
-
-
-def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The content of a sweep file, with that of the sweeps which it names in its `defaults` below it.
-
-    `above`: the files that have led here. Raises ValueError for a sweep that is not there or names itself.
-    """
-    content = load(path)
-    below: dict[str, Any] = {"defaults": []}
-    for item in content.pop("defaults", []):
-        if isinstance(item, str) and item != "_self_" and "/" not in item:
-            other = path.with_name(f"{item}.yaml")
-            if not other.is_file() or other in (path, *above):
-                raise ValueError(f"{path}: its defaults name {item!r}: give another sweep file beside it")
-            below = laid_over(below, load_sweep(other, (path, *above)))
-        else:
-            below["defaults"].append(item)
-    return laid_over(below, content)
-
-
-def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested keys of both; of a value in both that of `above`, but of two lists of defaults one behind the other."""
-    merged = {**below, **above}
-    for key in below.keys() & above.keys():
-        if key == "defaults":
-            merged[key] = [*below[key], *above[key]]
-        elif isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
-            merged[key] = laid_over(below[key], above[key])
-    return merged
 
 
 def define(path: Path, content: dict[str, Any]) -> Sweep:

@@ -1,0 +1,36 @@
+"""Sweep files that are another sweep with keys of their own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hornn.recipe import load
+
+
+def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The content of a sweep file, with that of the sweeps which it names in its `defaults` below it.
+
+    `above`: the files that have led here. Raises ValueError for a sweep that is not there or names itself.
+    """
+    content = load(path)
+    below: dict[str, Any] = {"defaults": []}
+    for item in content.pop("defaults", []):
+        if isinstance(item, str) and item != "_self_" and "/" not in item:
+            other = path.with_name(f"{item}.yaml")
+            if not other.is_file() or other in (path, *above):
+                raise ValueError(f"{path}: its defaults name {item!r}: give another sweep file beside it")
+            below = laid_over(below, load_sweep(other, (path, *above)))
+        else:
+            below["defaults"].append(item)
+    return laid_over(below, content)
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested keys of both; of a value in both that of `above`, but of two lists of defaults one behind the other."""
+    merged = {**below, **above}
+    for key in below.keys() & above.keys():
+        if key == "defaults":
+            merged[key] = [*below[key], *above[key]]
+        elif isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
+            merged[key] = laid_over(below[key], above[key])
+    return merged
