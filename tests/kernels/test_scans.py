@@ -13,7 +13,7 @@ from torch import Tensor
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn, RnnState
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
-from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan
+from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error, needs_compiler
 
@@ -227,6 +227,22 @@ def test_the_lstm_refuses(shapes: tuple[tuple[int, ...], ...], message: str) -> 
         NativeLstm.apply(*map(torch.zeros, shapes))
     with pytest.raises(ValueError, match="fp32 on the CPU"):
         NativeLstm.apply(*(torch.zeros(shape).double() for shape in shapes))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((2, 3, 60), (3, 20), (60, 21), (20,)), "'W_h': (60, 21)"),
+        (((2, 3, 80), (3, 20), (60, 20), (20,)), "'u': (2, 3, 80)"),
+        (((0, 3, 60), (3, 20), (60, 20), (20,)), "all sizes >= 1"),
+        (((2, 3, 60), (3, 20), (60, 20), (19,)), "'b_n': (19,)"),
+    ],
+)
+def test_the_gru_refuses(shapes: tuple[tuple[int, ...], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        NativeGru.apply(*map(torch.zeros, shapes))
+    with pytest.raises(ValueError, match="fp32 on the CPU"):
+        NativeGru.apply(*(torch.zeros(shape).double() for shape in shapes))
 
 
 @pytest.mark.parametrize(

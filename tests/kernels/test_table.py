@@ -17,7 +17,7 @@ from hornn.cells.elman import Rnn
 from hornn.cells.gru import Gru
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, MaxHornn
 from hornn.cells.hornn_acoustic import ReluHornn, ReluHornnp, ResRnn, SigmoidHornn, SigmoidHornnp
-from hornn.cells.lstm import Lstm
+from hornn.cells.lstm import Lstm, Lstmp
 from hornn.cells.scrn import Scrn, Srn
 from hornn.kernels.scans import NativeLstm
 from hornn.kernels.table import NATIVE
@@ -31,6 +31,8 @@ BOUNDABLE: dict[str, Callable[[int], Cell]] = {
     "scrn, context alone": lambda H: Scrn(H, 0, context_size=H, adaptive=True),
     "scrn, hidden units alone": lambda H: Scrn(H, H, context_size=0),
     "lstm": lambda H: Lstm(3, H, bias=True),
+    "gru": lambda H: Gru(3, H),
+    "gru, with a bias": lambda H: Gru(3, H, bias=True),
     "rnn": lambda H: Rnn(3, H, activation="tanh", bias=True),
     "hornn of order 1": lambda H: Hornn(3, H, order=1, activation="tanh"),
     "fofe of order 1": lambda H: FofeHornn(3, H, 1, 0.95, learn_alpha=True, activation="tanh"),
@@ -76,8 +78,9 @@ def run_cell(
     cell: Any = (BOUNDABLE | OTHERS)[name](H)
     for weight in cell.recurrent_weights():
         weight.data *= 5 / math.sqrt(H)
-    if getattr(cell, "beta", None) is not None:
-        cell.beta.data.normal_()
+    for parameter in cell.parameters():
+        if not parameter.any():  # a bias, which starts at 0
+            parameter.data.normal_()
     G = cell.project_input(torch.zeros(1, 1, cell.input_size)).size(-1)
 
     def draw_like(tensors: Iterable[Tensor]) -> list[Tensor]:
@@ -116,7 +119,12 @@ def test_a_cell_is_the_loop_with_and_without_a_bound(
         found.append(run_cell(name, torch.float32, T, B, H, bound))
         errors = {result: error(found[-1][result], expected[result]) for result in expected}
         assert max(errors.values()) < SCAN_ERROR, errors
-    if name in ("lstm", "rnn", "srn"):  # in the others torch computes a part, and that of the LSTM's W_h
+    if name in (
+        "lstm",
+        "gru",
+        "rnn",
+        "srn",
+    ):  # in the others torch computes a part, and that of the LSTM's W_h
         for result in set(expected) - {"W_h"}:
             assert torch.equal(found[0][result], found[1][result]), result
 
@@ -160,7 +168,9 @@ def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "gru"])
+@pytest.mark.parametrize(
+    "model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "lstmp"]
+)
 def test_training_with_and_without_the_kernels(
     command: Any, text: list[str], tmp_path: Path, model: str
 ) -> None:
@@ -184,7 +194,7 @@ def test_training_with_and_without_the_kernels(
         assert done.code == 0, done.err
         result = json.loads((tmp_path / backend / "result.json").read_text())
         found[result["backend"], result["native_kernels"]] = result["test_ppl"]
-    assert set(found) == {("eager", False), ("eager" if model == "gru" else "native", True)}
+    assert set(found) == {("eager", False), ("eager" if model == "lstmp" else "native", True)}
     for ppl in found.values():
         assert ppl == pytest.approx(found["eager", False], rel=1e-4)
 
@@ -219,10 +229,10 @@ def test_which_cells_run_natively() -> None:
     ("cell", "device", "bound", "message"),
     [
         (
-            Gru(4, 5),
+            Lstmp(4, 5),
             "cpu",
             None,
-            "cannot run Gru on this cpu: there are native kernels for Rnn, .*; use auto, eager$",
+            "cannot run Lstmp on this cpu: there are native kernels for Rnn, .*; use auto, eager$",
         ),
         (
             Rnn(4, 5),

@@ -13,19 +13,11 @@
 
 namespace {
 
-// The sizes of an LSTM's products: four matrices act on one state.
-Sizes lstm_sizes(const Tensor& u, const Tensor& h) {
-  Sizes z(u.size(0), h.unsqueeze(0), false);
-  z.K = 4;
-  z.G = 4 * z.H;
-  return z;
-}
-
 // Of an LSTM with the gates i, f, g, o stacked in u (T, B, 4 H) and weight (4 H, H): the outputs and the cells
 // (T, B, H), and where `keep` the gates (T, B, 4, H) that the backward pass needs.
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, const Tensor& c_0, const Tensor& weight,
                                         bool keep, int64_t threads) {
-  const Sizes z = lstm_sizes(u, h_0);
+  const Sizes z = Sizes::of_gates(u.size(0), h_0, 4);
   const std::vector<Block> blocks = blocks_of(z.B);
   const int64_t wide = widest(blocks.back().rows);  // gates at a time
 
@@ -95,7 +87,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, cons
 std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Tensor& grad_h, const Tensor& grad_c,
                                                  const Tensor& c_0, const Tensor& weight, const Tensor& cells,
                                                  const Tensor& gates, std::optional<double> bound, int64_t threads) {
-  const Sizes z = lstm_sizes(grad_y, c_0);
+  const Sizes z = Sizes::of_gates(grad_y.size(0), c_0, 4);
   const std::vector<Block> blocks = blocks_of(z.B);
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);

@@ -9,6 +9,7 @@
 
 #include "cross_entropy.h"
 #include "leak.h"
+#include "gru.h"
 #include "layers.h"
 #include "lstm.h"
 #include "noise.h"
@@ -34,6 +35,12 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "lstm_backward(Tensor grad_y, Tensor grad_h, Tensor grad_c, Tensor c_0, Tensor weight, Tensor cells,"
       " Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor)",
       &lstm_backward);
+  library.def(
+      "gru(Tensor u, Tensor h_0, Tensor weight, Tensor? bias, bool keep, int threads) -> (Tensor, Tensor)", &gru);
+  library.def(
+      "gru_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor h_0, Tensor weight, Tensor gates, float? bound,"
+      " int threads) -> (Tensor, Tensor, Tensor)",
+      &gru_backward);
   library.def(
       "layers(Tensor u, Tensor(a!)[] timelines, Tensor[] weights, int[] taps, str[] activations, int[] fed,"
       " int threads) -> ()",

@@ -147,6 +147,14 @@ struct Sizes {
       : T(steps), B(history.size(1)), H(history.size(2)), K(history.size(0)), G(gated ? (1 + K) * H : H),
         panels(panels_of(H)) {}
 
+  // One state (B, H), on which as many square matrices act as there are gates.
+  static Sizes of_gates(int64_t steps, const Tensor& h, int64_t gates) {
+    Sizes z(steps, h.size(0), h.size(1));
+    z.K = gates;
+    z.G = gates * z.H;
+    return z;
+  }
+
   // A step of less than about a microsecond is not worth a second thread.
   int team(int64_t threads) const { return K * B * H * H < 100000 ? 1 : std::min<int64_t>(threads, panels); }
 };

@@ -163,6 +163,78 @@ class NativeLstm(torch.autograd.Function):
         return *(grad if needs else None for needs, grad in needed), None, None
 
 
+class NativeGru(torch.autograd.Function):
+    """The scan of the GRU (`hornn.cells.gru.Gru`) over a chunk.
+
+    `apply(u, h, W_h, b_n, max_norm=None)` -> y (T, B, H) and the last h (B, H). u (T, B, 3 H) is what `project_input`
+    gives and W_h (3 H, H), both with the blocks r, z, n; b_n is (H) or None; h (B, H) is the state before the chunk.
+    `max_norm` bounds the gradient that flows back into each h (`hornn.scan.scan`). The backward pass runs back through
+    time for the gradients of the states alone; the gradient of W_h is then two products over all steps and columns.
+    Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
+    kernels.
+    """
+
+    @classmethod
+    def apply(
+        cls, u: Tensor, h: Tensor, W_h: Tensor, b_n: Tensor | None = None, max_norm: float | None = None
+    ) -> tuple[Tensor, Tensor]:
+        require_floats(u=u, h=h, W_h=W_h, b_n=b_n)
+        B, H = h.shape if h.ndim == 2 else (0, 0)
+        expected = {"u": (len(u), B, 3 * H), "h": (B, H), "W_h": (3 * H, H), "b_n": (H,)}
+        found = {"u": tuple(u.shape), "h": tuple(h.shape), "W_h": tuple(W_h.shape)}
+        found["b_n"] = (H,) if b_n is None else tuple(b_n.shape)
+        if found != expected or 0 in expected["u"]:
+            raise ValueError(
+                "a native GRU takes u (T, B, 3 H), h (B, H), W_h (3 H, H) and b_n (H) or none, all sizes >= 1; got "
+                f"{found}"
+            )
+        result: tuple[Tensor, Tensor] = super().apply(u, h, W_h, b_n, max_norm, torch.is_grad_enabled())
+        return result
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        u: Tensor,
+        h: Tensor,
+        W_h: Tensor,
+        b_n: Tensor | None,
+        max_norm: float | None,
+        training: bool,
+    ) -> tuple[Tensor, Tensor]:
+        h, W_h = h.contiguous(), W_h.contiguous()
+        b_n = None if b_n is None else b_n.contiguous()
+        keep = training and any(ctx.needs_input_grad)
+        y, gates = operators().gru(u.contiguous(), h, W_h, b_n, keep, torch.get_num_threads())
+        if keep:
+            ctx.save_for_backward(y, h, W_h, gates)
+            ctx.max_norm = max_norm
+        return y, y[-1].clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
+        y, h, W_h, gates = ctx.saved_tensors
+        u, product, h_0 = operators().gru_backward(
+            grad_y.contiguous(),
+            grad_last.contiguous(),
+            y,
+            h,
+            W_h,
+            gates,
+            ctx.max_norm,
+            torch.get_num_threads(),
+        )
+        weight = None
+        if ctx.needs_input_grad[2]:
+            before = torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
+            weight, both = torch.empty_like(W_h), 2 * len(W_h) // 3
+            torch.mm(u.flatten(0, 1)[:, :both].mT, before, out=weight[:both])
+            torch.mm(product.flatten(0, 1).mT, before, out=weight[both:])
+        bias = product.sum((0, 1)) if ctx.needs_input_grad[3] else None
+        needed = zip(ctx.needs_input_grad, (u, h_0, weight, bias), strict=False)
+        return *(grad if needs else None for needs, grad in needed), None, None
+
+
 class NativeLeak(torch.autograd.Function):
     """The scan of the context of the SCRN (`hornn.cells.scrn.Scrn`) over a chunk: s_t = kept s_{t-1} + (1 - kept) b_t.
 

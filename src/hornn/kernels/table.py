@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from hornn.cells.base import Cell
 from hornn.cells.deep import DeepRnn, DeepRnnState, StackedRnn, StackedRnnState
 from hornn.cells.elman import Rnn, RnnState
+from hornn.cells.gru import Gru, GruState
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
 from hornn.cells.hornn_acoustic import (
     HistoryState,
@@ -30,7 +31,7 @@ from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
 from hornn.columns import world_size
 from hornn.kernels import library
 from hornn.kernels.layers import LINEAR, NativeLayers, Tap
-from hornn.kernels.scans import NativeLeak, NativeLstm, NativeScan
+from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 
 
 def run_rnn(cell: Rnn, u: Tensor, state: RnnState, max_norm: float | None) -> tuple[Tensor, RnnState]:
@@ -176,6 +177,11 @@ def run_lstm(cell: Lstm, u: Tensor, state: LstmState, max_norm: float | None) ->
     return y, LstmState(h, c)
 
 
+def run_gru(cell: Gru, u: Tensor, state: GruState, max_norm: float | None) -> tuple[Tensor, GruState]:
+    y, h = NativeGru.apply(u, state.h, cell.W_h, cell.b_n, max_norm)
+    return y, GruState(h)
+
+
 def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, max_norm: float | None) -> tuple[Tensor, ScrnState]:
     """First the context, which hears nothing of the hidden units, then these."""
     a, b = u.split([cell.hidden_size, cell.context_size], dim=-1)
@@ -243,6 +249,7 @@ NATIVE: dict[type[Cell], NativeCell] = {
     SigmoidHornnp: NativeCell(run_projected, refuse_a_bound),
     ResRnn: NativeCell(run_residual, refuse_a_bound_on_several),
     Lstm: NativeCell(run_lstm),
+    Gru: NativeCell(run_gru),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),
     DeepRnn: NativeCell(run_deep, refuse_units_and_dropout),
