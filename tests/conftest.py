@@ -21,6 +21,12 @@ from fork_server import write_program
 from small_text import write_text
 
 ROOT = Path(__file__).parents[1]
+# What a test may be skipped for -> the variable that says it is there, so that a skip is a failure.
+REQUIRED = {
+    "corpus": "HORNN_REQUIRE_CORPORA",
+    "reference": "HORNN_REQUIRE_CORPORA",
+    "browser": "HORNN_REQUIRE_BROWSER",
+}
 # Properties are tried on the same examples at each call.
 settings.register_profile("same", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("same")
@@ -168,9 +174,9 @@ def corpus_root() -> Callable[[str], str]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With HORNN_REQUIRE_CORPORA set, a test that wanted a corpus or the papers' numbers and was skipped has failed."""
+    """A test that was skipped for want of what a variable of `REQUIRED` promises has failed."""
     report = yield
-    wanted = any(item.get_closest_marker(marker) for marker in ("corpus", "reference"))
-    if report.skipped and wanted and os.environ.get("HORNN_REQUIRE_CORPORA"):
+    promised = [marker for marker, variable in REQUIRED.items() if os.environ.get(variable)]
+    if report.skipped and any(item.get_closest_marker(marker) for marker in promised):
         report.outcome = "failed"
     return report
