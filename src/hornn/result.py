@@ -33,6 +33,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "config": (dict,),
     "corpus": (dict,),
     "dynamic": (dict,),
+    "samples": (dict,),
     "metrics": (list,),
 }
 FINITE = sys.float_info.max

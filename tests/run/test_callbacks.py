@@ -93,6 +93,9 @@ def test_samples_are_a_table_of_the_best_epochs(train: Command, tmp_path: Path) 
     assert {epoch for epoch, _, _ in rows} <= {1, 2}
     assert len(rows) in (3, 6)
     assert all(len(text.split()) <= 4 for *_, text in rows)
+    result = result_of(tmp_path / "run")
+    assert result["samples"]["texts"] == [text for *_, text in rows[-3:]], "a result keeps the best epoch's"
+    assert result["samples"]["epoch"] == result["best_epoch"]
 
 
 def test_an_early_stop_ends_the_run_and_names_it(train: Command, tmp_path: Path) -> None:

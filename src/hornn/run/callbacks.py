@@ -19,6 +19,8 @@ from hornn.norm import norm
 from hornn.run.announce import console
 from hornn.run.identity import WATCHES
 
+KEPT, LETTERS = 10, 2000  # samples in a result, and characters of each
+
 
 class OfText(Callback):
     """A callback that knows the run's text: `data` is set before the training."""
@@ -75,6 +77,12 @@ def why_stopped(callbacks: Iterable[Callback]) -> str:
         " ".join(message.split()).removesuffix(" Signaling Trainer to stop.") for message in said if message
     ]
     return f"ended early: {' '.join(reasons)}" if reasons else ""
+
+
+def samples_of(callbacks: Iterable[Callback]) -> dict[str, Any]:
+    """The samples that a result keeps, empty where nobody asked for any."""
+    kept = [each.kept for each in callbacks if isinstance(each, Samples) and each.kept]
+    return {"samples": kept[0]} if kept else {}
 
 
 class LayerNorms(Callback):
@@ -152,7 +160,10 @@ class WordFrequency(OfText):
 
 
 class Samples(OfText):
-    """Logs texts that the network writes after each epoch that is the best so far, by a generator of their own."""
+    """Logs texts that the network writes after each epoch that is the best so far, by a generator of their own.
+
+    The run's result keeps the texts of the best epoch: at most KEPT of them, LETTERS of each.
+    """
 
     def __init__(
         self,
@@ -193,6 +204,13 @@ class Samples(OfText):
         finally:
             network.train()
             module.swap_averages()
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Of the best epoch, for a result."""
+        best = self.rows[-self.num_samples :]
+        texts = [text[:LETTERS] for *_, text in best[:KEPT]]
+        return {"epoch": best[0][0], "temperature": self.temperature, "texts": texts} if best else {}
 
     def state_dict(self) -> dict[str, Any]:
         return {"rows": self.rows}

@@ -23,7 +23,7 @@ from hornn.data.base import Data, Stream
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
-from hornn.run.callbacks import build_callbacks, why_stopped
+from hornn.run.callbacks import build_callbacks, samples_of, why_stopped
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
@@ -312,5 +312,6 @@ def summarise(training: Training) -> dict[str, Any]:
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus": {key: value for key, value in described.items() if key != "path"},
         "versions": versions(),
+        **samples_of(trainer.callbacks),  # type: ignore[attr-defined]
         **keeper.starts.summary(),
     }
