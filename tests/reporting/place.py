@@ -55,7 +55,7 @@ sweep:
 
 CLAIMS = """
   claims:
-    - {says: "three beat two", better: sum-3, than: [sum-2, max-2]}
+    - {says: "three beat two", better: sum-3, than: [sum-2, max-2], main: true}
     - {says: "little is gained over max", better: sum-3, than: max-2, at_most: 2}
     - {says: "max beats the RNN", better: max-2, than: rnn}
 """

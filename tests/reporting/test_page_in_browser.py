@@ -13,9 +13,23 @@ from reporting.place import CLAIMS, SWEEP, Place, fill
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.browser,
     pytest.mark.skipif(PROGRAM is None, reason="needs chromium or google-chrome on the PATH"),
 ]
 SHOWN = "[...document.querySelectorAll('.view')].filter(view => view.checkVisibility()).map(view => view.id)"
+MANY = """
+defaults:
+  - override /experiment: toy/text
+sweep:
+  name: many
+  title: "Many widths"
+  paper: ""
+  metric: test_ppl
+  metric_label: "perplexity, test"
+  lower_is_better: true
+  seeds: [1]
+  grid: {model.hidden_size: [8, 16, 32, 64, 128]}
+"""
 ROWS = "toy/sum-2,toy/max-2"
 
 
@@ -51,6 +65,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = fill(Place(tmp_path_factory.mktemp("place")))
     place.write_sweep("toy", SWEEP.replace("  figure:", CLAIMS + "  figure:", 1))
+    place.commit("sum-3", 1, 107.0, samples={"epoch": 3, "texts": ["the <i>first</i> text", "the second"]})
+    place.write_sweep("many", MANY)
+    place.commit("hidden_size8", 1, sweep="many")
     write_report(place.results, place.sweeps, place.results / "report")
     return place.results / "report" / "index.html"
 
@@ -117,6 +134,28 @@ def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
     assert "python src/train.py -m sweeps=toy hydra.sweeper.only=[sum-2] sweep.seeds=[1]" in tab.texts("code")
     file = tab.run("document.querySelector('#compare a[href$=json]').getAttribute('href')")
     assert (tab.page.parent / file).is_file()
+
+
+def test_what_a_run_wrote_stands_there_as_text(tab: Tab) -> None:
+    tab.open("#run=toy/sum-3/1")
+    assert tab.texts("#compare .sample") == ["the <i>first</i> text", "the second"]
+    tab.open("#run=toy/sum-2/1")
+    assert tab.texts("#compare .sample") == []
+
+
+def test_the_first_screen_has_the_main_claims(tab: Tab) -> None:
+    assert tab.texts(".findings ul a") == ["three beat two"]
+    assert tab.texts(".findings div")[0].startswith("Nobody 2000 ✔ 2")
+
+
+def test_rows_that_were_not_run_are_folded(tab: Tab) -> None:
+    shown = "[...document.querySelectorAll('#many tbody tr')].filter(row => row.checkVisibility()).length"
+    tab.open("#many")
+    assert tab.texts("#many .unfold") == ["Show 4 rows that were not run"]
+    assert tab.run(shown) == 1
+    tab.run("document.querySelector('#many .unfold').click()")
+    assert tab.texts("#many .unfold") == ["Hide 4 rows that were not run"]
+    assert tab.run(shown) == 5
 
 
 def test_the_learning_curves_run_over_epochs_and_over_time(tab: Tab) -> None:

@@ -61,6 +61,19 @@ def test_no_text_of_a_result_can_end_the_script(filled: Place) -> None:
     assert "</script>" in json.dumps(json.loads(text)["origins"])
 
 
+def test_samples_are_few_short_texts(filled: Place) -> None:
+    texts = ["<b>a text</b>", 7, "x" * 9000, *["more"] * 20]
+    filled.commit("rnn", 1, 99.0, samples={"epoch": 3, "temperature": "<hot>", "texts": texts})
+    filled.commit("rnn", 2, 99.0, samples={"texts": "no list"})
+    runs = page_data([table_of(filled)], filled.results / "report")["runs"]
+    first, second = (run["samples"] for run in runs[:2])
+    assert list(first) == ["texts", "epoch"]
+    assert first["texts"][0] == "<b>a text</b>", "the page sets it as text"
+    assert len(first["texts"]) < 11
+    assert max(map(len, first["texts"])) == 2000
+    assert second == {}
+
+
 def test_an_address_is_as_browsers_write_it() -> None:
     assert address("toy", "model=lstm,a/b é", 1) == "toy/model%3Dlstm%2Ca%2Fb%20%C3%A9/1"
 

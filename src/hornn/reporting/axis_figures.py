@@ -1,6 +1,7 @@
 """The figures of a grid: the metric against each axis, a line for each combination of the other ones."""
 
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from hornn.reporting.curves import learning_curve, time_unit
@@ -8,7 +9,6 @@ from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import (
     INK,
-    MANY_LINES,
     Panel,
     Plot,
     Style,
@@ -27,14 +27,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Groups = Mapping[str, Sequence[Line]]  # what a line goes through
+LETTERS = 60  # fit below an axis, side by side
 MANY = 16  # more rows have no legend: pointing at a mark names it
 
 
 def draw_axes(
     name: str, metric: Metric, lines: Sequence[Line], axes: Sequence[Axis], styles: Styles
 ) -> list[Plot]:
-    """A figure for each axis along which two values are measured; against weights and time, too, for a width."""
-    plots = [draw_axis(name, metric, lines, axis, axes, styles) for axis in axes]
+    """A figure for each axis along which two values are measured; against weights and time, too, for a width.
+
+    Axes of words are drawn where there is no axis of numbers: its lines tell their values apart already.
+    """
+    numeric = [axis for axis in axes if axis.is_numeric]
+    plots = [draw_axis(name, metric, lines, axis, axes, styles) for axis in numeric]
+    plots = plots if any(plots) else [draw_axis(name, metric, lines, axis, axes, styles) for axis in axes]
     return [plot for plot in plots if plot]
 
 
@@ -44,9 +50,10 @@ def draw_axis(
     measured = [line for line in lines if line.row.place and line.scores[metric.key].mean is not None]
     if len({line.row.place[axis.key] for line in measured if axis.key in line.row.place}) < 2:
         return None
+    telling = {other.key for other in axes if len({line.row.words.get(other.key) for line in measured}) > 1}
     groups: dict[str, list[Line]] = {}
     for line in measured:
-        words = [text for key, text in line.row.words.items() if key != axis.key]
+        words = [text for key, text in line.row.words.items() if key != axis.key and key in telling]
         groups.setdefault(", ".join(words), []).append(line)
     drawn = {group: line_style(members, styles) for group, members in groups.items()}
     along = {
@@ -59,37 +66,23 @@ def draw_axis(
         return float(value) if axis.is_numeric else float(axis.values.index(value))  # type: ignore[arg-type]
 
     def paint(canvas: "Axes") -> None:
-        for line in level.values():
-            style = styles[line.row.name]
-            score = line.scores[metric.key]
-            across = canvas.axhline(score.mean or 0.0, color=style.colour, linestyle=":")
-            across.set_gid(series_id(style.series) + f"{line.row.label}: {measured_tip(metric.key, score)}")
-            if len(level) <= MANY_LINES:
-                canvas.annotate(
-                    line.row.label,
-                    (1, score.mean or 0.0),
-                    (0, 3),
-                    xycoords=("axes fraction", "data"),
-                    textcoords="offset points",
-                    ha="right",
-                    fontsize=8.5,
-                    color=style.colour,
-                )
         ends = paint_lines(canvas, metric, along, drawn, styles, at)
-        ticks(
-            canvas,
-            axis,
-            {
-                line.row.place[axis.key]: line.row.words[axis.key]
-                for line in measured
-                if axis.key in line.row.place
-            },
-        )
+        end = max(x for x, *_ in ends)
+        for group, line in level.items():
+            style, mean = styles[line.row.name], line.scores[metric.key].mean or 0.0
+            across = canvas.axhline(mean, color=style.colour, linestyle=":")
+            across.set_gid(
+                series_id(style.series)
+                + f"{line.row.label}: {measured_tip(metric.key, line.scores[metric.key])}"
+            )
+            ends.append((end, mean, group, style.colour))
+        named = [line.row for line in measured if axis.key in line.row.place]
+        ticks(canvas, axis, {row.place[axis.key]: row.words[axis.key] for row in named})
         label_ends(canvas, ends)
 
     several = any(line.scores[metric.key].deviation is not None for line in measured)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
-    others = " and ".join(other.label for other in axes if other.key != axis.key)
+    others = " and ".join(other.label for other in axes if other.key != axis.key and other.key in telling)
     parts = [f"A line for each {others}{bars}" if others else f"Measured{bars}"]
     parts += [f"dotted: rows without {axis.label}"] if level else []
     caption = f"{metric.label} against {axis.label}. {'; '.join(parts)}."
@@ -176,14 +169,17 @@ def plain_logarithm(canvas: "Axes") -> None:
 
 
 def ticks(canvas: "Axes", axis: Axis, words: Mapping[Value, str]) -> None:
-    """At the axis' own values, in words where they are no numbers."""
+    """At the measured values of an axis, in words where they are no numbers."""
     from matplotlib.ticker import NullLocator
 
     if not axis.is_numeric:
-        canvas.set_xticks(range(len(axis.values)), [words.get(value, "") for value in axis.values])
+        width = max(6, LETTERS // len(axis.values))
+        texts = [fill(words.get(value, ""), width) for value in axis.values]
+        canvas.set_xticks(range(len(axis.values)), texts, fontsize=8.5)
         canvas.margins(x=0.3)
         return
     if axis.is_logarithmic:
         canvas.set_xscale("log")
         canvas.xaxis.set_minor_locator(NullLocator())
-    canvas.set_xticks(list(axis.values), [f"{value:g}" for value in axis.values])  # type: ignore[arg-type]
+    values = [value for value in axis.values if value in words]
+    canvas.set_xticks(values, [f"{value:g}" for value in values])  # type: ignore[arg-type]

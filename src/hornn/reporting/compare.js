@@ -6,7 +6,7 @@ const readData = () => { data = JSON.parse(document.getElementById("runs").textC
 const element = (tag, attributes = {}, ...inside) => {
   const made = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
-  made.append(...inside.flat().filter(child => child !== null && child !== undefined));
+  made.append(...inside.flat(Infinity).filter(child => child !== null && child !== undefined));
   return made;
 };
 
@@ -109,10 +109,13 @@ const valuesOf = (packed, item, key) => {
   return distinct(item.runs.map(run => String(packed.values[run[packed === data.configs ? "config" : "origin"]][column]))).join(" / ");
 };
 
+/** A word of a config, which may break after its dots and underscores. */
+const breakable = word => word.split(/(?<=[._])/).flatMap((part, n) => n ? [element("wbr"), part] : [part]);
+
 /** The lines of a table: a name and a cell for each item. */
 const linesOf = (title, lines, columns) => lines.length ? element("tbody", {},
   title ? element("tr", { class: "part" }, element("th", { scope: "rowgroup", colspan: columns + 1 }, title)) : null,
-  lines.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, name), cells.map(cell => element("td", {}, cell))))) : null;
+  lines.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, breakable(name)), cells.map(cell => element("td", {}, typeof cell === "string" ? breakable(cell) : cell))))) : null;
 
 const numberLines = items => {
   const keys = Object.keys(data.measures).filter(key => items.some(item => item.numbers[key]));
@@ -147,6 +150,33 @@ const commandsOf = item => {
     ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py checkpoint=${run.folder}/best.ckpt split=test`)].filter(Boolean);
 };
 
+/** A run or a row in one line: its test score beside the published one, and how far it is. */
+const headlineOf = ({ numbers, row, one }) => {
+  const key = Object.keys(numbers).find(each => each.startsWith("test_")) ?? Object.keys(numbers).find(each => each.startsWith("valid_"));
+  const score = key ? [`${measureName(key)} `, element("b", {}, numbers[key][1]), row.published[key] ? ` (published ${row.published[key]})` : ""] : null;
+  const cost = [["epochs", "epochs"], ["wall_seconds", ""]].filter(([each]) => numbers[each]).map(([each, word]) => `${numbers[each][1]} ${word}`.trim());
+  const state = one && one.state !== "done" ? element("span", { class: "state bad" }, one.state, one.progress ? `: ${one.progress}` : "") : null;
+  const file = one && one.file ? element("a", { href: one.file }, "result file (JSON)") : null;
+  return [score, ...cost, state, file].filter(Boolean).flatMap((each, n) => n ? [" · ", each] : [each]).flat();
+};
+
+/** The config of a row: how it departs from the recipe of its table, and how its runs depart from that. */
+const configOf = ({ row, table, runs }) => {
+  const words = list => list.flatMap(text => [element("code", {}, text), " "]), departed = distinct(runs.flatMap(run => run.departures));
+  return [element("p", {}, `The recipe of “${data.tables[table].title}”`, row.asks.length ? [" with ", words(row.asks)] : "."),
+    departed.length ? element("p", {}, "The run departs from it: ", words(departed)) : null];
+};
+
+/** The texts that runs wrote at their best epochs, side by side; null where none did. */
+const samplesOf = items => {
+  const kept = items.map(item => item.runs.map(run => run.samples).find(samples => samples.texts) ?? {});
+  const count = Math.max(...kept.map(samples => samples.texts?.length ?? 0));
+  if (!count) return null;
+  const about = ["epoch", "temperature"].map(key => [key, ...kept.map(samples => String(samples[key] ?? ""))]);
+  const texts = Array.from({ length: count }, (_, n) => [`text ${n + 1}`, ...kept.map(samples => element("p", { class: "sample" }, samples.texts?.[n] ?? ""))]);
+  return sidesOf(items, linesOf("", [...about, ...texts], items.length));
+};
+
 /** Fill the view for the items of an address, and say what it is called. */
 const renderRuns = (view, addresses) => {
   const asked = distinct(addresses), named = asked.map(itemOf).filter(Boolean), items = spread(named);
@@ -154,9 +184,9 @@ const renderRuns = (view, addresses) => {
   items.forEach((item, n) => Object.assign(item, { series: n, style: data.palette[n % data.palette.length] }));
   const lone = named.length === 1 ? named[0] : null;
   const back = table => element("a", { href: `#${table}` }, data.tables[table].title);
-  const missing = asked.length - named.length;
+  const missing = asked.filter(address => !itemOf(address)).map(decodeURIComponent);
   const parts = [element("h1", {}, lone ? lone.label : named.length ? `Compare ${named.length} rows` : "Compare")];
-  if (missing) parts.push(element("p", { class: "warning" }, `${missing} of the address ${missing === 1 ? "is" : "are"} no longer here.`));
+  if (missing.length) parts.push(element("p", { class: "warning" }, `Not among the results: ${missing.join(", ")}.`));
   if (!named.length) {
     parts.push(element("p", {}, "Tick rows in any table, or seeds on a run's page; then their curves, numbers and configs stand here side by side. The address can be sent to someone."));
     view.replaceChildren(...parts);
@@ -167,8 +197,7 @@ const renderRuns = (view, addresses) => {
     parts.push(element("p", { class: "soft" }, back(lone.table), " · ", lone.one ? [element("a", { href: `#run=${addressOf(lone.table, lone.name)}` }, "all seeds"), " "] : null,
       seeds.flatMap(run => [lone.seed === String(run.seed) ? element("b", {}, `seed ${run.seed}`) : element("a", { href: `#run=${addressOf(lone.table, lone.name, run.seed)}` }, `seed ${run.seed}`), " "]),
       "· ", element("label", { class: "pick" }, element("input", { type: "checkbox", "data-item": lone.address, checked: ticked.has(lone.address) }), " compare")));
-    if (lone.one) parts.push(element("p", {}, lone.one.state, lone.one.progress ? `: ${lone.one.progress}` : "",
-      lone.one.file ? [" · ", element("a", { href: lone.one.file }, "result file (JSON)")] : null));
+    parts.push(element("p", { class: "headline" }, headlineOf(lone)));
   } else {
     parts.push(element("ul", { class: "chips" }, named.map(item => {
       const others = named.filter(other => other !== item).map(other => other.address);
@@ -182,18 +211,19 @@ const renderRuns = (view, addresses) => {
   parts.push(place);
   const differing = packedLines(data.configs, items, true), common = packedLines(data.configs, items, false);
   const several = items.length > 1;
-  parts.push(element("h2", {}, "Numbers"), sidesOf(items, linesOf("", numberLines(items), items.length)));
-  if (several) parts.push(element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column."));
-  if (several) parts.push(element("h2", {}, "Where the configs differ"), differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed."));
-  if (lone) {
-    const departed = distinct(lone.runs.flatMap(run => run.departures));
-    parts.push(element("h2", {}, "What this row asks for"), element("p", {}, lone.row.asks.length ? lone.row.asks.flatMap(word => [element("code", {}, word), " "]) : "The command alone."));
-    if (departed.length) parts.push(element("p", {}, "The run departs from it: ", departed.flatMap(text => [element("code", {}, text), " "])));
-  }
+  const part = (title, ...inside) => element("section", {}, element("h2", {}, title), inside);
   const folded = (title, ...inside) => element("details", {}, element("summary", {}, element("h2", {}, title)), inside);
-  parts.push(folded(several ? "What their configs share" : "The whole config", sidesOf(items, linesOf("", common, items.length))));
   const origin = [...packedLines(data.origins, items, true), ...packedLines(data.origins, items, false)];
-  if (origin.length) parts.push(folded("Where they come from", sidesOf(items, linesOf("", origin, items.length))));
+  const origins = origin.length ? sidesOf(items, linesOf("", origin, items.length)) : null;
+  const left = [part("Numbers", sidesOf(items, linesOf("", numberLines(items), items.length)),
+    several ? element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column.") : null)];
+  const differences = several ? part("Where the configs differ", differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed.")) : null;
+  const right = [lone ? part("Its config", configOf(lone)) : null, differences, lone?.one && origins ? part("Where it comes from", origins) : null];
+  parts.push(element("div", { class: "columns" }, element("div", {}, left), element("div", {}, right)));
+  const written = samplesOf(items);
+  if (written) parts.push(part("What it writes", written));
+  parts.push(folded(several ? "What their configs share" : "The whole config", sidesOf(items, linesOf("", common, items.length))));
+  if (origins && !lone?.one) parts.push(folded("Where they come from", origins));
   parts.push(element("h2", {}, "Do it again"), ...named.flatMap(item => commandsOf(item).map(text => element("p", {}, element("code", {}, text)))));
   view.replaceChildren(...parts);
   curvesOf(place, items, lone ? lone.label : "Compared");

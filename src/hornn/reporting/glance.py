@@ -12,7 +12,7 @@ from hornn.reporting.svg import element, picture, shortened
 from hornn.reporting.tables import Table
 
 COLUMN, GAP, PITCH, SIZE = 420, 24, 17, 11.5
-LABELS, PLOT = 188, 136  # widths within a column: a row's label, its dots; its numbers take the rest
+LABELS, PLOT = 188, 128  # widths within a column: a row's label, its dots; its numbers take the rest
 HEADING, TITLE, AXIS = 30, 24, 26  # heights: a paper's name, a table's title, the numbers of its axis
 BETTER, WORSE = COLOURS[0], COLOURS[1]
 METRICS = ("test_ppl", "test_bpc", "test_nll")

@@ -27,11 +27,20 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table as cells. `legend`: mark -> what it says."""
+    """A table as cells. `legend`: mark -> what it says.
 
-    header: tuple[str, ...]
+    `heads` holds the header in two levels: of each column the metric, which is empty where a table has one alone or the
+    column has none, and what it says of the metric.
+    """
+
+    heads: tuple[tuple[str, str], ...]
     rows: tuple[tuple[Cell, ...], ...]
     legend: dict[str, str]
+
+    @property
+    def header(self) -> list[str]:
+        """In one level."""
+        return [f"{name} ({metric})" if metric else name for metric, name in self.heads]
 
 
 def table_grid(table: Table) -> Grid:
@@ -43,25 +52,25 @@ def table_grid(table: Table) -> Grid:
     """
     metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
     base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
-    header = ["model"]
+    heads = [("", "model")]
     for metric in metrics:
-        what = f" ({metric.label})" if len(metrics) > 1 else ""
-        header += [f"published{what}", f"measured{what}"]
-        header += ["best by validation" + what] if shows_best_seed(metric.key) else []
-        relative = (
-            [f"published / {base.row.label}{what}", f"measured / {base.row.label}{what}"] if base else []
-        )
-        header += relative or [f"difference{what}"]
+        names = ["published", "measured", *["best by validation"] * shows_best_seed(metric.key)]
+        ratios = [f"{name} / {base.row.label}" for name in names[:2]] if base else []
+        heads += [
+            (metric.label if len(metrics) > 1 else "", name) for name in names + (ratios or ["difference"])
+        ]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
-    header += ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]
+    heads += [("", name) for name in ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]]
 
     letters: dict[str, str] = {}
+    shared = shared_marks(table)
     devices = device_letters(table)
     rows = []
     for line in table.lines:
-        for mark in line.marks:
+        own = [mark for mark in line.marks if mark not in shared]
+        for mark in own:
             letters.setdefault(mark, nth_letter(len(letters)))
-        cells = [Cell(line.row.label, line.row.label, "".join(letters[mark] for mark in line.marks), "label")]
+        cells = [Cell(line.row.label, line.row.label, "".join(letters[mark] for mark in own), "label")]
         for metric in metrics:
             cells += score_cells(metric.key, line, base)
         if sized:
@@ -71,20 +80,28 @@ def table_grid(table: Table) -> Grid:
         signs = ", ".join(sign for sign, device in devices.items() if device in line.devices)
         cells += [Cell(signs, signs, kind="device"), Cell(line.status, line.status, kind="runs")]
         rows.append(tuple(cells))
-    compared = {f"published ({metric.label})" for metric in metrics if metric.key in table.sweep.published}
-    compared |= {"published"} if table.sweep.published else set()
+    published = {
+        metric.label if len(metrics) > 1 else "" for metric in metrics if metric.key in table.sweep.published
+    }
     used = [
         index
-        for index, name in enumerate(header)
-        if name in {"model", "runs", *compared}
+        for index, (metric, name) in enumerate(heads)
+        if name in ("model", "runs")
+        or (name == "published" and metric in published)
         or (table.runnable and name.startswith("measured"))
         or (any(cells[index].text for cells in rows) and not (name == "device" and len(devices) == 1))
     ]
     rows = [tuple(cells[index] for index in used) for cells in rows]
-    header = [header[index] for index in used]
     shown = "".join(cell.text for cells in rows for cell in cells)
     legend = {sign: text for sign, text in SIGN_MEANINGS.items() if sign in shown}
-    return Grid(tuple(header), tuple(rows), {**legend, **{sign: mark for mark, sign in letters.items()}})
+    legend |= {sign: mark for mark, sign in letters.items()}
+    return Grid(tuple(heads[index] for index in used), tuple(rows), legend)
+
+
+def shared_marks(table: Table) -> list[str]:
+    """What is to be known of every measured row: it is said once, in the notes. None in a table of a few rows."""
+    marked = [line.marks for line in table.lines if line.measured]
+    return [mark for mark in marked[0] if all(mark in marks for marks in marked)] if len(marked) > 3 else []
 
 
 def nth_letter(index: int) -> str:

@@ -1,6 +1,6 @@
 """The notes below a table."""
 
-from hornn.reporting.grid import device_letters
+from hornn.reporting.grid import device_letters, shared_marks
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
@@ -28,6 +28,7 @@ def table_notes(table: Table) -> list[str]:
         for metric, share in shares
         if share and not metric.key.startswith("seconds")
     ]
+    texts += [f"Every measured row: {mark}." for mark in shared_marks(table)]
     texts += [*what_is_missing(table), *where_results_come_from(table)]
     return [*texts, *table.warnings]
 

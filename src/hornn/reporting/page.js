@@ -122,7 +122,11 @@ addEventListener("click", event => {
   if (at("#theme")) changeTheme();
   else if (at("#skip")) document.querySelector("main").focus();
   else if (at("th button")) sort(at("th button"));
-  else if (at("#clear")) { ticked.clear(); showTicks(); }
+  else if (at(".unfold")) {
+    const folded = at(".view").querySelector("table").classList.toggle("folded"), words = at(".unfold").textContent.replace(/^\w+/, folded ? "Show" : "Hide");
+    at(".unfold").textContent = words;
+    at(".unfold").setAttribute("aria-expanded", !folded);
+  } else if (at("#clear")) { ticked.clear(); showTicks(); }
   else if (at("[data-lights]")) {
     const button = at("[data-lights]"), pressed = button.getAttribute("aria-pressed") === "true";
     for (const other of find("[data-lights]", button.closest(".view"))) other.setAttribute("aria-pressed", other === button && !pressed);

@@ -2,24 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
 from hornn.reporting.glance import draw_glance
 from hornn.reporting.grid import table_grid
+from hornn.reporting.lines import Line
 from hornn.reporting.markdown import gain_text, relative_address
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.panels import Plot
 from hornn.reporting.row_styles import row_styles
 from hornn.reporting.run_data import address, has_view, page_data, written
-from hornn.reporting.scoreboard import MARKS, list_claims, summarise
+from hornn.reporting.scoreboard import CLASSES, MARKS, list_claims, summarise
+from hornn.reporting.scores import has_published
 from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.tables import Table
 
 HERE = Path(__file__).parent
 SCRIPTS = ("chart.js", "compare.js", "page.js")
+FEW_EMPTY = 3  # more rows without a number are folded away
 DOWNLOADS = (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"), ("json", "JSON"))
 
 
@@ -48,7 +52,8 @@ def render_page(
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.tests["has_view"] = has_view
+    environment.tests |= {"has_view": has_view, "without_numbers": without_numbers}
+    environment.filters["groups"] = groups
     return environment.from_string(read("page.html")).render(
         style=read("page.css"),
         script="".join(map(read, SCRIPTS)),
@@ -58,6 +63,8 @@ def render_page(
         claims=claims,
         findings=summarise(claims),
         filters=filters,
+        OUTCOMES=[(mark, CLASSES[outcome], outcome) for outcome, mark in MARKS.items()],
+        FEW_EMPTY=FEW_EMPTY,
         list_claims=list_claims,
         gain_text=gain_text,
         glance=draw_glance(tables, linked=True),
@@ -69,6 +76,7 @@ def render_page(
         table_grid=table_grid,
         table_notes=table_notes,
         draw_figures=draw,
+        how_many_first=how_many_first,
         row_styles=row_styles,
         address=address,
         link=lambda path: relative_address(path, out),
@@ -77,6 +85,24 @@ def render_page(
         draw_study=draw_study,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def how_many_first(plots: Sequence[Plot]) -> int:
+    """How many figures stand above a table, side by side."""
+    room = [sum(1 + panel.wide for panel in plot.panels) for plot in plots]
+    return 2 if sum(room[:2]) <= 3 else 1
+
+
+def without_numbers(line: Line) -> bool:
+    """Whether a row has nothing to show: no number of the paper or of ours, and no run."""
+    return not line.runs and not any(
+        has_published(score) or score.mean is not None for score in line.scores.values()
+    )
+
+
+def groups(heads: Sequence[tuple[str, str]]) -> list[tuple[str, int]]:
+    """Each metric with the number of its columns, in their order."""
+    return [(metric, len(list(columns))) for metric, columns in groupby(heads, key=lambda head: head[0])]
 
 
 def read(name: str) -> str:

@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0284c7", "#e8590c", "#2f9e44", "#d6336c", "#7950f2", "#a17d00", "#0c9a8d", "#8a6d5c")
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "*": "★", "<": "◀", ">": "▶", "X": "✖"}
 WIDTH = 4.8  # inches
-MANY_LINES, LETTER, LINE = (
-    8,
-    4.6,
-    10.5,
-)  # more lines have no names at their ends; points of a letter and a line
+MANY_LINES = 8  # more lines have no names at their ends
+NAME, LETTER, LINE = 9.5, 5.1, 11.5  # points: the size of such a name, the widths of a letter and a line
 INK = "#010203"  # stands for the page's own text colour until the figure is in the page
 
 
@@ -46,8 +43,11 @@ Styles = Mapping[str, Style]  # of rows, by their names
 
 
 class Panel(NamedTuple):
+    """`wide`: it holds much text, and takes the room of two."""
+
     svg: str
     caption: str
+    wide: bool = False
 
 
 class Plot(NamedTuple):
@@ -93,7 +93,7 @@ def label_ends(axes: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> N
         at = float(axes.transData.transform((x, y))[1]) * scale
         last = max(at, last + LINE)
         axes.annotate(
-            name, (x, y), (7, last - at), textcoords="offset points", va="center", fontsize=8.5, color=colour
+            name, (x, y), (7, last - at), textcoords="offset points", va="center", fontsize=NAME, color=colour
         )
 
 

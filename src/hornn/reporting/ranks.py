@@ -60,9 +60,8 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
         f"Ranks by {order.metric.label}, the best on top: a line that rises is ranked better than published. "
         f"{order.summary}"
     )
-    return Panel(
-        picture(f"Ranks by {order.metric.label}, published and measured", width, height, elements), caption
-    )
+    name = f"Ranks by {order.metric.label}, published and measured"
+    return Panel(picture(name, width, height, elements), caption, wide=True)
 
 
 def places(order: Order, values: Sequence[float], ties: Sequence[float]) -> list[int]:

@@ -17,6 +17,7 @@ from hornn.reporting.markdown import relative_address
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.panels import COLOURS, MARKERS, nth_style
 from hornn.reporting.row_styles import row_styles, with_full_labels
+from hornn.reporting.running import in_words
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import metric_value, of_characters
 from hornn.reporting.tables import Table
@@ -34,7 +35,7 @@ COSTS = {
     "num_parameters": "weights",
     "epochs": "epochs",
     "best_epoch": "best epoch",
-    "wall_seconds": "seconds, the whole run",
+    "wall_seconds": "time, the whole run",
     "tokens_per_second": "tokens per second",
     "peak_memory_mb": "memory, MiB",
 }
@@ -44,7 +45,8 @@ CURVES = {
     "max_grad_norm": "gradient's norm, largest",
 }
 NOT_DRAWN = {"epoch", "step", "seconds", "tokens_per_second"}
-ORIGIN = ("commit", "dirty", "finished", "device", "backend", "world_size")
+TEXTS, LETTERS = 10, 2000  # samples of a run, and characters of each
+ORIGIN = {"finished": "finished", "device": "device", "backend": "time loop", "world_size": "processes"}
 
 
 def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
@@ -148,20 +150,41 @@ def plain(value: Any) -> Any:
 def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Path) -> dict[str, Any]:
     result = run.result
     config = result if result else {"choices": line.row.recipe.choices, "config": line.row.recipe.config}
-    origin = {key: result[key] for key in ORIGIN if result.get(key) is not None}
-    origin |= {"starts": len(result.get("starts") or ()) or 1} if result else {}
     return {
         "seed": run.seed,
         "state": run.state,
         "progress": run.progress or run.problem,
         "numbers": own_numbers(result or (run.records[-1] if run.records else {})),
         "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
-        "origin": origins.add(origin | flatten(result.get("versions") or {})),
+        "origin": origins.add(origin(result) | flatten(result.get("versions") or {})),
         "curves": curves(result.get("metrics") or run.records, of_characters(result)),
+        "samples": samples(result),
         "departures": departures(line.row.recipe, result) if result else [],
         "folder": folder_of(result, run.seed),
         "file": relative_address(run.path, out) if run.path else "",
     }
+
+
+def samples(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the run wrote at its best epoch, as much of it as the page has room for; a stranger's file may hold more."""
+    found = result.get("samples") or {}
+    texts = found.get("texts")
+    texts = (
+        [text[:LETTERS] for text in texts[:TEXTS] if isinstance(text, str)] if isinstance(texts, list) else []
+    )
+    told = {key: found[key] for key in ("epoch", "temperature") if is_number(found.get(key))}
+    return {"texts": texts, **told} if texts else {}
+
+
+def origin(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a result comes from, in words; empty without one."""
+    if not result:
+        return {}
+    changed = ", with changes of its own" if result.get("dirty") else ""
+    said = {"commit": f"{(result.get('commit') or 'unknown')[:10]}{changed}"}
+    said |= {words: result[key] for key, words in ORIGIN.items() if result.get(key) is not None}
+    said |= {"finished": said["finished"][:16].replace("T", " ")} if "finished" in said else {}
+    return said | {"starts": len(result.get("starts") or ()) or 1}
 
 
 def folder_of(result: Mapping[str, Any], seed: int) -> str:
@@ -181,6 +204,8 @@ def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
 
 
 def number_text(key: str, value: float) -> str:
+    if key == "wall_seconds":
+        return in_words(value)
     return f"{value:,.0f}" if key in COSTS else format_number(key, value)
 
 

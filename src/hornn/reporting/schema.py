@@ -30,6 +30,7 @@ CLAIM_KEYS = {
     "metric": str,
     "at_most": int | float,
     "where": str,
+    "main": bool,
 }
 ROW_KEYS = {
     "name": str,
@@ -57,6 +58,7 @@ OPTIONAL = {
     "metric",
     "at_most",
     "where",
+    "main",
     "note",
     "metric_label",
     "start",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Verdict
 from hornn.reporting.svg import element, picture
+from hornn.reporting.sweeps import Claim
 from hornn.reporting.tables import Table
 
 # An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
@@ -45,14 +46,13 @@ class Claimed(NamedTuple):
     def data(self) -> list[str]:
         return self.choices("data")
 
+    @property
+    def claim(self) -> Claim:
+        return next(claim for claim in self.table.sweep.claims if claim.says == self.verdict.says)
+
     def choices(self, group: str) -> list[str]:
         """What its rows choose of a group of configs."""
-        names = {
-            name
-            for claim in self.table.sweep.claims
-            if claim.says == self.verdict.says
-            for name in (*claim.better, *claim.than)
-        }
+        names = {*self.claim.better, *self.claim.than}
         rows = [row for row in self.table.sweep.rows if row.name in names]
         return sorted({row.recipe.choices[group] for row in rows if group in row.recipe.choices})
 
@@ -66,10 +66,10 @@ def list_claims(tables: Iterable[Table]) -> list[Claimed]:
 
 
 class Finding(NamedTuple):
-    """What became of the claims of one paper: `outcomes` holds mark, style, count and word of each outcome."""
+    """What became of a paper's claims: its main ones, and mark, style, count and word of each outcome of all."""
 
     paper: str
-    number: int
+    main: list[Claimed]
     outcomes: list[tuple[str, str, int, str]]
 
 
@@ -77,14 +77,15 @@ def summarise(claims: Sequence[Claimed]) -> list[Finding]:
     """For each paper what became of its own claims, the paper with most claims first."""
     own = [claim for claim in claims if claim.verdict.of_paper]
     found = []
-    for paper, number in Counter(claim.paper for claim in own).most_common():
+    for paper, _ in Counter(claim.paper for claim in own).most_common():
+        main = [claim for claim in own if claim.paper == paper and claim.claim.main]
         counts = Counter(claim.verdict.outcome for claim in own if claim.paper == paper)
         known = [
             (mark, CLASSES[outcome], counts[outcome], outcome)
             for outcome, mark in MARKS.items()
             if counts[outcome]
         ]
-        found.append(Finding(paper, number, known))
+        found.append(Finding(paper, main, known))
     return found
 
 

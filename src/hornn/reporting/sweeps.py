@@ -99,7 +99,8 @@ class Claim(NamedTuple):
     With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
 
     `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
-    makes the claim, if its rows have no published numbers; a claim without either is a question of our own.
+    makes the claim, if its rows have no published numbers; a claim without either is a question of our own. `main`: it
+    stands on the page's first screen.
     """
 
     says: str
@@ -108,6 +109,7 @@ class Claim(NamedTuple):
     metric: str
     at_most: float | None = None
     where: str = ""
+    main: bool = False
 
 
 class Sweep(NamedTuple):
@@ -278,7 +280,8 @@ def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: 
     metric = node.get("metric", metrics[0].key)
     if metric not in {each.key for each in metrics}:
         raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
-    return Claim(node["says"], better, than, metric, node.get("at_most"), node.get("where", ""))
+    limit, source = node.get("at_most"), node.get("where", "")
+    return Claim(node["says"], better, than, metric, limit, source, node.get("main", False))
 
 
 def read_row(
