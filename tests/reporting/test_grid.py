@@ -1,10 +1,15 @@
 """The cells of a table."""
 
 import math
+import re
 from typing import Any
 
 from hornn.reporting.grid import table_grid
-from reporting.place import cells_of, table_of
+from hornn.reporting.notes import table_notes
+from reporting.place import SWEEP, cells_of, table_of
+
+METRIC_LABEL = '  metric_label: "perplexity, test"\n'
+PUBLISHED = re.compile(" *published: .*\n")
 
 
 def test_a_row_shows_mean_deviation_and_the_seed_that_validation_chooses(place: Any) -> None:
@@ -61,3 +66,24 @@ def test_times_of_different_devices_are_not_averaged(place: Any) -> None:
     place.commit("sum-2", 1, 110.0)
     assert cells_of(table_of(place), "rnn")["s/epoch"] == ""
     assert cells_of(table_of(place), "sum-2")["s/epoch"] == "12.5"
+
+
+def test_columns_of_several_metrics_have_two_headings(place: Any) -> None:
+    metrics = "[{key: valid_ppl, label: validation}, {key: test_ppl, label: test}]"
+    text = SWEEP.replace("metric: test_ppl", f"metric: {metrics}").replace(METRIC_LABEL, "")
+    place.write_sweep("toy", PUBLISHED.sub("", text))
+    place.commit("sum-2", 1, 100.0)
+    grid = table_grid(table_of(place))
+    assert grid.heads[:3] == (("", "model"), ("validation", "measured"), ("test", "measured"))
+    assert grid.header[:3] == ["model", "measured (validation)", "measured (test)"]
+
+
+def test_what_holds_for_every_row_is_said_once(place: Any) -> None:
+    for row in ("rnn", "sum-2", "sum-3"):
+        place.commit(row, 1, 100.0, dirty=True)
+    table = table_of(place)
+    assert "a" in table_grid(table).legend, "of a few rows it stands beside each"
+    place.commit("max-2", 1, 100.0, dirty=True)
+    table = table_of(place)
+    assert table_grid(table).legend.keys() == {"†", "‡"}
+    assert sum("not committed" in text for text in table_notes(table)) == 1

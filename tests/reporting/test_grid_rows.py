@@ -118,11 +118,11 @@ def test_a_wrong_grid_is_refused_in_one_line(place: Place, old: str, new: str, m
     assert "\n" not in str(caught.value)
 
 
-def test_a_grid_has_a_figure_for_each_axis(place: Place) -> None:
+def test_a_grid_has_a_figure_for_each_axis_of_numbers(place: Place) -> None:
     place.write_sweep("net", GRID)
     fill(place)
     table = table_of(place, "net")
-    by_model, by_order, by_size = draw_figures(table)[:3]
+    by_order, by_size = draw_figures(table)[:2]
     assert [label for label, _ in by_order.legend] == [
         *("rnn, 8 units", "rnn, 16 units", "HORNN, 8 units", "HORNN, 16 units")
     ]
@@ -136,10 +136,19 @@ def test_a_grid_has_a_figure_for_each_axis(place: Place) -> None:
     assert [label for label, _ in by_size.legend] == [
         f"{row}, {size} units" for row in rows for size in (8, 16)
     ]
-    words = re.findall(r"<text[^>]*>([^<]+)</text>", by_model.panels[0].svg)
-    assert {"rnn", "HORNN"} <= set(words)
     ticks = re.findall(r"<text[^>]*>([^<]+)</text>", by_size.panels[0].svg)
     assert {"8", "16"} <= set(ticks)
+
+
+def test_a_grid_of_words_alone_has_a_figure(place: Place) -> None:
+    place.write_sweep("net", GRID)
+    place.commit("hornn-order2-hidden_size8", 1, sweep="net")
+    place.commit("rnn-hidden_size8", 1, 90.0, sweep="net")
+    (by_model,) = [
+        plot for plot in draw_figures(table_of(place, "net")) if "against model" in plot.panels[0].caption
+    ]
+    words = re.findall(r"<text[^>]*>([^<]+)</text>", by_model.panels[0].svg)
+    assert {"rnn", "HORNN"} <= set(words)
 
 
 def test_an_axis_of_one_measured_value_has_no_figure(place: Place) -> None:
