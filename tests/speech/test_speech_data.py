@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hornn.data.base import IGNORE, SPLITS
-from hornn.speech.data import SpeechData, splice_frames
+from hornn.speech.data import SpeechData
 from hornn.speech.prepared import SpeechCache
 from speech.equal import train_equal
 from speech.tiny import write_corpus
@@ -19,9 +19,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def data_of(folder: Path, train: Any = train_equal, **given: int) -> SpeechData:
-    sizes = {"batch_size": 2, "seq_len": 20, "eval_batch_size": 3, "delay": 5, "splice": 0, **given}
-    delay, splice = sizes.pop("delay"), sizes.pop("splice")
-    data = SpeechData(folder, folder.parent / "cache", train, delay, splice, tuple(sizes.values()))  # type: ignore[arg-type]
+    sizes = {"batch_size": 2, "seq_len": 20, "eval_batch_size": 3, "delay": 5, **given}
+    delay = sizes.pop("delay")
+    data = SpeechData(folder, folder.parent / "cache", train, delay, tuple(sizes.values()))  # type: ignore[arg-type]
     data.prepare_data()
     data.setup()
     return data
@@ -49,16 +49,6 @@ def test_a_state_is_named_after_the_frames_of_the_delay(folder: Path) -> None:
     assert chunk.targets[3:, 0].tolist() == states.tolist()
     assert chunk.inputs[:-3, 0].tolist() == features.tolist()
     assert (chunk.inputs[-3:] == 0).all()
-
-
-def test_spliced_frames_by_hand() -> None:
-    frames = np.array([[1, 10], [2, 20], [3, 30]], dtype=np.float32)
-    assert splice_frames(frames, 1, 0).tolist() == [
-        [0, 0, 1, 10, 2, 20],
-        [1, 10, 2, 20, 3, 30],
-        [2, 20, 3, 30, 0, 0],
-    ]
-    assert splice_frames(frames, 0, 1).tolist() == [[1, 10], [2, 20], [3, 30], [0, 0]]
 
 
 def test_what_is_prepared_is_read_again(folder: Path) -> None:
@@ -106,7 +96,6 @@ def test_other_words_are_prepared_anew(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({"delay": -1}, r"data\.delay must be >= 0 frames, got -1"),
-        ({"splice": -1}, r"data\.splice must be >= 0 frames, got -1"),
         ({"seq_len": 5}, r"data\.seq_len must be above data\.delay=5, got 5"),
     ],
 )

@@ -17,19 +17,20 @@ from hornn.speech.prepared import Prepared, SpeechCache, Train
 class SpeechData(Data):
     """Frames of speech, and at each the state of a hidden Markov model that an alignment found.
 
-        x_t = (f_{t-splice} .. f_{t+splice}),   y_t = s_{t-delay},   f_t (80,), s_t one of V states
+        x_t = f_t (80,),   y_t = s_{t-delay}, one of V states
 
-    f_t is frame t of an utterance of N frames, mean and variance normalised for each speaker; before the first and
-    after the last frame it is 0. The network has seen `delay` frames of the future when it names a state, so a sequence
-    has N + delay steps, and the first `delay` of them have no target. Every frame of every utterance is a target
-    exactly once. Validation takes whole speakers (`hornn.speech.corpus`).
+    f_t is frame t of an utterance of N frames, mean and variance normalised for each speaker; after the last frame it
+    is 0. The network has seen `delay` frames of the future when it names a state, so a sequence has N + delay steps;
+    the first `delay` of them have no target. Every frame of every utterance is a target exactly once. Validation takes
+    whole speakers (`hornn.speech.corpus`).
 
-    train: what trains the model that aligns. Raises ValueError for a negative delay or splice, and for chunks that are
-    not longer than the delay.
+    train: what trains the model that aligns. Raises ValueError for a negative delay and for chunks that are not longer
+    than the delay.
     """
 
     units = FRAMES
     predicts = "classes"
+    input_width = BANDS
 
     def __init__(
         self,
@@ -37,18 +38,15 @@ class SpeechData(Data):
         cache_dir: Path,
         train: Train,
         delay: int,
-        splice: int,
         sizes: tuple[int, int, int],
     ) -> None:
         super().__init__(*sizes)
         require_range("data.delay", delay, ">= 0 frames", delay >= 0)
-        require_range("data.splice", splice, ">= 0 frames", splice >= 0)
         require_range("data.seq_len", self.seq_len, f"above data.delay={delay}", self.seq_len > delay)
         self.folder, self.cache_dir = folder, cache_dir
         self.train = train
-        self.delay, self.splice = delay, splice
+        self.delay = delay
         self.name = folder.name
-        self.input_width = BANDS * (2 * splice + 1)
         self._corpus: SpeechCorpus | None = None
         self._prepared: Prepared | None = None
 
@@ -96,8 +94,8 @@ class SpeechData(Data):
         return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
 
     def inputs(self, features: np.ndarray) -> np.ndarray:
-        """Frames (N, 80) -> what the network reads at each step, (N + delay, 80 (2 splice + 1))."""
-        return splice_frames(features, self.splice, self.delay)
+        """Frames (N, 80) -> what the network reads at each step, (N + delay, 80)."""
+        return np.pad(features, ((0, self.delay), (0, 0)))
 
     def whole(self, split: str) -> list[np.ndarray]:
         return self.prepared.states[split]
@@ -140,13 +138,3 @@ class SpeechData(Data):
             for split in SPLITS
         )
         return [f"frames of {self.prepared.number} states: {sizes}"]
-
-
-def splice_frames(features: np.ndarray, splice: int, delay: int) -> np.ndarray:
-    """Frames (N, D) beside `splice` neighbours on each side, `delay` steps more: (N + delay, D (2 splice + 1)).
-
-    Before the first and after the last frame there are zeros. The result is a view of N + delay + 2 splice frames.
-    """
-    width = features.shape[1]
-    padded = np.pad(features, ((splice, delay + splice), (0, 0)))
-    return np.lib.stride_tricks.sliding_window_view(padded.ravel(), width * (2 * splice + 1))[::width]
