@@ -40,6 +40,12 @@ def test_training_stops_instead_of_a_fall_too_many() -> None:
     assert rates(HalveOnPlateau(max_falls=0), losses) == [1, 1]
 
 
+def test_patience_forgives_some_epochs_before_each_fall() -> None:
+    losses = [6.0, 6.0, 5.0, 5.1, 5.1, 5.1, 5.1, 4.0]
+    assert rates(HalveOnPlateau(patience=1), losses) == [1, 1, 1, 1, 1, 0.5, 0.5, 0.25]
+    assert rates(HalveOnPlateau(patience=1, max_falls=0), losses) == [1, 1, 1, 1, 1]
+
+
 def test_plateau_with_a_relative_threshold() -> None:
     strict, lenient = HalveOnPlateau(relative_threshold=0.01), HalveOnPlateau(relative_threshold=-0.01)
     for schedule in (strict, lenient):

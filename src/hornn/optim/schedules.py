@@ -44,9 +44,10 @@ class Constant(Schedule):
 class HalveOnPlateau(Schedule):
     """Multiply the learning rate by `factor` after each epoch that does not improve validation.
 
-    An epoch improves validation if its loss is below best * (1 - relative_threshold) - threshold, where best is
-    the lowest loss before it in nats per token. `restore_best` brings the best weights back whenever the learning rate
-    falls. Training stops instead of falling more than `max_falls` times (None: never).
+    With `patience` p, so many such epochs in a row are forgiven before each fall. An epoch improves validation if its
+    loss is below best * (1 - relative_threshold) - threshold; best is the lowest loss before it, in nats per token.
+    `restore_best` brings the best weights back whenever the learning rate falls. Training stops instead of falling more
+    than `max_falls` times (None: never).
 
     Source: HORNN paper, section 4: halved "if the cross entropy on the validation set does not decrease",
     which is both thresholds 0 without restoring; it gives no other constant. Mikolov et al. 2015 divide by
@@ -61,6 +62,7 @@ class HalveOnPlateau(Schedule):
         relative_threshold: float = 0.0,
         restore_best: bool = False,
         max_falls: int | None = None,
+        patience: int = 0,
     ) -> None:
         require_range("schedule.factor", factor, "in (0, 1)", 0 < factor < 1)
         require_range("schedule.threshold", threshold, ">= 0 nats per token", threshold >= 0)
@@ -68,19 +70,27 @@ class HalveOnPlateau(Schedule):
             "schedule.relative_threshold", relative_threshold, "in (-1, 1)", -1 < relative_threshold < 1
         )
         require_range("schedule.max_falls", max_falls, ">= 0 or null", max_falls is None or max_falls >= 0)
+        require_range("schedule.patience", patience, ">= 0 epochs", patience >= 0)
         self.factor = factor
         self.threshold = threshold
         self.relative_threshold = relative_threshold
         self.restore_best = restore_best
         self.max_falls = max_falls
+        self.patience = patience
         self.best = math.inf
         self.falls = 0
+        self.forgiven = 0  # epochs in a row, up to now
 
     def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
         improved = valid_nll < self.best * (1 - self.relative_threshold) - self.threshold
         self.best = min(self.best, valid_nll)
         if improved:
+            self.forgiven = 0
             return Decision()
+        if self.forgiven < self.patience:
+            self.forgiven += 1
+            return Decision()
+        self.forgiven = 0
         if self.max_falls is not None and self.falls == self.max_falls:
             return Decision(stop=True)
         self.falls += 1
