@@ -1,5 +1,6 @@
 """The packages that speech needs beside the others, and the one pair of them that must not be loaded."""
 
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
@@ -35,6 +36,7 @@ def require_packages() -> None:
             )
 
 
+@cache
 def load(module: str) -> ModuleType:
     """One of the modules of PACKAGES. Errors: those of `require_packages`."""
     require_packages()

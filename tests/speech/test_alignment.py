@@ -1,0 +1,140 @@
+"""The hidden Markov models: they align tones to the states of their words, and the same way each time."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hornn.speech import gmm
+from hornn.speech.corpus import Recording, read_corpus
+from hornn.speech.features import cepstra, normalise, read_wave
+from hornn.speech.lexicon import Lexicon, make_lexicon, read_lexicon
+from speech.tiny import SECONDS, TONES, WORDS, write_corpus
+
+LEXICON = make_lexicon([[word, *phones.split()] for word, phones in WORDS.items()])
+
+
+def read(recordings: list[Recording]) -> dict[str, np.ndarray]:
+    waves = normalise([cepstra(read_wave(each.path)) for each in recordings], variance=False)
+    return {each.id: frames for each, frames in zip(recordings, waves, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
+    return read_corpus(write_corpus(tmp_path_factory.mktemp("corpus") / "tiny")).splits["train"]
+
+
+@pytest.fixture(scope="module")
+def frames(recordings: list[Recording]) -> Mapping[str, np.ndarray]:
+    return read(recordings)
+
+
+def train(
+    recordings: list[Recording], frames: Mapping[str, np.ndarray], lexicon: Lexicon = LEXICON
+) -> gmm.Gmm:
+    words = {each.id: each.words for each in recordings}
+    return gmm.train(frames, words, lexicon, seed=1, iterations=10, gaussians=20)
+
+
+@pytest.fixture(scope="module")
+def trained(recordings: list[Recording], frames: Mapping[str, np.ndarray]) -> gmm.Gmm:
+    return train(recordings, frames)
+
+
+def test_a_dictionary_is_read_with_second_pronunciations(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.dic"
+    path.write_text("NO  N OW\nA(2)  EY\nA  AH\nA(3)  AH\n")
+    lexicon = read_lexicon(path)
+    assert lexicon.words == ("A", "NO")
+    assert lexicon.phones == ("SIL", "AH", "EY", "N", "OW")
+    assert lexicon.spelled() == [["NO", "N", "OW"], ["A", "EY"], ["A", "AH"]]
+    assert lexicon.number == 15
+    assert lexicon.states([3, 1]) == [9, 10, 11, 3, 4, 5]
+    assert make_lexicon(lexicon.spelled()) == lexicon
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("YES\n", "the word 'YES' needs phones"),
+        ("YES SIL\n", "the word 'YES' needs phones, which are not SIL"),
+        ("\n", "has no words"),
+    ],
+)
+def test_a_dictionary_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.dic"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as raised:
+        read_lexicon(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_path_goes_through_the_states_of_the_words(recordings: list[Recording], trained: gmm.Gmm) -> None:
+    for each in recordings:
+        states = trained.align(read([each])[each.id], each.words)
+        visited = states[np.flatnonzero(np.append(True, np.diff(states) != 0))]
+        phones = [LEXICON.phones.index(p) for word in each.words for p in WORDS[word].split()]
+        spoken = [state for state in visited.tolist() if state > 2]
+        assert spoken == LEXICON.states(phones)
+
+
+def test_each_phone_is_found_where_its_tone_is(
+    recordings: list[Recording], frames: Mapping[str, np.ndarray], trained: gmm.Gmm
+) -> None:
+    """A frame's loudest tone says which phone it is of; a frame in 6 lies on a border and may go either way."""
+    hits = []
+    for each in recordings:
+        states = trained.align(frames[each.id], each.words)
+        wave = read_wave(each.path)
+        for frame, state in enumerate(states.tolist()):
+            part = wave[frame * 160 : frame * 160 + 400]
+            spectrum = np.abs(np.fft.rfft(part * np.hanning(400)))
+            loudest = spectrum.argmax() * 40.0  # Hz
+            near = {phone: abs(np.log(max(loudest, 1) / tone)) for phone, tone in TONES.items()}
+            phone = min(near, key=near.__getitem__) if spectrum.max() > 50_000 else "SIL"
+            hits.append(LEXICON.phones[state // 3] == phone)
+    assert len(hits) > 100 * SECONDS * 2 * len(recordings)
+    assert np.mean(hits) > 5 / 6
+
+
+def test_training_again_gives_the_same_bits(
+    recordings: list[Recording], frames: Mapping[str, np.ndarray], trained: gmm.Gmm
+) -> None:
+    again, first = train(recordings, frames).arrays(), trained.arrays()
+    assert first["sizes"].sum() > LEXICON.number, "no Gaussian was split"
+    for name, numbers in first.items():
+        np.testing.assert_array_equal(numbers, again[name], err_msg=name)
+
+
+def test_a_model_is_put_together_from_its_arrays(
+    recordings: list[Recording], frames: Mapping[str, np.ndarray], trained: gmm.Gmm
+) -> None:
+    again = gmm.from_arrays(LEXICON, trained.arrays())
+    for each in recordings[:3]:
+        np.testing.assert_allclose(again.scores(frames[each.id]), trained.scores(frames[each.id]), rtol=1e-5)
+        np.testing.assert_array_equal(
+            again.align(frames[each.id], each.words), trained.align(frames[each.id], each.words)
+        )
+
+
+def test_scores_are_the_logarithms_of_the_mixtures(
+    trained: gmm.Gmm, frames: Mapping[str, np.ndarray]
+) -> None:
+    """Against the densities in float64."""
+    x = next(iter(frames.values()))[:5].astype(np.float64)
+    arrays = trained.arrays()
+    begin = 0
+    for state, size in enumerate(arrays["sizes"].tolist()):
+        part = slice(begin, begin + size)
+        begin += size
+        v = 1 / arrays["inverse_variances"][part].astype(np.float64)
+        away = (x[:, None] - arrays["means"][part]) ** 2 / v
+        density = -0.5 * (away + np.log(2 * np.pi * v)).sum(-1) + np.log(arrays["weights"][part])
+        expected = np.logaddexp.reduce(density, axis=1)
+        np.testing.assert_allclose(trained.scores(x.astype(np.float32))[:, state], expected, rtol=1e-3)
+
+
+def test_too_few_frames_are_refused(trained: gmm.Gmm) -> None:
+    with pytest.raises(ValueError, match="5 frames are too few for the words 'YES NO'"):
+        trained.align(np.zeros((5, 39), dtype=np.float32), ("YES", "NO"))
