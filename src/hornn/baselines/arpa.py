@@ -51,8 +51,25 @@ class ArpaModel(BackoffModel):
 def write_arpa(path: Path, model: BackoffModel, words: Sequence[str]) -> None:
     """Write a fitted model, whose ids mean `words`; a file that is there is replaced once the new one is complete.
 
-    Probabilities have nine digits. ValueError: not V words, a word that is empty, repeated or `<s>`, or one with
-    white space in it, such as the blank among letters, which no ARPA file can hold.
+    Errors: those of `arpa_lines`.
+    """
+    lines = arpa_lines(model, words)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def arpa_lines(model: BackoffModel, words: Sequence[str]) -> Iterator[str]:
+    """The lines of an ARPA file of a fitted model, whose ids mean `words`. Probabilities have nine digits.
+
+    ValueError: not V words, a word that is empty, repeated or `<s>`, or one with white space in it, such as the blank
+    among letters, which no ARPA file can hold.
     """
     names = [END if word == EOS else word for word in words]
     if len(names) != model.vocab_size:
@@ -68,21 +85,16 @@ def write_arpa(path: Path, model: BackoffModel, words: Sequence[str]) -> None:
                 f"an ARPA file cannot hold the word {name!r}: {BEGIN} is the begin mark, and white space separates "
                 "words; give it another name in `words`"
             )
-    names.append(BEGIN)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write("\\data\\\n")
-            file.writelines(f"ngram {n}={len(level.p)}\n" for n, level in enumerate(model.levels, start=1))
-            for n in range(1, model.order + 1):
-                file.write(f"\n\\{n}-grams:\n")
-                file.writelines(_lines(model, n, names))
-            file.write("\n\\end\\\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return _all_lines(model, [*names, BEGIN])
+
+
+def _all_lines(model: BackoffModel, names: list[str]) -> Iterator[str]:
+    yield "\\data\\\n"
+    yield from (f"ngram {n}={len(level.p)}\n" for n, level in enumerate(model.levels, start=1))
+    for n in range(1, model.order + 1):
+        yield f"\n\\{n}-grams:\n"
+        yield from _lines(model, n, names)
+    yield "\n\\end\\\n"
 
 
 def _lines(model: BackoffModel, n: int, names: list[str]) -> Iterator[str]:
@@ -116,15 +128,20 @@ def read_arpa(path: Path) -> tuple[list[str], ArpaModel]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no ARPA file {path}: give the path of an existing one")
     with path.open("rb") as file:
-        words, model = _read(_Lines(path, file))
+        words, model = parse_arpa(path, file)
     _require_sums(path, words, model)
     return words, model
+
+
+def parse_arpa(path: Path | str, file: BinaryIO) -> tuple[list[str], ArpaModel]:
+    """What an open ARPA file holds, as `read_arpa` gives it, without a look at the sums. path: for messages."""
+    return _read(_Lines(path, file))
 
 
 class _Lines:
     """The lines of a file, and the number of the last one."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path | str, file: BinaryIO) -> None:
         self.path = path
         self.file = file
         self.number = 0

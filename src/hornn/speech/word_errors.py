@@ -1,0 +1,52 @@
+"""Word errors: what was heard against what was said, by the fewest edits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hornn.speech.packages import load
+
+DRAWS = 10_000  # of the bootstrap
+
+
+def compare(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> Any:
+    """jiwer's comparison of utterances, each a sequence of words: `wer`, `substitutions`, `alignments` and more."""
+    return load("jiwer").process_words(*([" ".join(words) for words in each] for each in (said, heard)))
+
+
+def error_rate(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> float:
+    """Substitutions, deletions and insertions in percent of the words that were said."""
+    return 100 * float(compare(said, heard).wer)
+
+
+def errors_of(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> np.ndarray:
+    """(U,) int64: the word errors of each utterance."""
+    each = [compare([words], [found]) for words, found in zip(said, heard, strict=True)]
+    return np.array([found.substitutions + found.deletions + found.insertions for found in each])
+
+
+def aligned(names: Sequence[str], said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> list[str]:
+    """The words of utterances one below the other, with an S, D or I below each error."""
+    found = compare(said, heard)
+    text = load("jiwer").visualize_alignment(found, show_measures=False, skip_correct=False)
+    parts = [part.strip("\n").splitlines() for part in text.split("=== SENTENCE ")[1:]]
+    return [
+        line.rstrip() for name, (_, _, *lines) in zip(names, parts, strict=True) for line in (name, *lines)
+    ]
+
+
+def paired_interval(
+    first: np.ndarray, second: np.ndarray, words: np.ndarray, seed: int = 0
+) -> tuple[float, float, float]:
+    """The word error rate of one recogniser less another's, in percent, with the ends of its 95 % interval.
+
+    first, second: (U,) the errors of each utterance, means over seeds among them; words: (U,) how many were said.
+    The interval is a paired bootstrap's: utterances are drawn with replacement, the same ones for both.
+    Source: Bisani & Ney 2004, Bootstrap estimates for confidence intervals in ASR performance evaluation.
+    """
+    draws = np.random.default_rng(seed).integers(len(words), size=(DRAWS, len(words)))
+    difference = np.asarray(first, dtype=np.float64) - second
+    drawn = 100 * difference[draws].sum(1) / words[draws].sum(1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return 100 * float(difference.sum() / words.sum()), float(low), float(high)

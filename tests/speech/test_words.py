@@ -1,0 +1,187 @@
+"""From frames to words: the search, n-best lists, grammars and word errors, on the tones of the tiny corpus."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hornn.baselines.arpa import read_arpa
+from hornn.speech import gmm
+from hornn.speech.corpus import SpeechCorpus, read_corpus
+from hornn.speech.features import cepstra, normalise, read_wave
+from hornn.speech.grammar import estimate_bigram, parse, read_shipped
+from hornn.speech.lexicon import Lexicon, read_lexicon
+from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale, from_plain, texts
+from hornn.speech.word_errors import aligned, error_rate, errors_of, paired_interval
+from speech.tiny import write_corpus
+
+
+class Heard:
+    """The tiny corpus, the scores that Gaussian mixtures give its utterances, and a recogniser of its words."""
+
+    def __init__(self, folder: Path) -> None:
+        self.corpus: SpeechCorpus = read_corpus(write_corpus(folder))
+        self.lexicon: Lexicon = read_lexicon(self.corpus.dictionary)
+        train = self.corpus.splits["train"]
+        self.frames = {split: self.read(split) for split in self.corpus.splits}
+        named = {each.id: frames for each, frames in zip(train, self.frames["train"], strict=True)}
+        self.gmm = gmm.train(
+            named, {each.id: each.words for each in train}, self.lexicon, iterations=10, gaussians=20
+        )
+        self.recogniser = Recogniser(
+            self.lexicon,
+            self.gmm.stay,
+            {
+                "shipped": read_shipped(self.corpus.grammar),
+                "bigram": estimate_bigram(self.lexicon, self.said("train")),
+            },
+        )
+
+    def read(self, split: str) -> list[np.ndarray]:
+        return normalise(
+            [cepstra(read_wave(each.path)) for each in self.corpus.splits[split]], variance=False
+        )
+
+    def said(self, split: str) -> list[tuple[str, ...]]:
+        return [each.words for each in self.corpus.splits[split]]
+
+    def scores(self, split: str) -> list[np.ndarray]:
+        return [self.gmm.scores(frames) for frames in self.frames[split]]
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> Heard:
+    return Heard(tmp_path_factory.mktemp("corpus") / "tiny")
+
+
+@pytest.mark.parametrize("grammar", ["shipped", "bigram"])
+def test_tones_are_heard_as_their_words(heard: Heard, grammar: str) -> None:
+    """By a scale that validation chooses, no more than one of the 11 test words is wrong."""
+    scale, rate = choose_scale(heard.recogniser, grammar, heard.scores("valid"), heard.said("valid"))
+    found = [texts(heard.recogniser.decode(scale * each, grammar)) for each in heard.scores("test")]
+    assert rate <= error_rate(heard.said("valid"), [["YES"]] * 5)
+    assert errors_of(heard.said("test"), found).sum() <= 1, found
+
+
+def test_a_word_has_the_times_of_its_phones(heard: Heard) -> None:
+    """The path through the words that were said is the alignment's, frame by frame."""
+    for each, frames in zip(heard.corpus.splits["train"], heard.frames["train"], strict=True):
+        words = heard.recogniser.decode(heard.gmm.scores(frames), "shipped")
+        if texts(words) != list(each.words):
+            continue
+        states = heard.gmm.align(frames, each.words)
+        spoken = np.flatnonzero(states >= 3)
+        assert words[0].begin == pytest.approx(spoken[0] / 100, abs=0.021)
+        assert words[-1].end == pytest.approx((spoken[-1] + 1) / 100, abs=0.021)
+        assert all(word.begin < word.end for word in words)
+        assert all(a.end <= b.begin for a, b in pairwise(words))
+        return
+    pytest.fail("no utterance of training was heard as it was said")
+
+
+def brute_force(heard: Heard, scores: np.ndarray, words: Sequence[str], grammar: str) -> float:
+    """The log probability of a text by its own alignment: the search is given no other words."""
+    alone = Recogniser(heard.lexicon, heard.gmm.stay, {"only": only(words)})
+    assert texts(alone.decode(scores, "only")) == list(words)
+    (found,) = alone.nbest(scores, "only", 1)
+    return found.acoustic + found.language + heard.recogniser.grammars[grammar].log_prob(words)
+
+
+def only(words: Sequence[str]) -> str:
+    """An ARPA text in which nothing else can be said, for words that differ."""
+    sequence = ["<s>", *words, "</s>"]
+    unigrams = "".join(f"-90\t{word}\t0\n" for word in sequence)
+    bigrams = "".join(f"0\t{a} {b}\n" for a, b in pairwise(sequence))
+    size = len(sequence)
+    return f"\\data\\\nngram 1={size}\nngram 2={size - 1}\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n{bigrams}\n\\end\\\n"
+
+
+def test_an_nbest_list_has_the_likeliest_texts_with_their_parts(heard: Heard) -> None:
+    scores = 0.01 * heard.scores("test")[0]  # so little that other words come near
+    listed = heard.recogniser.nbest(scores, "bigram", 5)
+    totals = [each.acoustic + each.language for each in listed]
+    assert totals == sorted(totals, reverse=True)
+    assert len({tuple(each.words) for each in listed}) == len(listed) > 1
+    assert listed[0].words == texts(heard.recogniser.decode(scores, "bigram"))
+    for each in listed[:2]:
+        assert each.language == pytest.approx(heard.recogniser.grammars["bigram"].log_prob(each.words))
+        if len(set(each.words)) == len(each.words):
+            assert sum(each[1:]) == pytest.approx(brute_force(heard, scores, each.words, "bigram"), rel=1e-3)
+
+
+def test_a_recogniser_is_put_together_from_plain_values(heard: Heard) -> None:
+    again = from_plain(heard.recogniser.plain())
+    for scores in heard.scores("test"):
+        assert again.decode(0.1 * scores, "bigram") == heard.recogniser.decode(0.1 * scores, "bigram")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stay": [0.5]}, "its probabilities are none"),
+        ({"stay": None}, "train anew"),
+        ({"pronunciations": [["YES", 1]]}, "its words are no texts"),
+        ({"pronunciations": 7}, "train anew"),
+        ({"grammars": {"shipped": 1}}, "its words are no texts"),
+        ({"grammars": {"shipped": "nothing"}}, "the grammar 'shipped', line 1"),
+    ],
+)
+def test_damaged_values_are_refused(changes: dict[str, object], message: str, heard: Heard) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_plain({**heard.recogniser.plain(), **changes})
+
+
+def test_a_grammar_without_the_words_of_the_dictionary_is_refused(heard: Heard) -> None:
+    with pytest.raises(ValueError, match="'other' has no word of the dictionary"):
+        Recogniser(heard.lexicon, heard.gmm.stay, {"other": only(["MAYBE"])})
+
+
+def test_the_bigram_is_normalised_and_knows_every_word(heard: Heard, tmp_path: Path) -> None:
+    """Its own reader refuses a file whose probabilities do not sum to 1."""
+    path = tmp_path / "bigram.arpa"
+    path.write_text(heard.recogniser.texts["bigram"])
+    words, model = read_arpa(path)
+    assert set(words) == {"YES", "NO", "SO", "<eos>"}
+    assert model.order == 2
+
+
+def test_the_comment_before_a_shipped_grammar_is_cut(heard: Heard) -> None:
+    grammar = parse(read_shipped(heard.corpus.grammar), "tiny.lm")
+    assert grammar.log_prob(["YES"]) == pytest.approx(2 * -0.6021 * np.log(10))
+
+
+def test_a_grammar_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "endless.lm"
+    path.write_text("\\data\\\nngram 1=1\n\n\\1-grams:\n0 YES\n\n\\end\\\n")
+    with pytest.raises(ValueError, match=r"endless\.lm has no </s>"):
+        read_shipped(path)
+
+
+def test_scores_of_a_network_are_divided_by_the_prior() -> None:
+    log_p = np.log([[0.5, 0.25, 0.25]])
+    expected = np.log([[0.5 / 0.2, 0.25 / 0.4, 0.25 / 0.4]])
+    np.testing.assert_allclose(acoustic_scores(log_p, [1, 3, 3]), expected)
+
+
+def test_word_errors_by_hand() -> None:
+    said, heard = [["A", "B", "C"], ["D", "E"]], [["A", "X", "C", "C"], ["D"]]
+    assert error_rate(said, heard) == pytest.approx(60.0)
+    assert errors_of(said, heard).tolist() == [2, 1]
+    assert errors_of([["A"]], [[]]).tolist() == [1]
+    lines = aligned(["first", "second"], said, heard)
+    assert lines[0] == "first"
+    assert lines[4:7] == ["second", "REF: D E", "HYP: D *"]
+
+
+def test_a_paired_interval_holds_the_difference_and_shrinks() -> None:
+    rng = np.random.default_rng(0)
+    words = np.full(400, 6)
+    first, second = rng.binomial(6, 0.2, 400), rng.binomial(6, 0.1, 400)
+    difference, low, high = paired_interval(first, second, words)
+    assert low < difference < high
+    assert 0 < low < 10 < high < 15
+    assert paired_interval(first, first, words) == (0, 0, 0)
+    _, wide_low, wide_high = paired_interval(first[:50], second[:50], words[:50])
+    assert wide_high - wide_low > 2 * (high - low)
