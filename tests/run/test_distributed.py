@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from hornn.result import score_of
+from speech.equal import prepare_tiny
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("one_rank.py")
@@ -67,8 +68,17 @@ OF_MUSIC = [
     "network.recurrent_fan_in=5",
     "weight_noise=0",
 ]
+# Frames of speech, whose first steps have no target.
+SPEECH = "hornn_acoustic/an4"
+OF_SPEECH = [
+    f"experiment={SPEECH}",
+    "data.seq_len=20",
+    "data.batch_size=4",
+    "data.eval_batch_size=2",
+    "model.hidden_size=12",
+]
 # Three processes, of which some hold more columns than others, train what two do not already show.
-BY_THREE = ["deep_rnn/ptb_word", MUSIC, "hornn/ptb", "scrn/ptb", *OTHERS]
+BY_THREE = ["deep_rnn/ptb_word", MUSIC, SPEECH, "hornn/ptb", "scrn/ptb", *OTHERS]
 MOVED = "dropout of each step"  # begun by three processes, cut off, ended by two
 
 
@@ -94,9 +104,17 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def runs(text: list[str], forked_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def speech(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return prepare_tiny(tmp_path_factory.mktemp("speech"))
+
+
+@pytest.fixture(scope="module")
+def runs(
+    text: list[str], speech: list[str], forked_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A folder with all recipes trained by 1, 2 and 3 processes: `1/RECIPE`, `2/RECIPE`, .."""
     folder = tmp_path_factory.mktemp("runs")
+    own = {MUSIC: OF_MUSIC, SPEECH: [*speech, *OF_SPEECH]}
     shared = [
         "trainer.max_steps=6",
         "network.precision=fp32",
@@ -107,7 +125,14 @@ def runs(text: list[str], forked_python: str, tmp_path_factory: pytest.TempPathF
         several = ["trainer=ddp", f"trainer.devices={world_size}"] if world_size > 1 else []
         settings = [*shared, *several, "trainer.accelerator=cpu"]
         jobs: list[tuple[int | None, list[str]]] = [
-            (None, [*words_of(recipe, text), *settings, f"run_dir={folder / str(world_size) / recipe}"])
+            (
+                None,
+                [
+                    *own.get(recipe, words_of(recipe, text)),
+                    *settings,
+                    f"run_dir={folder / str(world_size) / recipe}",
+                ],
+            )
             for recipe in (BY_THREE if world_size == 3 else (*RECIPES, *OTHERS))
             if recipe != MUSIC or has_music()
         ]
@@ -124,7 +149,7 @@ def runs(text: list[str], forked_python: str, tmp_path_factory: pytest.TempPathF
 
 
 def words_of(recipe: str, text: list[str]) -> list[str]:
-    return OF_MUSIC if recipe == MUSIC else [*text, *overrides_of(recipe)]
+    return [*text, *overrides_of(recipe)]
 
 
 def has_music() -> bool:

@@ -24,6 +24,7 @@ from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper, write_metrics
 from run.one_rank import run
+from speech.equal import prepare_tiny
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,23 +107,11 @@ def test_resume_after_a_cut_anywhere(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
-@pytest.mark.corpus
-@pytest.mark.parametrize("updates", [3, 10, 14])  # 10 in an epoch, of three chunks a batch
-def test_music_goes_on_where_it_was_cut_off(
-    updates: int, corpus_root: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The order of the sequences, and the state carried inside of a batch, come back, too."""
-    root = corpus_root("music/JSB_Chorales.mat")
-    music = [
-        "data=music",
-        f"data.root={root}",
-        "data.set=jsb_chorales",
-        "data.batch_size=100",
-        "data.seq_len=20",
-    ]
-    overrides = [*music, "model.hidden_size=6", "logger=csv", "trainer.enable_progress_bar=false"]
+def assert_goes_on(overrides: list[str], updates: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of two epochs that is killed after these updates and started again is the run that was not."""
+    overrides = [*overrides, "model.hidden_size=6", "logger=csv", "trainer.enable_progress_bar=false"]
     overrides += ["trainer.max_epochs=2", "checkpoint_every=1"]
-    run([*overrides, f"run_dir={tmp_path / 'whole'}"])
+    run([*overrides, f"run_dir={folder / 'whole'}"])
     original = RunKeeper.on_train_batch_end
 
     def patched(self: RunKeeper, trainer: Any, *args: Any) -> None:
@@ -132,10 +121,27 @@ def test_music_goes_on_where_it_was_cut_off(
 
     monkeypatch.setattr(RunKeeper, "on_train_batch_end", patched)
     with pytest.raises(Killed):
-        run([*overrides, f"run_dir={tmp_path / 'cut'}"])
+        run([*overrides, f"run_dir={folder / 'cut'}"])
     monkeypatch.undo()
-    run([*overrides, f"run_dir={tmp_path / 'cut'}"])
-    assert_same(tmp_path / "whole", tmp_path / "cut")
+    run([*overrides, f"run_dir={folder / 'cut'}"])
+    assert_same(folder / "whole", folder / "cut")
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("updates", [3, 10, 14])  # 10 in an epoch, of three chunks a batch
+def test_music_goes_on_where_it_was_cut_off(
+    updates: int, corpus_root: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of the sequences, and the state carried inside of a batch, come back, too."""
+    root = corpus_root("music/JSB_Chorales.mat")
+    music = ["data=music", f"data.root={root}", "data.set=jsb_chorales", "data.batch_size=100"]
+    assert_goes_on([*music, "data.seq_len=20"], updates, tmp_path, monkeypatch)
+
+
+def test_speech_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the midst of an utterance, with the averages of Adam."""
+    speech = ["experiment=hornn_acoustic/an4", *prepare_tiny(tmp_path / "corpora")]
+    assert_goes_on([*speech, "data.seq_len=30"], 5, tmp_path, monkeypatch)
 
 
 def test_the_last_epoch_is_on_record_when_its_checkpoint_is(

@@ -1,32 +1,41 @@
 """Alignments for tests: the states of an utterance's phones take equally long, whatever is heard."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hornn.speech.corpus import SpeechCorpus, lines_of
+from hornn.speech.data import SpeechData
+from hornn.speech.lexicon import Lexicon
+from speech.tiny import write_corpus
 
 
 class EqualAlignment:
-    """State 3 p + k of phone p, where phone 0 is silence, before the first word and after the last."""
+    """The states of the phones, after silence and before silence, share the frames."""
 
-    def __init__(self, corpus: SpeechCorpus) -> None:
-        self.phones_of = {line.split()[0]: line.split()[1:] for line in lines_of(corpus.dictionary)}
-        self.phones = ["SIL", *sorted({phone for phones in self.phones_of.values() for phone in phones})]
-        self.number = 3 * len(self.phones)
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
+        self.number = lexicon.number
+        self.phones_of = {lexicon.words[word]: phones for word, phones in lexicon.pronunciations}
 
-    def align(self, cepstra: np.ndarray, words: tuple[str, ...]) -> np.ndarray:
-        said = ["SIL", *(phone for word in words for phone in self.phones_of[word]), "SIL"]
-        states = [3 * self.phones.index(phone) + k for phone in said for k in range(3)]
+    def align(self, cepstra: np.ndarray, words: Sequence[str]) -> np.ndarray:
+        states = self.lexicon.states([0, *(phone for word in words for phone in self.phones_of[word]), 0])
         return np.array([states[frame * len(states) // len(cepstra)] for frame in range(len(cepstra))])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {"model.note": np.arange(3)}
+        return {"stay": np.full(self.number, 0.75)}
 
 
 def train_equal(
-    cepstra: Mapping[str, np.ndarray], words: Mapping[str, Any], corpus: SpeechCorpus, advance: Any
+    cepstra: Mapping[str, np.ndarray], words: Mapping[str, Any], lexicon: Lexicon, advance: Any
 ) -> EqualAlignment:
     advance(1, 1)
-    return EqualAlignment(corpus)
+    return EqualAlignment(lexicon)
+
+
+def prepare_tiny(folder: Path) -> list[str]:
+    """Write the tiny corpus, aligned so, and return the words of a command that trains on it."""
+    write_corpus(folder / "tiny")
+    SpeechData(folder / "tiny", folder / "cache", train_equal, 5, (1, 20, 1)).prepare_data()
+    return ["data=an4", f"data.root={folder}", "data.name=tiny", f"data.cache_dir={folder / 'cache'}"]

@@ -57,7 +57,7 @@ def test_what_is_prepared_is_read_again(folder: Path) -> None:
 
     first, again = data_of(folder), data_of(folder, train=refuse)
     assert again.describe() == first.describe()
-    assert again.prepared.model["model.note"].tolist() == [0, 1, 2]
+    assert again.prepared.model["stay"].tolist() == [0.75] * 15
     for split in SPLITS:
         for one, other in zip(first.prepared.features[split], again.prepared.features[split], strict=True):
             assert (one == other).all()

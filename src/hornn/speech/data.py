@@ -9,6 +9,7 @@ from hornn.checks import require_range
 from hornn.data.base import IGNORE, SPLITS, Data
 from hornn.data.sequences import Example, SequenceStream
 from hornn.metrics import FRAMES
+from hornn.speech import gmm
 from hornn.speech.corpus import SpeechCorpus, read_corpus
 from hornn.speech.features import BANDS
 from hornn.speech.prepared import Prepared, SpeechCache, Train
@@ -129,7 +130,11 @@ class SpeechData(Data):
         return {"state frequencies": found}
 
     def interface(self) -> dict[str, Any]:
-        return {"counts": self.counts, "input_width": self.input_width}
+        return {
+            "counts": self.counts,
+            "input_width": self.input_width,
+            "delay": self.delay,
+        }
 
     def summary(self) -> list[str]:
         sizes = ", ".join(
@@ -138,3 +143,23 @@ class SpeechData(Data):
             for split in SPLITS
         )
         return [f"frames of {self.prepared.number} states: {sizes}"]
+
+
+def build_data(
+    *,
+    root: str,
+    cache_dir: str,
+    name: str = "an4",
+    batch_size: int = 8,
+    seq_len: int = 1000,
+    eval_batch_size: int = 26,
+    delay: int = 5,
+) -> SpeechData:
+    """Speech in AN4's layout; the keys are explained in conf/data/an4.yaml."""
+    return SpeechData(
+        Path(root).expanduser() / name,
+        Path(cache_dir).expanduser(),
+        gmm.train,
+        delay,
+        (batch_size, seq_len, eval_batch_size),
+    )

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ from hornn.data.base import SPLITS
 from hornn.data.download import replacing
 from hornn.speech.corpus import SpeechCorpus
 from hornn.speech.features import cepstra, filterbank, normalise, read_wave
+from hornn.speech.lexicon import Lexicon, read_lexicon
 
 FORMAT = 1  # raise it when the way from recordings to states changes
 
@@ -22,19 +23,21 @@ Advance = Callable[[int, int], None]  # told how many parts of how many are done
 
 
 class Aligner(Protocol):
-    """A trained acoustic model that says which state each frame is in. number: of its states."""
+    """A trained acoustic model that says which state each frame is in."""
 
-    number: int
+    @property
+    def number(self) -> int:
+        """How many states it has."""
 
-    def align(self, cepstra: np.ndarray, words: tuple[str, ...]) -> np.ndarray:
+    def align(self, cepstra: np.ndarray, words: Sequence[str]) -> np.ndarray:
         """(N, 39) and what was said -> (N,) states."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the model is made of."""
 
 
-# From cepstra and words of the training utterances, by their ids, to a model that aligns.
-Train = Callable[[Mapping[str, np.ndarray], Mapping[str, tuple[str, ...]], SpeechCorpus, Advance], Aligner]
+# From cepstra and words of the training utterances, by their ids, to a model that aligns: as `hornn.speech.gmm.train`.
+Train = Callable[[Mapping[str, np.ndarray], Mapping[str, Sequence[str]], Lexicon, Advance], Aligner]
 
 
 class Prepared(NamedTuple):
@@ -103,7 +106,7 @@ class SpeechCache:
             model = train(
                 {name: coefficients[name] for name in fitted},
                 {name: words[name] for name in fitted},
-                self.corpus,
+                read_lexicon(self.corpus.dictionary),
                 bar(progress, "states"),
             )
             aligned, advance = {}, bar(progress, "alignment")
