@@ -8,7 +8,13 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from hornn.kernels.cross_entropy import LinearCrossEntropy, native_cross_entropy_, native_nll, transpose
+from hornn.kernels.cross_entropy import (
+    LinearCrossEntropy,
+    linear_nll,
+    native_cross_entropy_,
+    native_nll,
+    transpose,
+)
 from kernels.tolerance import needs_compiler
 
 
@@ -76,6 +82,61 @@ def test_cross_entropy_does_not_hide_a_nan(kernels: None) -> None:
     logits[1, 30] = math.nan
     found = native_nll(logits, None, torch.tensor([1, 2]))
     assert found.isnan().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize(
+    ("N", "H", "V"), [(1, 1, 1), (37, 50, 2), (5, 33, 17), (26, 50, 1001), (3, 5000, 40)]
+)
+def test_scores_without_logits(kernels: None, N: int, H: int, V: int, biased: bool) -> None:
+    """Sums of H rounded products, as in a matrix product of torch's."""
+    torch.manual_seed(0)
+    h, weight, targets = torch.randn(N, H), torch.randn(V, H) / math.sqrt(H), torch.randint(V, (N,))
+    bias = torch.randn(V) if biased else None
+    targets[N // 2 + 1 :: 3] = -1
+    expected, *_ = score(h.double() @ weight.double().mT, bias, targets)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found = linear_nll(h, weight, bias, targets)
+        assert found.dtype == torch.float64
+        torch.testing.assert_close(found, expected, rtol=2e-6, atol=2e-6)
+        assert torch.equal(found, linear_nll(h, weight, bias, targets))
+    assert not linear_nll(h, weight, bias, torch.full_like(targets, -1)).any()
+
+
+def test_scores_without_logits_of_extremes(kernels: None) -> None:
+    """Far and infinite logits; a NaN, in the features or in a word's weights, is not hidden."""
+    h = torch.tensor([[1.0], [-1.0], [0.0], [math.nan]])
+    weight = torch.linspace(-1e4, 1e4, 301).unsqueeze(1)
+    targets = torch.tensor([0, 0, 7, 7])
+    expected, *_ = score(h.double() @ weight.double().mT, None, targets)
+    torch.testing.assert_close(
+        linear_nll(h, weight, None, targets), expected, rtol=1e-6, atol=1e-6, equal_nan=True
+    )
+    weight[200] = math.nan
+    assert linear_nll(h, weight, None, targets).isnan().all()
+    bias = torch.zeros(301)
+    bias[3:9] = -math.inf
+    found = linear_nll(torch.zeros(4, 1), torch.ones(301, 1), bias, torch.tensor([0, 1, 2, 4]))
+    assert found.tolist() == pytest.approx([math.log(295)] * 3 + [math.inf])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("h", "weight", "bias", "targets", "message"),
+    [
+        (torch.zeros(2, 3), torch.zeros(5, 4), None, torch.tensor([0, 1]), "do not fit"),
+        (torch.zeros(2, 3).double(), torch.zeros(5, 3), None, torch.tensor([0, 1]), "float64 on cpu for h"),
+        (torch.zeros(2, 3), torch.zeros(5, 3), torch.zeros(4), torch.tensor([0, 1]), r"bias \(4,\)"),
+        (torch.zeros(2, 3), torch.zeros(5, 3), None, torch.tensor([0, 5]), "below V = 5"),
+        (torch.zeros(2, 3), torch.zeros(5, 3), None, torch.tensor([0]), "targets must be 2 int64"),
+    ],
+)
+def test_scores_without_logits_refuse(
+    h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        linear_nll(h, weight, bias, targets)
 
 
 def test_cross_entropy_does_not_depend_on_the_number_of_threads(kernels: None) -> None:

@@ -10,9 +10,10 @@ from torch.nn import functional as F
 from hornn.cells.base import Cell
 from hornn.heads.base import Head
 from hornn.kernels.bf16_copy import Bf16Copy
-from hornn.kernels.cross_entropy import LinearCrossEntropy, native_nll
+from hornn.kernels.cross_entropy import LinearCrossEntropy, linear_nll, native_nll
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
+FEW = 4  # rows, below which the native scores without logits are slower than torch's product (measured)
 
 
 class SoftmaxHead(Head):
@@ -45,6 +46,8 @@ class SoftmaxHead(Head):
         if torch.is_grad_enabled():
             logits = F.linear(h, self.W_out, self.b_out)
             return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
+        if self.native and self.scoring == "fp32" and len(h) >= FEW:
+            return linear_nll(h, self.W_out, self.b_out, words)
         operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
         logits = h.to(operand.dtype) @ operand.mT
         if self.native:

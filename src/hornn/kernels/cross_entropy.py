@@ -133,6 +133,28 @@ def native_nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     return result
 
 
+def linear_nll(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    """-log softmax(W h [+ b])_target of each row (N), float64, 0 where a target is negative; in fp32, without gradient.
+
+    h (N, H), weight W (V, H), bias (V). The logits are never written: blocks of them are summed up in the cache.
+    targets and errors: as in `native_cross_entropy_`.
+    """
+    require_floats(h=h, weight=weight)
+    (N, H), (V, width) = h.shape, weight.shape
+    if width != H or 0 in (H, V):
+        raise ValueError(
+            f"features (N, H) and a weight (V, H) do not fit: {tuple(h.shape)}, {tuple(weight.shape)}"
+        )
+    _require_targets(N, V, bias, targets)
+    found = h.new_zeros(N, dtype=torch.float64)
+    scored = (targets >= 0).nonzero().squeeze(-1)
+    if len(scored) < N:
+        h, targets = h[scored], targets[scored]
+    operator = operators().linear_nll
+    found[scored] = operator(h.contiguous(), weight.contiguous(), bias, targets, torch.get_num_threads())
+    return found
+
+
 def transpose(x: Tensor) -> Tensor:
     """The contiguous transpose of x (M, N), contiguous bf16 on the CPU, else ValueError."""
     if x.dtype != torch.bfloat16 or x.device.type != "cpu" or x.ndim != 2 or not x.is_contiguous():
@@ -145,19 +167,18 @@ def transpose(x: Tensor) -> Tensor:
 
 
 def _require_logits(logits: Tensor, bias: Tensor | None, targets: Tensor) -> None:
-    require_floats(bias=bias)
     N, V = logits.shape if logits.ndim == 2 else (0, 0)
     if logits.dtype not in (torch.float32, torch.bfloat16) or logits.device.type != "cpu":
         raise ValueError(f"logits must be fp32 or bf16 on the CPU, got {logits.dtype} on {logits.device}")
-    if (
-        not logits.is_contiguous()
-        or not V
-        or (bias is not None and (bias.shape != (V,) or not bias.is_contiguous()))
-    ):
-        raise ValueError(
-            "logits must be contiguous (N, V) with V >= 1 and the bias contiguous (V), got logits "
-            f"{tuple(logits.shape)}" + ("" if bias is None else f" and bias {tuple(bias.shape)}")
-        )
+    if not logits.is_contiguous() or not V:
+        raise ValueError(f"logits must be contiguous (N, V) with V >= 1, got {tuple(logits.shape)}")
+    _require_targets(N, V, bias, targets)
+
+
+def _require_targets(N: int, V: int, bias: Tensor | None, targets: Tensor) -> None:
+    require_floats(bias=bias)
+    if bias is not None and (bias.shape != (V,) or not bias.is_contiguous()):
+        raise ValueError(f"the bias must be contiguous ({V}), got bias {tuple(bias.shape)}")
     if targets.dtype != torch.int64 or targets.device.type != "cpu" or targets.shape != (N,):
         raise ValueError(
             f"targets must be {N} int64 ids on the CPU, got {targets.dtype} {tuple(targets.shape)} on {targets.device}"

@@ -11,6 +11,7 @@
 #include "leak.h"
 #include "gru.h"
 #include "layers.h"
+#include "linear_nll.h"
 #include "lstm.h"
 #include "noise.h"
 #include "scan.h"
@@ -56,6 +57,7 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
       " int threads) -> (Tensor, Tensor)",
       &cross_entropy);
+  library.def("linear_nll(Tensor h, Tensor weight, Tensor? bias, Tensor targets, int threads) -> Tensor", &linear_nll);
   library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);
   library.def(

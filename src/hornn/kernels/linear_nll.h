@@ -1,0 +1,123 @@
+// Scores of a linear layer and a softmax, whose logits are never written: each block of them is summed up in the cache.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "products.h"
+#include "vectors.h"
+
+namespace {
+
+constexpr int64_t AT_ONCE = 16;        // panels of words, an even number
+constexpr int64_t IN_CACHE = 1 << 16;  // floats of packed weights
+
+// e^x for x <= 0 to 4e-7; below -87, where it counts for nothing in a sum, e^-87.
+inline Vec exp_of_difference(Vec x) {
+  x = x < -87.0f ? splat(-87.0f) : x;
+  const Vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const Vec r = x - (shifted - 12582912.0f) * 0.693147181f;
+  Vec series = r * (1.0f / 720) + 1.0f / 120;
+  series = series * r + 1.0f / 24;
+  series = series * r + 1.0f / 6;
+  series = series * r + 0.5f;
+  series = series * r + 1.0f;
+  series = series * r + 1.0f;
+  return series * reinterpret_cast<Vec>((reinterpret_cast<Bits>(shifted) << 23) + 0x3f800000u);
+}
+
+// The largest of the numbers at x, x + stride, ... and the sum of their exponentials over the largest one's.
+struct Summary {
+  float most, sum;
+};
+
+template <class Read>
+Summary summarize(int64_t count, const Read& read) {
+  Vec high = splat(-std::numeric_limits<float>::infinity()), sum{};
+  for (int64_t k = 0; k < count; ++k) {
+    const Vec x = read(k);
+    high = x > high ? x : high;
+  }
+  float most = high[0];
+  for (int l = 1; l < W; ++l) most = std::max(most, high[l]);
+  for (int64_t k = 0; k < count; ++k) sum += exp_of_difference(read(k) - most);
+  return {most, static_cast<float>(total(sum))};
+}
+
+// -ln softmax(weight h [+ bias])_target of each row of h (N, H), for weight (V, H): (N), in float64.
+Tensor linear_nll(const Tensor& h, const Tensor& weight, const std::optional<Tensor>& bias, const Tensor& targets,
+                  int64_t threads) {
+  const int64_t N = h.size(0), H = h.size(1), V = weight.size(0);
+  const int64_t group = std::clamp<int64_t>(IN_CACHE / (H * W) / 2 * 2, 2, AT_ONCE);
+  const int64_t panels = (panels_of(V) + 1) / 2 * 2, groups = (panels + group - 1) / group;
+  const std::vector<Block> blocks = blocks_of(N);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+
+  Tensor nll = at::empty({N}, at::kDouble);
+  Tensor left = buffer(N * H);
+  std::vector<float> wanted(N), most(N * groups), sums(N * groups);
+  const float* h_ = h.const_data_ptr<float>();
+  const float* weight_ = weight.const_data_ptr<float>();
+  const int64_t* targets_ = targets.const_data_ptr<int64_t>();
+  float* left_ = left.mutable_data_ptr<float>();
+  double* nll_ = nll.mutable_data_ptr<double>();
+
+  std::vector<float> start(panels * W, -infinity);  // beyond the last word
+  if (bias)
+    std::copy_n(bias->const_data_ptr<float>(), V, start.begin());
+  else
+    std::fill_n(start.begin(), V, 0.0f);
+
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp for
+    for (size_t i = 0; i < blocks.size(); ++i)
+      blocks[i].kernels().pack_rows(h_ + blocks[i].start * H, H, H, left_ + blocks[i].start * H);
+    std::vector<float> packed(group * H * W);
+    float logits[AT_ONCE * MAX_ROWS * W];
+#pragma omp for
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t first = g * group, count = std::min(group, panels - first);
+      for (int64_t p = 0; p < count; ++p)
+        pack_panel_transposed(weight_ + (first + p) * W * H, H, H, std::max<int64_t>(V - (first + p) * W, 0),
+                              packed.data() + p * H * W);
+      for (const Block& block : blocks) {
+        for (int64_t p = 0; p < count; p += 2) {
+          float* tile = logits + p * block.rows * W;
+          for (int r = 0; r < block.rows; ++r)
+            std::copy_n(start.data() + (first + p) * W, 2 * W, tile + r * 2 * W);
+          block.kernels().product(2)(left_ + block.start * H, packed.data() + p * H * W, H * W, H, tile);
+        }
+        const auto place = [&](int r, int64_t p) { return p / 2 * 2 * block.rows * W + (r * 2 + p % 2) * W; };
+        for (int r = 0; r < block.rows; ++r) {
+          const int64_t row = block.start + r, target = targets_[row] - first * W;
+          const Summary found = summarize(count, [&](int64_t p) { return load(logits + place(r, p)); });
+          most[row * groups + g] = found.most;
+          sums[row * groups + g] = found.sum;
+          if (target >= 0 && target < count * W) wanted[row] = logits[place(r, target / W) + target % W];
+        }
+      }
+    }
+#pragma omp for
+    for (int64_t row = 0; row < N; ++row) {
+      const float* highs = most.data() + row * groups;
+      const float highest = *std::max_element(highs, highs + groups);
+      double sum = 0;
+      for (int64_t g = 0; g < groups; g += W) {
+        const Vec x = exp(load(highs + g, groups - g) - highest) * load(sums.data() + row * groups + g, groups - g);
+        sum += total(__builtin_convertvector(x, Doubles));
+      }
+      nll_[row] = std::log(sum) + (static_cast<double>(highest) - wanted[row]);
+    }
+  }
+  return nll;
+}
+
+}  // namespace
