@@ -1,10 +1,11 @@
 """What every kind of data promises: text, music, whatever else a network is trained on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from torch import Tensor
 
 from hornn.metrics import Units
@@ -25,6 +26,13 @@ class Chunk(NamedTuple):
     count: int  # type: ignore[assignment]  # targets of this chunk over the columns of all ranks
     width: int  # columns of all ranks
     first: bool  # the carried state must be reset before this chunk
+
+
+class Judgement(NamedTuple):
+    """Figures of a trained network beside its score, by the keys of a result, and the same in lines for a person."""
+
+    figures: dict[str, Any]
+    lines: list[str]
 
 
 class Stream(Protocol):
@@ -104,6 +112,13 @@ class Data(ABC):
     @abstractmethod
     def baselines(self) -> dict[str, dict[str, float]]:
         """Simple predictors by name: the figures of each on validation and test."""
+
+    def judge(self, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
+        """What a trained network is worth beside its score: nothing is known, unless the data say more.
+
+        log_probs: of a split's sequences (N, V) each, ln P of each outcome at each step.
+        """
+        return Judgement({}, [])
 
     @abstractmethod
     def interface(self) -> dict[str, Any]:

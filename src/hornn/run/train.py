@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightning
+import numpy as np
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -19,7 +20,8 @@ from omegaconf import DictConfig
 from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, make_card
 from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_range
-from hornn.data.base import Data, Stream
+from hornn.data.base import Data, Judgement, Stream
+from hornn.data.sequences import SequenceStream
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
@@ -38,6 +40,7 @@ from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, ve
 from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank
 from hornn.run.time_limit import TimeLimit
+from hornn.use.posteriors import log_probs_of
 
 # Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
 WHOLE = {
@@ -64,6 +67,12 @@ class Training(NamedTuple):
     def stream(self, split: str) -> Stream:
         """This process's share of a split."""
         return self.data.stream(split, self.trainer.global_rank, self.trainer.world_size, self.seed)
+
+    def log_probs(self, split: str) -> list[np.ndarray]:
+        """What the network says of each of a split's sequences, all of them in this process."""
+        stream = self.data.stream(split)
+        assert isinstance(stream, SequenceStream)
+        return log_probs_of(self.module.network, stream)
 
 
 def train(cfg: DictConfig) -> None:
@@ -116,7 +125,9 @@ def train(cfg: DictConfig) -> None:
         finally:
             show_profile(trainer)
         figures = summarise(training)  # on every rank: its sums are over all of them
-        run.finish(figures, describe_end(training, figures))
+        judgement = data.judge(training.log_probs) if main else Judgement({}, [])
+        how = "\n".join([describe_end(training, figures), *judgement.lines])
+        run.finish({**figures, **judgement.figures}, how)
 
 
 # -- before training -----------------------------------------------------------------------------------------

@@ -1,18 +1,24 @@
 """Utterances as separate sequences: from the features of the frames, the network names the state of each frame."""
 
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hornn.checks import require_range
-from hornn.data.base import IGNORE, SPLITS, Data
+from hornn.data.base import IGNORE, SPLITS, Data, Judgement
 from hornn.data.sequences import Example, SequenceStream
 from hornn.metrics import FRAMES
 from hornn.speech import gmm
 from hornn.speech.corpus import SpeechCorpus, read_corpus
 from hornn.speech.features import BANDS
+from hornn.speech.grammar import BIGRAM, GRAMMARS, SHIPPED, estimate_bigram, read_shipped
+from hornn.speech.lexicon import read_lexicon
 from hornn.speech.prepared import Prepared, SpeechCache, Train
+from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale, texts
+from hornn.speech.word_errors import errors_of
 
 
 class SpeechData(Data):
@@ -112,7 +118,7 @@ class SpeechData(Data):
             "states": self.prepared.number,
             "utterances": {split: len(self.corpus.splits[split]) for split in SPLITS},
             "speakers": {split: self.speakers(split) for split in SPLITS},
-            "words": {split: sum(len(each.words) for each in self.corpus.splits[split]) for split in SPLITS},
+            "words": {split: self.words(split) for split in SPLITS},
             "frames": {split: self.size(split) for split in SPLITS},
         }
 
@@ -129,17 +135,64 @@ class SpeechData(Data):
             found[f"{split}_accuracy"] = float((states == p.argmax()).mean())
         return {"state frequencies": found}
 
+    def judge(self, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
+        """Word errors in percent on validation and test with each grammar, and the errors of each test utterance.
+
+        The acoustic scale of each grammar is the one with the fewest errors on validation.
+        """
+        valid, test = (self.scores(log_probs(split)) for split in ("valid", "test"))
+        found: dict[str, Any] = {}
+        lines = []
+        for grammar in GRAMMARS:
+            end = "" if grammar == SHIPPED else f"_{grammar}"
+            scale, rate = choose_scale(self.recogniser, grammar, valid, self.said("valid"))
+            heard = [texts(self.recogniser.decode(scale * each, grammar)) for each in test]
+            errors = errors_of(self.said("test"), heard)
+            tested = 100 * int(errors.sum()) / self.words("test")
+            found |= {
+                f"acoustic_scale{end}": scale,
+                f"valid_wer{end}": rate,
+                f"test_wer{end}": tested,
+                f"test_errors{end}": " ".join(map(str, errors)),
+            }
+            lines.append(f"word errors by the {grammar} grammar: valid {rate:.2f} %, test {tested:.2f} %")
+        return Judgement(found, lines)
+
+    def scores(self, log_probs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """ln p(s | x) - ln p(s) of each utterance, (N, V), from what a network says of each step, (N + delay, V)."""
+        counts = self.counts
+        return [acoustic_scores(each[self.delay :], counts) for each in log_probs]
+
+    def words(self, split: str) -> int:
+        """How many words are said in a split."""
+        return sum(map(len, self.said(split)))
+
+    def said(self, split: str) -> list[tuple[str, ...]]:
+        """The words of each utterance."""
+        return [each.words for each in self.corpus.splits[split]]
+
+    @cached_property
+    def recogniser(self) -> Recogniser:
+        """What finds words, by the grammar of the corpus and by a bigram of what is said in training."""
+        lexicon = read_lexicon(self.corpus.dictionary)
+        grammars = {
+            SHIPPED: read_shipped(self.corpus.grammar),
+            BIGRAM: estimate_bigram(lexicon, self.said("train")),
+        }
+        return Recogniser(lexicon, self.prepared.model["stay"], grammars)
+
     def interface(self) -> dict[str, Any]:
         return {
             "counts": self.counts,
             "input_width": self.input_width,
             "delay": self.delay,
+            "recogniser": self.recogniser.plain(),
         }
 
     def summary(self) -> list[str]:
         sizes = ", ".join(
-            f"{split} {self.size(split):,} in {len(self.corpus.splits[split])} utterances of "
-            f"{self.speakers(split)} speakers"
+            f"{split} {self.size(split):,} in {len(self.corpus.splits[split])} utterances "
+            f"(speakers: {self.speakers(split)})"
             for split in SPLITS
         )
         return [f"frames of {self.prepared.number} states: {sizes}"]

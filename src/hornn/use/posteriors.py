@@ -1,0 +1,29 @@
+"""What a network says of whole sequences, step by step."""
+
+from itertools import islice
+
+import numpy as np
+import torch
+
+from hornn.data.sequences import SequenceStream
+from hornn.network import SequenceModel
+
+
+@torch.inference_mode()
+def log_probs_of(network: SequenceModel, stream: SequenceStream) -> list[np.ndarray]:
+    """ln P of each outcome at each step of each sequence, (N, V) fp32, in the order of `stream.examples`.
+
+    stream: all columns of a split in one process, always in one order.
+    """
+    network.eval()  # as a training does not leave it
+    found: list[np.ndarray] = [np.empty(0)] * len(stream.examples)
+    chunks = iter(stream)
+    for batch, number in zip(stream.batches, stream.chunks, strict=True):
+        state, parts = network.initial_state(len(batch)), []
+        for chunk in islice(chunks, number):
+            features, state = network(chunk.inputs.to(network.device), state)
+            parts.append(network.head.log_probs(features).cpu().numpy())
+        whole = np.concatenate(parts)
+        for column, example in enumerate(batch):
+            found[example] = whole[: stream.lengths[example], column]
+    return found

@@ -1,0 +1,61 @@
+"""From waveforms to word errors by one command, on tones; what a network says of whole sequences."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hornn.cells.elman import Rnn
+from hornn.data.sequences import Example, SequenceStream
+from hornn.network import SequenceModel
+from hornn.use.posteriors import log_probs_of
+from speech.tiny import write_corpus
+
+
+def words_of(folder: Path) -> list[str]:
+    small = ["model.hidden_size=16", "data.batch_size=4", "logger=csv", "trainer.enable_progress_bar=false"]
+    places = [f"data.root={folder}", "data.name=tiny", f"data.cache_dir={folder / 'cache'}"]
+    return ["experiment=hornn_acoustic/an4", *places, *small, f"run_dir={folder / 'run'}"]
+
+
+def test_from_waveforms_to_word_errors(command: Callable[..., Any], tmp_path: Path) -> None:
+    write_corpus(tmp_path / "tiny")
+    done = command("train", *words_of(tmp_path), "optimizer.lr=0.01", "trainer.max_epochs=25")
+    assert done.code == 0, done.err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["test_accuracy"] > 0.8
+    for end, name in (("", "shipped"), ("_bigram", "bigram")):
+        errors = list(map(int, result[f"test_errors{end}"].split()))
+        assert len(errors) == 5
+        assert result[f"test_wer{end}"] == 100 * sum(errors) / 11 < 20
+        valid, test = result[f"valid_wer{end}"], result[f"test_wer{end}"]
+        assert f"word errors by the {name} grammar: valid {valid:.2f} %, test {test:.2f} %" in done.out
+
+
+def test_a_corpus_that_is_not_there_is_refused(command: Callable[..., Any], tmp_path: Path) -> None:
+    done = command("train", *words_of(tmp_path))
+    assert done.code != 0
+    assert f"{tmp_path / 'tiny' / 'etc'} must hold one list NAME_train.fileids" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("seq_len", [3, 100])
+def test_every_sequence_is_read_as_if_alone(seq_len: int) -> None:
+    torch.manual_seed(0)
+    network = SequenceModel([1] * 5, partial(Rnn, hidden_size=6), dropout=0.5, input_width=4)
+    rng = np.random.default_rng(0)
+    examples = [
+        Example(rng.standard_normal((size, 4)).astype(np.float32), np.zeros(size)) for size in (7, 2, 9, 4)
+    ]
+    network.train()
+    found = log_probs_of(network, SequenceStream(examples, 3, seq_len))
+    for example, log_probs in zip(examples, found, strict=True):
+        features, _ = network(torch.from_numpy(example.inputs).unsqueeze(1), network.initial_state(1))
+        np.testing.assert_allclose(
+            log_probs, network.head.log_probs(features)[:, 0].detach().numpy(), atol=1e-6
+        )
