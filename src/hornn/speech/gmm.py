@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hornn.speech import graphs
-from hornn.speech.lexicon import Lexicon
+from hornn.speech.lexicon import STATES, Lexicon
 from hornn.speech.packages import load
 
 STAY = 0.75  # of each state at the start
@@ -115,7 +115,7 @@ def train(
     gmm = Gmm(lexicon, model, np.full(lexicon.number, STAY))
     step = max(0, gaussians - lexicon.number) // max(1, iterations - SETTLING)
     flags, rng = khg.str_to_gmm_flags("mvw"), np.random.default_rng(seed)
-    states = {name: equal_alignment(gmm, len(cepstra[name]), words[name]) for name in cepstra}
+    states = {name: equal_alignment(lexicon, len(cepstra[name]), words[name]) for name in cepstra}
     for iteration in range(iterations):
         if iteration in range(1, 11) or iteration in range(12, iterations, 3):
             states = {name: gmm.align(cepstra[name], words[name]) for name in cepstra}
@@ -139,13 +139,19 @@ def train(
     return gmm
 
 
-def equal_alignment(gmm: Gmm, frames: int, words: Sequence[str]) -> np.ndarray:
-    """(N,) int64: any path through the words, about as long in each state. ValueError: as in `Gmm.align`."""
-    graph = graphs.of_sentence(gmm.lexicon, gmm.stay, words)
-    found, path = load("kaldifst").equal_align(ifst=graph, length=frames, rand_seed=3, num_retries=10)
-    if not found:
+def equal_alignment(lexicon: Lexicon, frames: int, words: Sequence[str]) -> np.ndarray:
+    """(N,) int64: each word's first pronunciation between a pause before all and one behind, all states equally long.
+
+    Raises ValueError where there are too few frames for the words.
+    """
+    said = [
+        next(phones for word, phones in lexicon.pronunciations if lexicon.words[word] == each)
+        for each in words
+    ]
+    states = np.array(lexicon.states([0, *(phone for phones in said for phone in phones), 0]))
+    if frames < len(states) - 2 * STATES:
         raise ValueError(too_few(frames, words))
-    return graphs.states_of(path)
+    return states[np.arange(frames) * len(states) // frames]
 
 
 def too_few(frames: int, words: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from hornn.speech.corpus import SpeechCorpus
 from hornn.speech.features import cepstra, filterbank, normalise, read_wave
 from hornn.speech.lexicon import Lexicon, read_lexicon
 
-FORMAT = 1  # raise it when the way from recordings to states changes
+FORMAT = 2  # raise it when the way from recordings to states changes
 
 Advance = Callable[[int, int], None]  # told how many parts of how many are done
 
