@@ -88,14 +88,14 @@ def check_cell(model: Mapping[str, Any]) -> None:
 def check_head(config: Mapping[str, Any], choices: Mapping[str, str], data: Data) -> None:
     """Raise ValueError where the output layer predicts something else than the data hold."""
     head: type[Head] = bound(config["head"], Head, "head").func  # type: ignore[assignment]
-    check_predicts(f"head={choices['head']}", head.predicts, choices, data)
+    check_predicts(f"head={choices['head']}", head.predicts, data.predicts, choices)
 
 
-def check_predicts(what: str, predicts: str, choices: Mapping[str, str], data: Data) -> None:
+def check_predicts(what: str, predicts: str, wanted: str, choices: Mapping[str, str]) -> None:
     """Raise ValueError where the part `what` predicts something else than the data hold."""
-    if predicts != data.predicts:
+    if predicts != wanted:
         raise ValueError(
-            f"{what} predicts {predicts} and data={choices['data']} holds {data.predicts}: choose another one"
+            f"{what} predicts {predicts} and data={choices['data']} holds {wanted}: choose another one"
         )
 
 

@@ -17,7 +17,7 @@ from speech.equal import prepare_tiny
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("one_rank.py")
-COUNTED = {"ngram/ptb", "ngram/text8"}  # trained by counting, in one process
+COUNTED = {"ngram/ptb", "ngram/text8", "hornn_acoustic/gmm"}  # trained by counting, in one process
 SMALL = {
     "fofe_fnn": ["network.embedding_size=12", "model.hidden_size=14"],
     "nnlm": ["network.embedding_size=12", "model.hidden_size=14"],

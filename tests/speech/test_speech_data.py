@@ -33,7 +33,7 @@ def test_every_frame_is_a_target_once(folder: Path, split: str) -> None:
     chunks = list(data.stream(split))
     found = np.concatenate([chunk.targets[chunk.targets != IGNORE].numpy() for chunk in chunks])
     assert sum(chunk.count for chunk in chunks) == len(found) == data.size(split)
-    expected = np.concatenate(data.whole(split))
+    expected = np.concatenate(data.prepared.states[split])
     assert np.bincount(found).tolist() == np.bincount(expected).tolist()
     if split == "train":
         assert data.counts == np.bincount(expected, minlength=15).tolist()
@@ -44,7 +44,7 @@ def test_a_state_is_named_after_the_frames_of_the_delay(folder: Path) -> None:
     stream = data.stream("valid")
     chunk = next(iter(stream))
     number = stream.batches[0][0]
-    states, features = data.whole("valid")[number], data.prepared.features["valid"][number]
+    states, features = data.prepared.states["valid"][number], data.prepared.features["valid"][number]
     assert chunk.targets[:3, 0].tolist() == [IGNORE] * 3
     assert chunk.targets[3:, 0].tolist() == states.tolist()
     assert chunk.inputs[:-3, 0].tolist() == features.tolist()
@@ -101,7 +101,7 @@ def test_other_words_are_prepared_anew(tmp_path: Path) -> None:
 )
 def test_values_that_cannot_be_are_refused(folder: Path, given: dict[str, int], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        data_of(folder, **given)
+        data_of(folder, **given).stream("train")
 
 
 def test_a_recording_that_cannot_be_read_stops_the_preparation(tmp_path: Path) -> None:

@@ -13,21 +13,38 @@ import torch
 from hornn.cells.elman import Rnn
 from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
+from hornn.speech.data import build_data
+from hornn.speech.gmm import from_arrays
+from hornn.speech.gmm_counts import GmmCounts
+from hornn.speech.lexicon import read_lexicon
 from hornn.use.posteriors import log_probs_of
 from speech.tiny import write_corpus
 
 
-def words_of(folder: Path) -> list[str]:
-    small = ["model.hidden_size=16", "data.batch_size=4", "logger=csv", "trainer.enable_progress_bar=false"]
-    places = [f"data.root={folder}", "data.name=tiny", f"data.cache_dir={folder / 'cache'}"]
-    return ["experiment=hornn_acoustic/an4", *places, *small, f"run_dir={folder / 'run'}"]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny corpus, prepared by the first test that needs it."""
+    return write_corpus(tmp_path_factory.mktemp("corpora") / "tiny").parent
 
 
-def test_from_waveforms_to_word_errors(command: Callable[..., Any], tmp_path: Path) -> None:
-    write_corpus(tmp_path / "tiny")
-    done = command("train", *words_of(tmp_path), "optimizer.lr=0.01", "trainer.max_epochs=25")
+def places(folder: Path) -> list[str]:
+    return [f"data.root={folder}", "data.name=tiny", f"data.cache_dir={folder / 'cache'}", "logger=csv"]
+
+
+def words_of(folder: Path, run_dir: Path) -> list[str]:
+    small = ["model.hidden_size=16", "data.batch_size=4", "trainer.enable_progress_bar=false"]
+    return ["experiment=hornn_acoustic/an4", *places(folder), *small, f"run_dir={run_dir}"]
+
+
+def read(run_dir: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((run_dir / "result.json").read_text())
+    return result
+
+
+def test_from_waveforms_to_word_errors(command: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    done = command("train", *words_of(folder, tmp_path), "optimizer.lr=0.01", "trainer.max_epochs=25")
     assert done.code == 0, done.err
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    result = read(tmp_path)
     assert result["test_accuracy"] > 0.8
     for end, name in (("", "shipped"), ("_bigram", "bigram")):
         errors = list(map(int, result[f"test_errors{end}"].split()))
@@ -37,8 +54,42 @@ def test_from_waveforms_to_word_errors(command: Callable[..., Any], tmp_path: Pa
         assert f"word errors by the {name} grammar: valid {valid:.2f} %, test {test:.2f} %" in done.out
 
 
+def test_the_mixtures_alone_are_a_run_of_counts(
+    command: Callable[..., Any], folder: Path, tmp_path: Path
+) -> None:
+    done = command("train", "experiment=hornn_acoustic/gmm", *places(folder), f"run_dir={tmp_path}")
+    assert done.code == 0, done.err
+    result = read(tmp_path)
+    assert result["test_wer"] < 20
+    assert result["test_accuracy"] > 0.8
+    assert 0 < result["test_nll"] < result["baselines"]["state frequencies"]["test_nll"]
+
+
+def test_the_mixtures_give_the_densities_of_kaldi(folder: Path) -> None:
+    data = build_data(root=str(folder), cache_dir=str(folder / "cache"), name="tiny", delay=0)
+    data.prepare_data()
+    data.setup()
+    train, valid = data.whole("train"), data.whole("valid")
+    counts = GmmCounts(15)
+    counts.fit(train, valid)
+    kaldi = from_arrays(read_lexicon(data.corpus.dictionary), data.prepared.model)
+    for cepstra in valid.cepstra:
+        np.testing.assert_allclose(counts.log_densities(cepstra), kaldi.scores(cepstra), rtol=1e-3)
+    again = GmmCounts(15)
+    again.load_state(counts.state())
+    assert (again.score(valid) == counts.score(valid)).all()
+    with pytest.raises(ValueError, match="these mixtures are not of 16 states"):
+        GmmCounts(16).load_state(counts.state())
+
+
+def test_counts_of_words_are_refused(command: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    done = command("train", "model=kn", "data=an4", *places(folder), f"run_dir={tmp_path / 'run'}")
+    assert done.code != 0
+    assert "model=kn predicts classes and data=an4 holds states: choose another one" in done.err
+
+
 def test_a_corpus_that_is_not_there_is_refused(command: Callable[..., Any], tmp_path: Path) -> None:
-    done = command("train", *words_of(tmp_path))
+    done = command("train", *words_of(tmp_path, tmp_path / "run"))
     assert done.code != 0
     assert f"{tmp_path / 'tiny' / 'etc'} must hold one list NAME_train.fileids" in done.err
     assert len(done.err.strip().splitlines()) == 1

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,10 @@ class CountModel(ABC):
     def hits(self, ids: np.ndarray) -> tuple[int, int]:
         """Whose quotient is the accuracy, as of `hornn.heads.base.Head.hits`; both 0 where none is measured."""
         return 0, 0
+
+    def log_probs(self, split: Any) -> list[np.ndarray]:
+        """ln P of each outcome at each step of each sequence of a split, (N, V): for data that judge by it."""
+        raise NotImplementedError(f"{type(self).__name__} gives no log_probs")
 
     @abstractmethod
     def distribution(self, history: np.ndarray) -> np.ndarray:

@@ -54,7 +54,8 @@ class Data(ABC):
     seq_len: steps of a chunk. eval_batch_size: columns for validation and test.
 
     units: how a score is read. predicts: `classes` or `keys`, as `hornn.heads.base.Head` has it. input_width: of the
-    vectors that the network reads; None where it reads ids of the classes. eos_id: the class that ends a sentence.
+    vectors that the network reads; None where it reads ids of the classes. counted: what a model of counts must
+    predict, where that is something else. eos_id: the class that ends a sentence.
 
     `prepare_data` downloads and checks; `setup` makes the data ready. Both may be called again.
     Raises ValueError for a size below 1.
@@ -64,6 +65,7 @@ class Data(ABC):
     units: Units
     predicts: str = "classes"
     input_width: int | None = None
+    counted: str | None = None
     eos_id: int | None = None
 
     def __init__(self, batch_size: int, seq_len: int, eval_batch_size: int) -> None:

@@ -42,7 +42,8 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         )
     data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
     model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
-    check_predicts(f"model={identity.choices['model']}", model.predicts, identity.choices, data)
+    wanted = data.counted or data.predicts
+    check_predicts(f"model={identity.choices['model']}", model.predicts, wanted, identity.choices)
     data.prepare_data()
     data.setup()
     model = build_counts(config["model"], len(data.counts), data.eos_id)
@@ -51,6 +52,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
         run.announce("counts, no training", [] if alone else ["counted on one CPU"])
         figures = {**measure(model, data), **describe(data), **starts.summary()}
+        judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:
             console.print(note, highlight=False, soft_wrap=True, markup=False)
         run.begin(model.num_parameters, config)
@@ -67,7 +69,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             f"{model.num_parameters:,} parameters, fitted in {figures['seconds_per_epoch']:.1f} s; "
             f"{figures['scoring_tokens_per_second']:,.0f} {data.units.target}s/s scored, left to right"
         )
-        run.finish(figures, how)
+        run.finish({**figures, **judgement.figures}, "\n".join([how, *judgement.lines]))
 
 
 def measure(model: CountModel, data: Data) -> dict[str, Any]:

@@ -142,6 +142,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     check_head(config, identity.choices, data)
     data.prepare_data()
     data.setup()
+    data.stream("train")  # refuses columns and chunks that cannot be
     check_memory(config, data.counts, 3, data.input_width)
     module = build_module(config, data)
     max_steps = config["trainer"].get("max_steps", -1)

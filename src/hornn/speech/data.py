@@ -13,7 +13,8 @@ from hornn.data.sequences import Example, SequenceStream
 from hornn.metrics import FRAMES
 from hornn.speech import gmm
 from hornn.speech.corpus import SpeechCorpus, read_corpus
-from hornn.speech.features import BANDS
+from hornn.speech.features import BANDS, cepstra, normalise_speakers, read_wave
+from hornn.speech.gmm_counts import Utterances
 from hornn.speech.grammar import BIGRAM, GRAMMARS, SHIPPED, estimate_bigram, read_shipped
 from hornn.speech.lexicon import read_lexicon
 from hornn.speech.prepared import Prepared, SpeechCache, Train
@@ -31,12 +32,13 @@ class SpeechData(Data):
     the first `delay` of them have no target. Every frame of every utterance is a target exactly once. Validation takes
     whole speakers (`hornn.speech.corpus`).
 
-    train: what trains the model that aligns. Raises ValueError for a negative delay and for chunks that are not longer
-    than the delay.
+    train: what trains the model that aligns. Raises ValueError for a negative delay, and for streams of chunks that are
+    not longer than the delay.
     """
 
     units = FRAMES
     predicts = "classes"
+    counted = "states"
     input_width = BANDS
 
     def __init__(
@@ -49,7 +51,6 @@ class SpeechData(Data):
     ) -> None:
         super().__init__(*sizes)
         require_range("data.delay", delay, ">= 0 frames", delay >= 0)
-        require_range("data.seq_len", self.seq_len, f"above data.delay={delay}", self.seq_len > delay)
         self.folder, self.cache_dir = folder, cache_dir
         self.train = train
         self.delay = delay
@@ -90,6 +91,8 @@ class SpeechData(Data):
         return np.bincount(states, minlength=self.prepared.number).tolist()
 
     def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
+        within = self.seq_len > self.delay  # else the first chunk has no target
+        require_range("data.seq_len", self.seq_len, f"above data.delay={self.delay}", within)
         examples = [
             Example(self.inputs(features), np.concatenate([np.full(self.delay, IGNORE), states]))
             for features, states in zip(
@@ -104,8 +107,16 @@ class SpeechData(Data):
         """Frames (N, 80) -> what the network reads at each step, (N + delay, 80)."""
         return np.pad(features, ((0, self.delay), (0, 0)))
 
-    def whole(self, split: str) -> list[np.ndarray]:
-        return self.prepared.states[split]
+    def whole(self, split: str) -> Utterances:
+        """The cepstra are computed anew: Gaussian mixtures alone read them."""
+        recordings = self.corpus.splits[split]
+        coefficients = normalise_speakers(
+            {each.id: cepstra(read_wave(each.path)) for each in recordings},
+            {each.id: each.speaker for each in recordings},
+            variance=False,
+        )
+        states, model = self.prepared.states[split], self.prepared.model
+        return Utterances([coefficients[each.id] for each in recordings], states, model)
 
     def size(self, split: str) -> int:
         return sum(map(len, self.prepared.states[split]))
@@ -140,7 +151,7 @@ class SpeechData(Data):
 
         The acoustic scale of each grammar is the one with the fewest errors on validation.
         """
-        valid, test = (self.scores(log_probs(split)) for split in ("valid", "test"))
+        valid, test = (self.scores(split, log_probs(split)) for split in ("valid", "test"))
         found: dict[str, Any] = {}
         lines = []
         for grammar in GRAMMARS:
@@ -158,10 +169,13 @@ class SpeechData(Data):
             lines.append(f"word errors by the {grammar} grammar: valid {rate:.2f} %, test {tested:.2f} %")
         return Judgement(found, lines)
 
-    def scores(self, log_probs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """ln p(s | x) - ln p(s) of each utterance, (N, V), from what a network says of each step, (N + delay, V)."""
+    def scores(self, split: str, log_probs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """ln p(s | x) - ln p(s) of each utterance, (N, V), from what is said at each step: its last N steps count."""
         counts = self.counts
-        return [acoustic_scores(each[self.delay :], counts) for each in log_probs]
+        return [
+            acoustic_scores(each[len(each) - len(states) :], counts)
+            for each, states in zip(log_probs, self.prepared.states[split], strict=True)
+        ]
 
     def words(self, split: str) -> int:
         """How many words are said in a split."""

@@ -1,6 +1,6 @@
 """From a WAV file to what a network and a Gaussian mixture read at each frame of 10 ms."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +79,17 @@ def normalise(utterances: Sequence[np.ndarray], variance: bool = True) -> list[n
     mean, std = every.mean(0), every.std(0)
     scale = np.where(std > 0, std, 1.0) if variance else np.ones_like(std)
     return [((each - mean) / scale).astype(np.float32) for each in utterances]
+
+
+def normalise_speakers(
+    features: Mapping[str, np.ndarray], speakers: Mapping[str, str], variance: bool = True
+) -> dict[str, np.ndarray]:
+    """`normalise` for the utterances of each speaker, features and speakers by the utterances' names."""
+    said: dict[str, list[str]] = {}
+    for name in features:
+        said.setdefault(speakers[name], []).append(name)
+    return {
+        name: each
+        for names in said.values()
+        for name, each in zip(names, normalise([features[name] for name in names], variance), strict=True)
+    }

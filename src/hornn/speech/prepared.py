@@ -14,7 +14,7 @@ from rich.progress import Progress
 from hornn.data.base import SPLITS
 from hornn.data.download import replacing
 from hornn.speech.corpus import SpeechCorpus
-from hornn.speech.features import cepstra, filterbank, normalise, read_wave
+from hornn.speech.features import cepstra, filterbank, normalise_speakers, read_wave
 from hornn.speech.lexicon import Lexicon, read_lexicon
 
 FORMAT = 2  # raise it when the way from recordings to states changes
@@ -136,17 +136,14 @@ class SpeechCache:
 
     def _features(self, advance: Advance) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """What the network reads and what the Gaussian mixtures read, by utterance, normalised for each speaker."""
-        energies, coefficients, said = {}, {}, {}  # type: ignore[var-annotated]
+        energies, coefficients = dict[str, np.ndarray](), dict[str, np.ndarray]()
         everything = [each for split in SPLITS for each in self.corpus.splits[split]]
         for number, each in enumerate(everything, start=1):
             wave = read_wave(each.path)
             energies[each.id], coefficients[each.id] = filterbank(wave), cepstra(wave)
-            said.setdefault(each.speaker, []).append(each.id)
             advance(number, len(everything))
-        for names in said.values():
-            for features, variance in ((energies, True), (coefficients, False)):
-                features |= zip(names, normalise([features[name] for name in names], variance), strict=True)
-        return energies, coefficients
+        speakers = {each.id: each.speaker for each in everything}
+        return normalise_speakers(energies, speakers), normalise_speakers(coefficients, speakers, False)
 
 
 def bar(progress: Progress, what: str) -> Advance:
