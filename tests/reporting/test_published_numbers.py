@@ -12,6 +12,7 @@ from hornn.reporting.sweeps import read_sweeps
 
 ROOT = Path(__file__).parents[2]
 OURS = {
+    "acoustic_recipe",
     "acoustic_taps",
     "alpha",
     "every_cell",
