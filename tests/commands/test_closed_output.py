@@ -73,6 +73,7 @@ SHOWING = {
     "score": ["--help"],
     "rescore": ["--help"],
     "generate": ["--cfg", "job"],
+    "transcribe": ["--help"],
     "bench": ["--help"],
     "dashboard": ["--help"],
 }

@@ -20,7 +20,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
         "trainer: cpu, ddp, debug, gpu",
         "logger: csv, mlflow, tensorboard, wandb, wandb_offline",
         "callbacks: device_stats, early_stopping, layer_norms, none, samples, word_frequency",
-        "data: files, music, ptb, pydoc, text8",
+        "data: an4, files, music, ptb, pydoc, text8",
         "hornn_fofe",
         "hornn_gated",
         "model.order=3",
@@ -38,6 +38,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
         ("evaluate", ["checkpoint", "split: test", "text", "batch_size: 1", "result"]),
         ("score", ["checkpoint", "text: '-'", "per_token: false", "batch_size: 64"]),
         ("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
+        ("transcribe", ["checkpoint", "wav", "grammar: shipped", "acoustic_scale", "nbest"]),
         ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1"]),
     ],
 )
@@ -77,7 +78,7 @@ def test_every_command_of_hornn_has_a_help(
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("hornn tr", "train"),
+        ("hornn tr", "train transcribe"),
         ("hornn train model=hornn_g", "model=hornn_gated"),
         ("hornn generate leng", "length="),
         ("hornn report --", ""),

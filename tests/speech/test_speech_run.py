@@ -18,13 +18,13 @@ from hornn.speech.gmm import from_arrays
 from hornn.speech.gmm_counts import GmmCounts
 from hornn.speech.lexicon import read_lexicon
 from hornn.use.posteriors import log_probs_of
-from speech.tiny import write_corpus
+from speech.conftest import Run
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny corpus, prepared by the first test that needs it."""
-    return write_corpus(tmp_path_factory.mktemp("corpora") / "tiny").parent
+def folder(run: Run) -> Path:
+    """The folder that the tiny corpus lies in, prepared."""
+    return run.root
 
 
 def places(folder: Path) -> list[str]:
@@ -41,17 +41,15 @@ def read(run_dir: Path) -> dict[str, Any]:
     return result
 
 
-def test_from_waveforms_to_word_errors(command: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
-    done = command("train", *words_of(folder, tmp_path), "optimizer.lr=0.01", "trainer.max_epochs=25")
-    assert done.code == 0, done.err
-    result = read(tmp_path)
+def test_from_waveforms_to_word_errors(run: Run) -> None:
+    result = read(run.folder)
     assert result["test_accuracy"] > 0.8
     for end, name in (("", "shipped"), ("_bigram", "bigram")):
         errors = list(map(int, result[f"test_errors{end}"].split()))
         assert len(errors) == 5
         assert result[f"test_wer{end}"] == 100 * sum(errors) / 11 < 20
         valid, test = result[f"valid_wer{end}"], result[f"test_wer{end}"]
-        assert f"word errors by the {name} grammar: valid {valid:.2f} %, test {test:.2f} %" in done.out
+        assert f"word errors by the {name} grammar: valid {valid:.2f} %, test {test:.2f} %" in run.out
 
 
 def test_the_mixtures_alone_are_a_run_of_counts(

@@ -13,7 +13,7 @@ from hornn.speech.corpus import SpeechCorpus, read_corpus
 from hornn.speech.features import cepstra, normalise, read_wave
 from hornn.speech.grammar import estimate_bigram, parse, read_shipped
 from hornn.speech.lexicon import Lexicon, read_lexicon
-from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale, from_plain, texts
+from hornn.speech.recogniser import Recogniser, Word, acoustic_scores, choose_scale, from_plain
 from hornn.speech.word_errors import aligned, error_rate, errors_of, paired_interval
 from speech.tiny import write_corpus
 
@@ -56,11 +56,15 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> Heard:
     return Heard(tmp_path_factory.mktemp("corpus") / "tiny")
 
 
+def texts(words: Sequence[Word]) -> list[str]:
+    return [word.text for word in words]
+
+
 @pytest.mark.parametrize("grammar", ["shipped", "bigram"])
 def test_tones_are_heard_as_their_words(heard: Heard, grammar: str) -> None:
     """By a scale that validation chooses, no more than one of the 11 test words is wrong."""
     scale, rate = choose_scale(heard.recogniser, grammar, heard.scores("valid"), heard.said("valid"))
-    found = [texts(heard.recogniser.decode(scale * each, grammar)) for each in heard.scores("test")]
+    found = heard.recogniser.hear(scale, heard.scores("test"), grammar)
     assert rate <= error_rate(heard.said("valid"), [["YES"]] * 5)
     assert errors_of(heard.said("test"), found).sum() <= 1, found
 

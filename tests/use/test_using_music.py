@@ -78,7 +78,11 @@ def test_music_goes_on_from_a_piece(command: Command, run: Path, music_root: str
         ("generate", ["to=x.mid", "prompt=bach"], "prompt= is text, and this model writes music"),
         ("generate", ["to=nowhere/x.mid"], "the folder of nowhere/x.mid does not exist"),
         ("evaluate", ["text=x.txt"], "text= is for models of text"),
-        ("score", ["text=x.txt"], "is no model of text: evaluate and generate are what can use it"),
+        (
+            "score",
+            ["text=x.txt"],
+            "is no model of text: evaluate, generate and transcribe are what can use it",
+        ),
     ],
 )
 def test_what_a_model_of_music_cannot_do(

@@ -122,6 +122,10 @@ class Data(ABC):
         """
         return Judgement({}, [])
 
+    def examine(self, split: str, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
+        """The same of one split, with examples for a person. log_probs: as for `judge`."""
+        return Judgement({}, [])
+
     @abstractmethod
     def interface(self) -> dict[str, Any]:
         """What a checkpoint must hold, in plain values, for the network to be used without this data."""

@@ -15,11 +15,14 @@ from hornn.speech import gmm
 from hornn.speech.corpus import SpeechCorpus, read_corpus
 from hornn.speech.features import BANDS, cepstra, normalise_speakers, read_wave
 from hornn.speech.gmm_counts import Utterances
-from hornn.speech.grammar import BIGRAM, GRAMMARS, SHIPPED, estimate_bigram, read_shipped
+from hornn.speech.grammar import BIGRAM, SHIPPED, estimate_bigram, read_shipped
 from hornn.speech.lexicon import read_lexicon
 from hornn.speech.prepared import Prepared, SpeechCache, Train
-from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale, texts
-from hornn.speech.word_errors import errors_of
+from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale
+from hornn.speech.word_errors import aligned, compare, errors_of
+
+ENDS = {SHIPPED: "", BIGRAM: f"_{BIGRAM}"}  # of a grammar's keys in a result
+SHOWN = 4  # utterances
 
 
 class SpeechData(Data):
@@ -154,11 +157,9 @@ class SpeechData(Data):
         valid, test = (self.scores(split, log_probs(split)) for split in ("valid", "test"))
         found: dict[str, Any] = {}
         lines = []
-        for grammar in GRAMMARS:
-            end = "" if grammar == SHIPPED else f"_{grammar}"
+        for grammar, end in ENDS.items():
             scale, rate = choose_scale(self.recogniser, grammar, valid, self.said("valid"))
-            heard = [texts(self.recogniser.decode(scale * each, grammar)) for each in test]
-            errors = errors_of(self.said("test"), heard)
+            errors = errors_of(self.said("test"), self.recogniser.hear(scale, test, grammar))
             tested = 100 * int(errors.sum()) / self.words("test")
             found |= {
                 f"acoustic_scale{end}": scale,
@@ -168,6 +169,29 @@ class SpeechData(Data):
             }
             lines.append(f"word errors by the {grammar} grammar: valid {rate:.2f} %, test {tested:.2f} %")
         return Judgement(found, lines)
+
+    def examine(self, split: str, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
+        """Word errors of a split with each grammar, by the acoustic scale that validation chooses.
+
+        What was heard in the first utterances is shown with the grammar of the corpus.
+        """
+        valid = self.scores("valid", log_probs("valid"))
+        scores = valid if split == "valid" else self.scores(split, log_probs(split))
+        said, names = self.said(split), [each.id for each in self.corpus.splits[split]]
+        found: dict[str, Any] = {}
+        lines, examples = [], list[str]()
+        for grammar, end in ENDS.items():
+            scale, _ = choose_scale(self.recogniser, grammar, valid, self.said("valid"))
+            heard = self.recogniser.hear(scale, scores, grammar)
+            errors = compare(said, heard)
+            found |= {f"wer{end}": 100 * errors.wer, f"acoustic_scale{end}": scale}
+            lines.append(
+                f"word errors by the {grammar} grammar: {100 * errors.wer:.2f} % of {self.words(split):,} words "
+                f"({errors.substitutions} substituted, {errors.deletions} deleted, {errors.insertions} inserted); "
+                f"acoustic scale {scale:g} by validation"
+            )
+            examples = examples or aligned(names[:SHOWN], said[:SHOWN], heard[:SHOWN])
+        return Judgement(found, [*lines, f"the first utterances by the {SHIPPED} grammar:", *examples])
 
     def scores(self, split: str, log_probs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """ln p(s | x) - ln p(s) of each utterance, (N, V), from what is said at each step: its last N steps count."""

@@ -16,7 +16,7 @@ from hornn.baselines.ngram import BackoffModel, KneserNey
 from hornn.data.vocabulary import EOS
 from hornn.speech.lexicon import Lexicon
 
-SHIPPED, BIGRAM = GRAMMARS = ("shipped", "bigram")
+SHIPPED, BIGRAM = "shipped", "bigram"
 DATA = "\\data\\"
 
 

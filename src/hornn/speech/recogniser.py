@@ -76,6 +76,10 @@ class Recogniser:
         _, path = decoder.get_best_path()
         return words_of(path, self.lexicon)
 
+    def hear(self, scale: float, scores: Sequence[np.ndarray], grammar: str) -> list[list[str]]:
+        """The words of each utterance's best path. scores: (N, S) each, without a scale."""
+        return [[word.text for word in self.decode(scale * each, grammar)] for each in scores]
+
     def nbest(self, scores: np.ndarray, grammar: str, number: int) -> list[Hypothesis]:
         """At most `number` texts, the likeliest first, each by its best path. scores: as for `decode`."""
         decoder_of = load("kaldi_decoder")
@@ -140,13 +144,6 @@ def choose_scale(
 
     scores, said: of the validation utterances, the scores (N, S) without a scale. Scales are those of `SCALES`.
     """
-    rates = {
-        scale: error_rate(said, [texts(recogniser.decode(scale * each, grammar)) for each in scores])
-        for scale in SCALES
-    }
+    rates = {scale: error_rate(said, recogniser.hear(scale, scores, grammar)) for scale in SCALES}
     best = min(rates, key=rates.__getitem__)
     return best, rates[best]
-
-
-def texts(words: Sequence[Word]) -> list[str]:
-    return [word.text for word in words]

@@ -26,6 +26,8 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
 
     Raises ValueError or OSError, before anything is written, for keys that this model cannot serve.
     """
+    if scorer.card["input_width"] != KEYS:
+        raise ValueError(f"{scorer.name} is no model of music: transcribe is what uses one of speech")
     require_package("mido", "writing MIDI files")
     require_positive(num_samples=cfg.num_samples, length=cfg.length, frames=cfg.frames)
     require_range("temperature", cfg.temperature, ">= 0 and finite", 0 <= cfg.temperature < math.inf)

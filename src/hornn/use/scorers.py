@@ -207,7 +207,7 @@ class NoModelOfText(ValueError):
     """A checkpoint holds a model of separate sequences. `checkpoint` is what was read, for a command that has a use."""
 
     def __init__(self, path: Path, checkpoint: Mapping[str, Any]) -> None:
-        super().__init__(f"{path} is no model of text: evaluate and generate are what can use it")
+        super().__init__(f"{path} is no model of text: evaluate, generate and transcribe are what can use it")
         self.path, self.checkpoint = path, checkpoint
 
 

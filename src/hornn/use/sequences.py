@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +14,11 @@ from hornn.baselines.counts import CountModel
 from hornn.build import build_counts, chosen, holds_counts, rebuild_data, rebuild_network
 from hornn.checkpoint import CARD
 from hornn.data.base import Data
+from hornn.data.sequences import SequenceStream
 from hornn.network import SequenceModel
 from hornn.run.composed import as_dict
 from hornn.use.figures import report, require_probabilities
+from hornn.use.posteriors import log_probs_of
 from hornn.use.scorers import NoModelOfText, make_ready, weights_of_network
 
 # Keys of `evaluate` that speak of text, and their neutral values.
@@ -102,7 +105,19 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
         f"{units.target}s": score.targets,
         f"{units.target}s per second": score.targets / seconds,
     }
-    report(figures, console, cfg.result, exact)
+    beside = data.examine(cfg.split, partial(log_probs, scorer.model, data))
+    report(figures, console, cfg.result, {**exact, **beside.figures})
+    for line in beside.lines:
+        console.print(line, markup=False)
+
+
+def log_probs(model: SequenceModel | CountModel, data: Data, split: str) -> list[np.ndarray]:
+    """ln P of each outcome at each step of each sequence of a split, (N, V)."""
+    if isinstance(model, CountModel):
+        return model.log_probs(data.whole(split))
+    stream = data.stream(split)
+    assert isinstance(stream, SequenceStream)
+    return log_probs_of(model, stream)
 
 
 @torch.inference_mode()

@@ -1,0 +1,119 @@
+"""transcribe.py: words with times, n-best lists that rescore.py reads, refusals."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from commands.outcomes import refusal
+from hornn.use.nbest import read_nbest, read_references
+from speech.conftest import Run
+from speech.tiny import SAID, sound, write_wave
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize("grammar", ["shipped", "bigram"])
+def test_the_words_of_a_file_have_times(command: Command, run: Run, tmp_path: Path, grammar: str) -> None:
+    path = write_wave(tmp_path / "new.wav", sound("NO SO YES", 7))
+    done = command("transcribe", run.checkpoint, f"wav={path}", f"grammar={grammar}")
+    assert (done.code, done.err) == (0, "")
+    first, *lines = done.out.splitlines()
+    assert first == f"{path}: NO SO YES"
+    times = np.array([line.split()[:2] for line in lines], dtype=float)
+    assert [line.split()[2] for line in lines] == ["NO", "SO", "YES"]
+    assert (np.diff(times.ravel()) >= 0).all()
+    assert abs(times[0, 0] - 0.12) < 0.08
+    assert times[-1, 1] <= 1.1
+
+
+def test_nbest_lists_are_what_rescoring_reads(command: Command, run: Run, tmp_path: Path) -> None:
+    said = tmp_path / "test.txt"
+    words = [run.checkpoint, "split=test", "acoustic_scale=0.05", "nbest=4"]
+    done = command("transcribe", *words, f"references={said}", *run.places)
+    assert (done.code, done.err) == (0, "")
+    lists = tmp_path / "test.tsv"
+    lists.write_text(done.out)
+    found = read_nbest(lists)
+    assert list(read_references(said, found).values()) == [text.split() for text in SAID]
+    for hypotheses in found.values():
+        totals = [each.acoustic + each.old for each in hypotheses]
+        assert totals == sorted(totals, reverse=True)
+        assert 1 <= len({each.text for each in hypotheses}) == len(hypotheses) <= 4
+    assert sum(map(len, found.values())) > len(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give wav=FILE, or split="),
+        (["wav=x.wav", "split=test"], "give wav=FILE, or split="),
+        (["wav=x.wav", "references=x.txt"], "references= writes what is said in a split"),
+        (["wav=x.wav", "grammar=trigram"], "grammar must be one of shipped, bigram, got 'trigram'"),
+        (["wav=x.wav", "acoustic_scale=0"], "acoustic_scale must be > 0 and finite"),
+        (["wav=x.wav", "nbest=0"], "nbest must be an integer >= 1, got 0"),
+        (["wav=[x.wav,x.wav]"], "wav= names a file twice"),
+        (["wav=nowhere.wav"], "nowhere.wav"),
+        (["split=dev"], "split must be one of train, valid, test, got 'dev'"),
+    ],
+)
+def test_what_cannot_be_transcribed_is_refused(
+    command: Command, run: Run, words: list[str], message: str
+) -> None:
+    assert message in refusal(command("transcribe", run.checkpoint, *words))
+
+
+def test_a_telephone_recording_is_refused(command: Command, run: Run, tmp_path: Path) -> None:
+    path = write_wave(tmp_path / "narrow.wav", sound("YES", 1), rate=8000)
+    line = refusal(command("transcribe", run.checkpoint, f"wav={path}"))
+    assert f"{path} has 8,000 samples a second" in line
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delay": -1}, "the parts of"),
+        ({"delay": "5"}, "the parts of"),
+        ({"recogniser": None}, "no recogniser can be made"),
+        (
+            {"recogniser": {"pronunciations": [["YES", "EE"]], "stay": [0.5] * 6, "grammars": {}}},
+            "the parts of",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(
+    command: Command, run: Run, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    checkpoint = torch.load(run.folder / "best.ckpt", weights_only=True)
+    checkpoint["hornn"] |= change
+    torch.save(checkpoint, tmp_path / "damaged.ckpt")
+    given = ["acoustic_scale=0.1", f"wav={write_wave(tmp_path / 'a.wav', sound('YES', 1))}"]
+    assert message in refusal(command("transcribe", f"checkpoint={tmp_path / 'damaged.ckpt'}", *given))
+
+
+def test_a_scale_that_nothing_says_is_asked_for(command: Command, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "alone.ckpt"
+    path.write_bytes((run.folder / "best.ckpt").read_bytes())
+    assert "give acoustic_scale=" in refusal(command("transcribe", f"checkpoint={path}", "wav=x.wav"))
+
+
+def test_other_commands_send_a_model_of_speech_here(command: Command, run: Run, tmp_path: Path) -> None:
+    for words in (["generate", f"to={tmp_path / 'x.mid'}"], ["score", "text=x.txt"]):
+        assert "transcribe" in refusal(command(words[0], run.checkpoint, *words[1:]))
+
+
+def test_evaluation_prints_word_errors_with_alignments(command: Command, run: Run, tmp_path: Path) -> None:
+    figures, result = (tmp_path / "figures.json", run.folder / "result.json")
+    done = command("evaluate", run.checkpoint, *run.places, "split=test", f"result={figures}")
+    assert done.code == 0, done.err
+    found, then = (json.loads(path.read_text()) for path in (figures, result))
+    for end, name in (("", "shipped"), ("_bigram", "bigram")):
+        assert found[f"wer{end}"] == pytest.approx(then[f"test_wer{end}"])
+        assert found[f"acoustic_scale{end}"] == then[f"acoustic_scale{end}"]
+        assert f"word errors by the {name} grammar: {found[f'wer{end}']:.2f} % of 11 words" in done.out
+    assert "eve-1\nREF: NO SO YES\nHYP: " in done.out
+    assert found["accuracy"] == pytest.approx(then["test_accuracy"], abs=1e-3)
