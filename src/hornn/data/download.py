@@ -3,7 +3,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -66,6 +66,14 @@ def fetch(path: Path, url: str, expected: str) -> None:
 
 def _download(url: str, file: BinaryIO, expected: str) -> None:
     digest = hashlib.new(expected.partition(":")[0], usedforsecurity=False)
+    received = receive(url, file, digest.update)
+    found = f"{digest.name}:{digest.hexdigest()}"
+    if found != expected:
+        raise ValueError(f"its {received:,} bytes have the checksum {found}, expected {expected}")
+
+
+def receive(url: str, file: BinaryIO, update: Callable[[bytes], None] = lambda block: None) -> int:
+    """Write what a URL holds, under a bar, and return the number of bytes. Raises ValueError where some are missing."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with (
         urlopen(url, timeout=TIMEOUT) as response,
@@ -76,11 +84,9 @@ def _download(url: str, file: BinaryIO, expected: str) -> None:
         received = 0
         while block := response.read(BLOCK):
             file.write(block)
-            digest.update(block)
+            update(block)
             received += len(block)
             progress.update(task, completed=received)
     if length and received < length:
         raise ValueError(f"only {received:,} of {length:,} bytes came")
-    found = f"{digest.name}:{digest.hexdigest()}"
-    if found != expected:
-        raise ValueError(f"its {received:,} bytes have the checksum {found}, expected {expected}")
+    return received

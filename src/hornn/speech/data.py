@@ -19,6 +19,7 @@ from hornn.speech.grammar import BIGRAM, SHIPPED, estimate_bigram, read_shipped
 from hornn.speech.lexicon import read_lexicon
 from hornn.speech.prepared import Prepared, SpeechCache, Train
 from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale
+from hornn.speech.release import AN4, Release, fetch_release
 from hornn.speech.word_errors import aligned, compare, errors_of
 
 ENDS = {SHIPPED: "", BIGRAM: f"_{BIGRAM}"}  # of a grammar's keys in a result
@@ -35,8 +36,8 @@ class SpeechData(Data):
     the first `delay` of them have no target. Every frame of every utterance is a target exactly once. Validation takes
     whole speakers (`hornn.speech.corpus`).
 
-    train: what trains the model that aligns. Raises ValueError for a negative delay, and for streams of chunks that are
-    not longer than the delay.
+    train: what trains the model that aligns. release: where the corpus is published and what it holds; None for one of
+    your own. Raises ValueError for a negative delay, and for streams of chunks that are not longer than the delay.
     """
 
     units = FRAMES
@@ -51,12 +52,14 @@ class SpeechData(Data):
         train: Train,
         delay: int,
         sizes: tuple[int, int, int],
+        release: Release | None = None,
     ) -> None:
         super().__init__(*sizes)
         require_range("data.delay", delay, ">= 0 frames", delay >= 0)
         self.folder, self.cache_dir = folder, cache_dir
         self.train = train
         self.delay = delay
+        self.release = release
         self.name = folder.name
         self._corpus: SpeechCorpus | None = None
         self._prepared: Prepared | None = None
@@ -78,7 +81,11 @@ class SpeechData(Data):
         return self._prepared
 
     def prepare_data(self) -> None:
+        if self.release is not None:
+            fetch_release(self.folder, self.release)
         cache = SpeechCache(self.cache_dir, self.corpus, self.name)
+        if self.release is not None:
+            self.release.verify(self.corpus, cache.content)
         self._prepared = cache.read()
         if self._prepared is None:
             cache.write(self.train)
@@ -245,6 +252,7 @@ def build_data(
     seq_len: int = 1000,
     eval_batch_size: int = 26,
     delay: int = 5,
+    url: str = AN4.url,
 ) -> SpeechData:
     """Speech in AN4's layout; the keys are explained in conf/data/an4.yaml."""
     return SpeechData(
@@ -253,4 +261,5 @@ def build_data(
         gmm.train,
         delay,
         (batch_size, seq_len, eval_batch_size),
+        AN4._replace(url=url) if name == "an4" else None,
     )
