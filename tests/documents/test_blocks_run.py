@@ -31,14 +31,18 @@ PAGES = [page for page in pages_with_blocks(ROOT) if blocks_of(page)]
 TRAIN = "python src/train.py logger=csv trainer.enable_progress_bar=false trainer.max_epochs=1 data=files"
 TEXT = "data.train=train.txt data.valid=valid.txt data.test=test.txt data.batch_size=4 data.seq_len=5"
 NETWORK = "model.hidden_size=6"
-LONG = ("sweeps.md", "CONTRIBUTING.md", "using.md")  # a minute each
+LONG = ("sweeps.md", "CONTRIBUTING.md", "using.md", "speech.md")  # a minute and more each
 PREPARED = {  # a finished run that a page's commands may name -> what trains it
     "RUN": f"{TRAIN} {TEXT} model=hornn_fofe {NETWORK}",
     "A": f"{TRAIN} {TEXT} model=rnn {NETWORK}",
     "B": f"{TRAIN} {TEXT} model=lstm {NETWORK}",
     "KN": f"{TRAIN} {TEXT} model=kn model.fallback_discounts=[0.5,1,1.5]",
 }
-MUSIC = Path(os.environ.get("HORNN_DATA", ""), "music/JSB_Chorales.mat")
+# What not every machine has, and the words by which a block shows that it reads it.
+CORPORA = {
+    "music/JSB_Chorales.mat": ("data=music", "outputs/music", "deep_rnn/music"),
+    "an4": ("hornn_acoustic/an4", "outputs/an4", "outputs/said", "said.train.txt", '"an4"'),
+}
 CELL_CHECKS = (
     "ruff check {file}",
     "ruff format --check {file}",
@@ -60,7 +64,7 @@ def test_every_block_runs(page: Path, checkout: Path, shell: Shell, python: Pyth
     prepare(blocks, shell)
     for block in blocks:
         where = f"{page.relative_to(ROOT)}, line {block.line}"
-        if block.steer.startswith(SKIP) or (needs_music(block) and not MUSIC.is_file()):
+        if block.steer.startswith(SKIP) or lacks_corpus(block):
             continue
         if block.file and block.language in ("python", "yaml"):
             write(block, checkout)
@@ -78,9 +82,13 @@ def test_every_block_runs(page: Path, checkout: Path, shell: Shell, python: Pyth
     check_new_files([block.file for block in blocks if block.file], shell)
 
 
-def needs_music(block: Block) -> bool:
-    """Whether a block reads a corpus of music, which not every machine has."""
-    return any(word in block.text for word in ("data=music", "outputs/music", "deep_rnn/music"))
+def lacks_corpus(block: Block) -> bool:
+    """Whether a block reads a corpus that this machine does not have."""
+    root = Path(os.environ.get("HORNN_DATA", ""))
+    return any(
+        any(word in block.text for word in words) and not (root / path).exists()
+        for path, words in CORPORA.items()
+    )
 
 
 def prepare(blocks: list[Block], shell: Shell) -> None:
