@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hornn.data.base import IGNORE, SPLITS
+from hornn.speech import packages
 from hornn.speech.data import SpeechData
 from hornn.speech.prepared import SpeechCache
 from speech.equal import train_equal
@@ -110,3 +111,13 @@ def test_a_recording_that_cannot_be_read_stops_the_preparation(tmp_path: Path) -
     with pytest.raises(ValueError, match=r"eve-3\.wav is no WAV file"):
         data_of(folder)
     assert not list((tmp_path / "cache").glob("*"))
+
+
+def test_a_missing_package_is_named_before_anything_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(packages.PACKAGES, "jiwer", "jiwer-that-is-not-there")
+    with pytest.raises(
+        ValueError, match=r"speech needs the package jiwer-that-is-not-there, which is missing"
+    ):
+        data_of(folder)

@@ -17,6 +17,7 @@ from hornn.speech.features import BANDS, cepstra, normalise_speakers, read_wave
 from hornn.speech.gmm_counts import Utterances
 from hornn.speech.grammar import BIGRAM, SHIPPED, estimate_bigram, read_shipped
 from hornn.speech.lexicon import read_lexicon
+from hornn.speech.packages import require_packages
 from hornn.speech.prepared import Prepared, SpeechCache, Train
 from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale
 from hornn.speech.release import AN4, Release, fetch_release
@@ -81,6 +82,7 @@ class SpeechData(Data):
         return self._prepared
 
     def prepare_data(self) -> None:
+        require_packages()
         if self.release is not None:
             fetch_release(self.folder, self.release)
         cache = SpeechCache(self.cache_dir, self.corpus, self.name)

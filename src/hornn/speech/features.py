@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hornn.speech.packages import load
+
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
@@ -17,7 +19,7 @@ def read_wave(path: Path) -> np.ndarray:
     Raises ValueError for a file that cannot be read, for another rate than 16 kHz, for more than one channel, and for
     less than one frame; OSError where it cannot be opened.
     """
-    import soundfile
+    soundfile = load("soundfile")
 
     with path.open("rb") as file:
         try:
@@ -36,7 +38,7 @@ def read_wave(path: Path) -> np.ndarray:
 
 def filterbank(wave: np.ndarray) -> np.ndarray:
     """40 logarithmic mel energies and their differences in time, (N, 80) fp32: what the network reads."""
-    import kaldi_native_fbank as knf
+    knf = load("kaldi_native_fbank")
 
     options = knf.FbankOptions()
     options.mel_opts.num_bins = 40
@@ -45,7 +47,7 @@ def filterbank(wave: np.ndarray) -> np.ndarray:
 
 def cepstra(wave: np.ndarray) -> np.ndarray:
     """13 mel cepstra with first and second differences, (N, 39) fp32: what the Gaussian mixtures read."""
-    import kaldi_native_fbank as knf
+    knf = load("kaldi_native_fbank")
 
     options = knf.MfccOptions()
     options.num_ceps = 13
@@ -64,7 +66,7 @@ def frames(computer: Any, options: Any, wave: np.ndarray) -> np.ndarray:
 
 def with_deltas(values: np.ndarray, order: int) -> np.ndarray:
     """Frames (N, D) beside their differences up to `order`, (N, D (order + 1))."""
-    import kaldi_native_fbank as knf
+    knf = load("kaldi_native_fbank")
 
     found: np.ndarray = knf.compute_deltas(knf.DeltaOptions(order=order), values)
     return found

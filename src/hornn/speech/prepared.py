@@ -43,7 +43,8 @@ Train = Callable[[Mapping[str, np.ndarray], Mapping[str, Sequence[str]], Lexicon
 class Prepared(NamedTuple):
     """Features (N, 80) fp32 and states (N,) of the utterances of each split, in the corpus's order.
 
-    number: of states. model: the arrays of the model that aligned them. checksum: SHA-256 of features and states.
+    number: of states. model: the arrays of the model that aligned them. checksum: SHA-256 of what they
+    are made of; of themselves it would differ between machines, in the last digits of some features.
     """
 
     features: dict[str, list[np.ndarray]]
@@ -63,8 +64,8 @@ class SpeechCache:
         self.corpus = corpus
         self.content = content_of(corpus)
         self.key = json.dumps({"format": FORMAT, "content": self.content})
-        digest = hashlib.sha256(self.key.encode()).hexdigest()
-        self.path = folder / f"speech-{name}-{digest[:16]}.npz"
+        self.digest = hashlib.sha256(self.key.encode()).hexdigest()
+        self.path = folder / f"speech-{name}-{self.digest[:16]}.npz"
 
     def read(self) -> Prepared | None:
         """What is kept, or None where it is absent or damaged."""
@@ -89,7 +90,7 @@ class SpeechCache:
                 {split: [each_states[i] for i in place] for split, place in zip(SPLITS, places, strict=True)},
                 int(about["number"]),
                 arrays,
-                str(about["checksum"]),
+                f"sha256:{self.digest}",
             )
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
             return None
@@ -115,8 +116,7 @@ class SpeechCache:
                 advance(number, len(words))
         features = np.concatenate([energies[name] for name in words])
         states = np.concatenate([aligned[name] for name in words]).astype(np.int16)
-        digest = hashlib.sha256(features.tobytes() + states.tobytes()).hexdigest()
-        about = {"key": self.key, "number": model.number, "checksum": f"sha256:{digest}"}
+        about = {"key": self.key, "number": model.number}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self.path) as file:
