@@ -46,6 +46,16 @@ def test_a_run_at_work_says_its_epoch_and_its_time_left(at_work: Any) -> None:
         assert [record["valid_ppl"] for record in run.records] == [200.0, 150.0]
 
 
+def test_the_runs_own_config_says_how_long_it_is(at_work: Any) -> None:
+    place, folder = at_work
+    (folder / "config.yaml").write_text("config: {trainer: {max_epochs: 4}}")
+    (run,) = line_of(table_of(place), "sum-2").runs
+    assert run.progress == "epoch 2 of 4"
+    (folder / "config.yaml").write_text("config: [")
+    (run,) = line_of(table_of(place), "sum-2").runs
+    assert run.progress == "epoch 2 of 20"
+
+
 def test_a_run_that_was_killed_is_unfinished(at_work: Any) -> None:
     place, folder = at_work
     (folder / ".lock").touch()

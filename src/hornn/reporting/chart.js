@@ -20,6 +20,7 @@ const short = value => Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-
 /** Round numbers from low to high, about `count` of them. */
 const rounded = (low, high, count, log) => {
   const found = [];
+  if (low === high) return [low];
   if (log && high / low > 8) {
     const steps = high / low > 300 ? [1] : [1, 2, 5];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from hornn.reporting.claimed import Claim
 from hornn.reporting.lines import Line, by_one_recipe
 from hornn.reporting.numbers import percent
 from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
 from hornn.reporting.seeds import error_of_gain, spread_over_seeds
-from hornn.reporting.sweeps import Claim, Sweep
+from hornn.reporting.sweeps import Sweep
 from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"

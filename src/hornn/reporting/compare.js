@@ -163,7 +163,8 @@ const headlineOf = ({ numbers, row, one }) => {
 /** The config of a row: how it departs from the recipe of its table, and how its runs depart from that. */
 const configOf = ({ row, table, runs }) => {
   const words = list => list.flatMap(text => [element("code", {}, text), " "]), departed = distinct(runs.flatMap(run => run.departures));
-  return [element("p", {}, `The recipe of “${data.tables[table].title}”`, row.asks.length ? [" with ", words(row.asks)] : "."),
+  const { command, title } = data.tables[table];
+  return [element("p", {}, `${command ? "The recipe" : "The words"} of “${title}”`, row.asks.length ? [" with ", words(row.asks)] : "."),
     departed.length ? element("p", {}, "The run departs from it: ", words(departed)) : null];
 };
 
@@ -183,6 +184,7 @@ const renderRuns = (view, addresses) => {
   const inOneTable = distinct(named.map(item => item.table)).length === 1;
   items.forEach((item, n) => Object.assign(item, { series: n, style: data.palette[n % data.palette.length] }));
   const lone = named.length === 1 ? named[0] : null;
+  if (lone?.one) items[0] = { ...lone, label: `seed ${lone.seed}` };
   const back = table => element("a", { href: `#${table}` }, data.tables[table].title);
   const missing = asked.filter(address => !itemOf(address)).map(decodeURIComponent);
   const parts = [element("h1", {}, lone ? lone.label : named.length ? `Compare ${named.length} rows` : "Compare")];

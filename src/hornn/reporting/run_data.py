@@ -73,7 +73,7 @@ def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
                     "label": label,
                     "style": [style.colour, style.symbol],
                     "series": style.series[0],
-                    "asks": list(line.row.run or ()),
+                    "asks": list(line.row.run or line.row.name.split()),
                     "numbers": means(line),
                     "published": {
                         key: format_published(score.published.value)

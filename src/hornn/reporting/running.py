@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from hornn.recipe import flatten, load
+from hornn.run.identity import CONFIG
 from hornn.run.lock import LOCK, is_locked
 
 METRICS = "metrics.csv"
@@ -12,16 +14,24 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 class Progress(NamedTuple):
-    """`records`: what its metrics.csv says of each epoch; `since`: seconds since the last one ended."""
+    """`records`: what its metrics.csv says of each epoch; `since`: seconds since the last one ended.
+
+    `limit`: trainer.max_epochs, as its config.yaml says.
+    """
 
     records: tuple[dict[str, float], ...] = ()
     since: float = 0.0
     at_work: bool = False
+    limit: float | None = None
 
     def in_words(self, max_epochs: float | None) -> str:
-        """`epoch 5 of 16, at most 12 min left`; empty before the first epoch has ended."""
+        """`epoch 5 of 16, at most 12 min left`; empty before the first epoch has ended.
+
+        `max_epochs` counts where the run's folder gives no `limit`.
+        """
         if not self.records:
             return ""
+        max_epochs = self.limit or max_epochs
         epoch = self.records[-1].get("epoch", len(self.records))
         if not max_epochs or max_epochs < 0:
             return f"epoch {epoch:g}"
@@ -46,9 +56,19 @@ def read_progress(folder: Path) -> Progress:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             records = tuple(map(numbers_of, csv.DictReader(file)))
-        return Progress(records, max(time.time() - path.stat().st_mtime, 0.0), at_work)
+        since = max(time.time() - path.stat().st_mtime, 0.0)
+        return Progress(records, since, at_work, read_limit(folder / CONFIG))
     except (OSError, UnicodeDecodeError, csv.Error):
         return Progress(at_work=at_work)
+
+
+def read_limit(path: Path) -> float | None:
+    """The number of epochs that a run's config.yaml allows; None where it does not say."""
+    try:
+        limit = flatten(load(path)).get("config.trainer.max_epochs")
+    except (OSError, ValueError):
+        return None
+    return limit if isinstance(limit, int) else None
 
 
 def numbers_of(row: dict[str, str]) -> dict[str, float]:

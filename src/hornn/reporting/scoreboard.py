@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hornn.reporting.claimed import Claim
 from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Verdict
 from hornn.reporting.svg import element, picture
-from hornn.reporting.sweeps import Claim
 from hornn.reporting.tables import Table
 
 # An outcome has a sign and a colour of its own, so that neither has to be seen to read it.

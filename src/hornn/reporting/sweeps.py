@@ -25,10 +25,11 @@ from typing import Any, NamedTuple
 
 from hornn.places import CONF
 from hornn.recipe import has_key
+from hornn.reporting.claimed import Claim, read_claim
 from hornn.reporting.departures import Recipe, read_recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
-from hornn.reporting.schema import CLAIM_KEYS, FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check
+from hornn.reporting.schema import FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check
 from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", "quoted")
@@ -91,25 +92,6 @@ class Figure(NamedTuple):
     series: str
     published_best: tuple[float, float] | None = None
     base: str | None = None
-
-
-class Claim(NamedTuple):
-    """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
-
-    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
-
-    `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
-    makes the claim, if its rows have no published numbers; a claim without either is a question of our own. `main`: it
-    stands on the page's first screen.
-    """
-
-    says: str
-    better: tuple[str, ...]
-    than: tuple[str, ...]
-    metric: str
-    at_most: float | None = None
-    where: str = ""
-    main: bool = False
 
 
 class Sweep(NamedTuple):
@@ -175,6 +157,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
                     f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
                 )
             seen[mark] = row.name
+    names, keys = {row.name for row in rows}, [metric.key for metric in metrics]
     main = main_axis(axes)
     figure = Figure(main.key, main.label, "group") if main else None
     if "figure" in node:
@@ -184,7 +167,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         best = node["figure"].get("published_best")
         figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
     for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
-        if name is not None and name not in {row.name for row in rows}:
+        if name is not None and name not in names:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")
     return Sweep(
         node["name"],
@@ -195,7 +178,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         seeds,
         rows,
         figure,
-        tuple(read_claim(claim, metrics, rows, path) for claim in node.get("claims", [])),
+        tuple(read_claim(claim, keys, names, path) for claim in node.get("claims", [])),
         node.get("relative_to"),
         node.get("note", ""),
         path,
@@ -265,23 +248,6 @@ def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
     if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
         raise ValueError(f"{where} must list different whole numbers, got {seeds}")
     return tuple(seeds)
-
-
-def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: Path) -> Claim:
-    where = f"{path}: sweep.claims"
-    check(node, CLAIM_KEYS, where)
-    better, than = (
-        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node["than"])
-    )
-    names = {row.name for row in rows}
-    for name in (*better, *than):
-        if name not in names:
-            raise ValueError(f"{where}: {node['says']!r} names {name!r}, which is no row")
-    metric = node.get("metric", metrics[0].key)
-    if metric not in {each.key for each in metrics}:
-        raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
-    limit, source = node.get("at_most"), node.get("where", "")
-    return Claim(node["says"], better, than, metric, limit, source, node.get("main", False))
 
 
 def read_row(

@@ -1,0 +1,43 @@
+"""What a sweep file claims of its rows."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hornn.reporting.schema import CLAIM_KEYS, check
+
+
+class Claim(NamedTuple):
+    """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
+
+    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
+
+    `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
+    makes the claim, if its rows have no published numbers; a claim without either is a question of our own. `main`: it
+    stands on the page's first screen.
+    """
+
+    says: str
+    better: tuple[str, ...]
+    than: tuple[str, ...]
+    metric: str
+    at_most: float | None = None
+    where: str = ""
+    main: bool = False
+
+
+def read_claim(node: Any, keys: Sequence[str], names: Collection[str], path: Path) -> Claim:
+    """A claim of a file whose metrics have these keys and whose rows these names. Raises ValueError for a wrong one."""
+    where = f"{path}: sweep.claims"
+    check(node, CLAIM_KEYS, where)
+    better, than = (
+        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node["than"])
+    )
+    for name in (*better, *than):
+        if name not in names:
+            raise ValueError(f"{where}: {node['says']!r} names {name!r}, which is no row")
+    metric = node.get("metric", keys[0])
+    if metric not in keys:
+        raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
+    limit, source = node.get("at_most"), node.get("where", "")
+    return Claim(node["says"], better, than, metric, limit, source, node.get("main", False))
