@@ -62,10 +62,20 @@ def values(row: Row) -> dict[str, Any]:
 
 
 def runs() -> Iterator[Any]:
+    """All rows; one that sets the keys of an earlier row of its table, with the same choices, is `thorough`."""
     for sweep in SWEEPS.values():
+        seen = set()
         for row in sweep.rows:
             if row.run is not None:
-                yield pytest.param(sweep, row, id=f"{sweep.name}-{row.name}")
+                words = {
+                    word if (ROOT / "conf" / key).is_dir() else key
+                    for word in row.run
+                    for key in [word.split("=")[0]]
+                }
+                kind = (frozenset(words), row.start is None)
+                marks = [pytest.mark.thorough] if kind in seen else []
+                seen.add(kind)
+                yield pytest.param(sweep, row, id=f"{sweep.name}-{row.name}", marks=marks)
 
 
 @pytest.mark.parametrize(("sweep", "row"), list(runs()))
