@@ -1,6 +1,7 @@
 """From frames to words: the search, n-best lists, grammars and word errors, on the tones of the tiny corpus."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -128,6 +129,7 @@ def test_a_recogniser_is_put_together_from_plain_values(heard: Heard) -> None:
         ({"stay": None}, "train anew"),
         ({"pronunciations": [["YES", 1]]}, "its words are no texts"),
         ({"pronunciations": 7}, "train anew"),
+        ({"pronunciations": [["\x1b[2J", "EE"]]}, "its words are no texts"),
         ({"grammars": {"shipped": 1}}, "its words are no texts"),
         ({"grammars": {"shipped": "nothing"}}, "the grammar 'shipped', line 1"),
     ],
@@ -135,6 +137,19 @@ def test_a_recogniser_is_put_together_from_plain_values(heard: Heard) -> None:
 def test_damaged_values_are_refused(changes: dict[str, object], message: str, heard: Heard) -> None:
     with pytest.raises(ValueError, match=message):
         from_plain({**heard.recogniser.plain(), **changes})
+
+
+def test_scores_that_are_not_finite_are_refused(heard: Heard) -> None:
+    for search in (heard.recogniser.decode, partial(heard.recogniser.nbest, number=2)):
+        with pytest.raises(ValueError, match="scores that are not finite"):
+            search(np.full((30, heard.lexicon.number), np.nan), "bigram")
+
+
+def test_very_few_frames_are_still_read(heard: Heard) -> None:
+    """The best that could become a sentence is told."""
+    scores = np.zeros((2, heard.lexicon.number))
+    assert len(heard.recogniser.decode(scores, "bigram")) <= 1
+    assert heard.recogniser.nbest(scores, "bigram", 2)
 
 
 def test_a_grammar_without_the_words_of_the_dictionary_is_refused(heard: Heard) -> None:

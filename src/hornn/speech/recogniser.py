@@ -99,8 +99,9 @@ def from_plain(values: Mapping[str, Any]) -> Recogniser:
     """The recogniser that `Recogniser.plain` took apart. Raises ValueError for values that make none."""
     try:
         spelled, stay, texts = values["pronunciations"], values["stay"], values["grammars"]
-        plain = all(isinstance(each, list) and all(type(part) is str for part in each) for each in spelled)
-        if not plain or not all(type(part) is str for pair in texts.items() for part in pair):
+        if not all(isinstance(each, list) and all(map(is_name, each)) for each in spelled) or not all(
+            type(part) is str for pair in texts.items() for part in pair
+        ):
             raise TypeError("its words are no texts")
         lexicon, probabilities = make_lexicon(spelled), np.array(stay, dtype=np.float64)
         if probabilities.shape != (lexicon.number,) or not ((probabilities > 0) & (probabilities < 1)).all():
@@ -110,8 +111,17 @@ def from_plain(values: Mapping[str, Any]) -> Recogniser:
     return Recogniser(lexicon, probabilities, texts)
 
 
+def is_name(value: Any) -> bool:
+    """Whether a value can be a word or a phone of a dictionary, and be shown."""
+    return type(value) is str and value.isprintable() and value.split() == [value]
+
+
 def decodable(scores: np.ndarray) -> Any:
-    """Scores (N, S) as the decoders read them: label s + 1 of a graph has column s."""
+    """Scores (N, S) as the decoders read them: label s + 1 of a graph has column s. ValueError: one is not finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            "the network gives scores that are not finite: its weights are damaged or have diverged"
+        )
     return load("kaldi_decoder").DecodableCtc(np.ascontiguousarray(scores, dtype=np.float32))
 
 
