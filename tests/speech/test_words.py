@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from hornn.baselines.arpa import read_arpa
-from hornn.speech import gmm
+from hornn.baselines.ngram import KneserNey
+from hornn.speech import gmm, graphs
 from hornn.speech.corpus import SpeechCorpus, read_corpus
 from hornn.speech.features import cepstra, normalise, read_wave
-from hornn.speech.grammar import estimate_bigram, parse, read_shipped
+from hornn.speech.grammar import Grammar, estimate_bigram, parse, read_shipped
 from hornn.speech.lexicon import Lexicon, read_lexicon
+from hornn.speech.packages import load
 from hornn.speech.recogniser import Recogniser, Word, acoustic_scores, choose_scale, from_plain
 from hornn.speech.word_errors import aligned, error_rate, errors_of, paired_interval
 from speech.tiny import write_corpus
@@ -164,6 +166,21 @@ def test_the_bigram_is_normalised_and_knows_every_word(heard: Heard, tmp_path: P
     words, model = read_arpa(path)
     assert set(words) == {"YES", "NO", "SO", "<eos>"}
     assert model.order == 2
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_graph_of_a_grammar_has_its_probabilities(heard: Heard, order: int) -> None:
+    """Of sentences whose n-grams are listed: where one is not, a path may back off more than once."""
+    kaldifst = load("kaldifst")
+    names = [*heard.lexicon.words, "<eos>"]
+    said = heard.said("train")
+    model = KneserNey(len(names), names.index("<eos>"), order=order)
+    model.fit(np.array([names.index(word) for words in said for word in [*words, "<eos>"]]), np.zeros(0, int))
+    graph = graphs.grammar(heard.lexicon, names, model)
+    for words in set(said):
+        path = kaldifst.shortest_path(graphs.composed(graphs.sentence(heard.lexicon, words), graph))
+        cost = kaldifst.get_linear_symbol_sequence(path)[3].value
+        assert -cost == pytest.approx(Grammar(names, model).log_prob(words), rel=1e-4)
 
 
 def test_the_comment_before_a_shipped_grammar_is_cut(heard: Heard) -> None:

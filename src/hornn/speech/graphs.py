@@ -66,18 +66,23 @@ def grammar(lexicon: Lexicon, names: Sequence[str], model: BackoffModel) -> Any:
     of a context without its first word has no label and the back-off weight.
     """
     labels = {i: lexicon.words.index(name) + 1 for i, name in enumerate(names) if name in lexicon.words}
-    # The row of each n-gram that is a context, by its words; the empty one is first.
-    contexts = {(): 1.0} | {
+    contexts: dict[tuple[int, ...], float] = {(): 1.0} | {
         tuple(ids): float(gamma)
         for n, level in enumerate(model.levels[:-1], start=1)
         for ids, gamma in zip(model.spelled(n, np.arange(len(level.p))).tolist(), level.gamma, strict=True)
     }
     places = {context: place for place, context in enumerate(contexts)}
-    start = (model.begin_id,) if (model.begin_id,) in places else ()
-    arcs, finals = [f"{len(places)} {places[start]} 0 0 0"], []
+
+    def place_after(words: tuple[int, ...]) -> int:
+        """The place of the longest context that these words end with."""
+        while words not in places:
+            words = words[1:]
+        return places[words]
+
+    arcs, finals = [f"{len(places)} {place_after((model.begin_id,))} 0 0 0"], []
     for context, gamma in list(contexts.items())[1:]:
         if gamma > 0:
-            arcs.append(f"{places[context]} {places[context[1:]]} 0 0 {-math.log(gamma)}")
+            arcs.append(f"{places[context]} {place_after(context[1:])} 0 0 {-math.log(gamma)}")
     for n, level in enumerate(model.levels, start=1):
         for (*context, word), p in zip(
             model.spelled(n, np.arange(len(level.p))).tolist(), level.p, strict=True
@@ -88,10 +93,8 @@ def grammar(lexicon: Lexicon, names: Sequence[str], model: BackoffModel) -> Any:
             if word == model.eos_id:
                 finals.append(f"{source} {-math.log(p)}")
             elif word in labels:
-                target = (*context, word)
-                while target not in places:
-                    target = target[1:]
-                arcs.append(f"{source} {places[target]} {labels[word]} {labels[word]} {-math.log(p)}")
+                target = place_after((*context, word))
+                arcs.append(f"{source} {target} {labels[word]} {labels[word]} {-math.log(p)}")
     return compiled([*arcs, *finals], "ilabel")
 
 
