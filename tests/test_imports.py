@@ -120,7 +120,7 @@ def test_a_report_waits_for_no_heavy_library(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["hornn.use.evaluate", "hornn.use.generate", "hornn.use.score", "hornn.use.rescore"]
+    "module", [f"hornn.use.{name}" for name in ("evaluate", "generate", "score", "rescore", "speech")]
 )
 def test_using_a_model_waits_for_no_training_library(module: str) -> None:
     for name in all_own(module):
