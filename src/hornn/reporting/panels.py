@@ -115,9 +115,8 @@ def draw_point(
 ) -> None:
     """One mark with the bar of its seeds; `tip` is what the page says where someone points at it."""
     if spread:
-        bar = axes.errorbar(x, y, spread, color=style.colour, fmt="none")
-        for part in (*bar.lines[1], *bar.lines[2]):
-            part.set_gid(series_id(style.series))
+        (bar,) = axes.plot((x, x), (y - spread, y + spread), color=style.colour)
+        bar.set_gid(series_id(style.series))
     (mark,) = axes.plot(x, y, color=style.colour, marker=style.marker, linestyle="none")
     mark.set_gid(series_id(style.series) + tip)
     if hollow:
