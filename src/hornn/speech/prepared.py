@@ -43,8 +43,8 @@ Train = Callable[[Mapping[str, np.ndarray], Mapping[str, Sequence[str]], Lexicon
 class Prepared(NamedTuple):
     """Features (N, 80) fp32 and states (N,) of the utterances of each split, in the corpus's order.
 
-    number: of states. model: the arrays of the model that aligned them. checksum: SHA-256 of what they
-    are made of; of themselves it would differ between machines, in the last digits of some features.
+    number: of states. model: the arrays of the model that aligned them. checksum: SHA-256 of what they are made of; of
+    themselves it would differ between machines, in the last digits of some features.
     """
 
     features: dict[str, list[np.ndarray]]
