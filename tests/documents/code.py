@@ -12,9 +12,10 @@ Without one, a training runs two updates of a tiny network on a tiny text, once 
 checked. A sweep composes all its jobs; one whose file the page itself writes runs them, with two updates each. Every
 other command runs as it stands.
 
-A Python or YAML block whose first lines hold a comment with a path is written to that file. The other Python blocks of
-a page share one namespace. Files that exist in the folder where the commands run: `RUN`, `A`, `B` (finished runs), `KN`
-(an n-gram model), `FILE` (a text), `NBEST` (a list of hypotheses), `a.txt`, `b.txt`, `c.txt` (one for each split).
+A Python or YAML block whose first lines hold a comment with a path is written to that file. The other Python blocks
+of a page share one namespace. Files that exist in the folder where the commands run: `RUN`, `A`, `B` (finished runs),
+`KN` (an n-gram model), `FILE` (a text), `NBEST` (a list of hypotheses), `corpora` (with `tiny`, a corpus of speech),
+`a.txt`, `b.txt`, `c.txt` (one for each split).
 """
 
 import re

@@ -14,6 +14,7 @@ import pytest
 from documents.interpreter import DONE
 from fork_server import write_program
 from small_text import write_text
+from speech.tiny import write_corpus
 
 ROOT = Path(__file__).parents[2]
 INTERPRETER = Path(__file__).with_name("interpreter.py")
@@ -46,6 +47,7 @@ def checkout(tmp_path: Path, server: Path) -> Path:
     for name, split in {"a": "train", "b": "valid", "c": "test"}.items():
         shutil.copy(tmp_path / f"{split}.txt", tmp_path / f"{name}.txt")
     shutil.copy(tmp_path / "test.txt", tmp_path / "FILE")
+    write_corpus(tmp_path / "corpora" / "tiny")
     (tmp_path / "NBEST").write_text("u1\ta b c\t-1.5\t-20\nu1\ta b\t-1.2\t-21\n")
     return tmp_path
 
