@@ -2,13 +2,14 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from bench.rows import timed
-from hornn.bench import meter, program, sections, tables
+from hornn.bench import commands, meter, program, sections, tables
 from hornn.bench.plan import QUICK
 from hornn.bench.tables import SECTIONS
 from hornn.bench.work import Sizes
@@ -63,6 +64,24 @@ def test_a_file_to_compare_with_is_checked_before_anything_is_measured(
         program.run(results.with_name("out"), results, ["head"], QUICK)
 
 
+def test_what_got_slower_is_an_error(results, monkeypatch):
+    monkeypatch.setitem(SECTIONS, "step", SECTIONS["step"]._replace(measure=lambda _: [timed(**now)]))
+    now = {"ratio": 0.8, "spread": [0.5, 0.9]}
+    program.run(results.with_name("out"), results, ["step"], QUICK)
+    now = {"ratio": 0.8, "spread": [0.65, 0.9]}
+    with pytest.raises(
+        ValueError, match=r"by more than the spread: step, .* rnn eager: 0.80 of nn.RNN, was 0.60"
+    ):
+        program.run(results.with_name("out"), results, ["step"], QUICK)
+
+
+def test_a_command_that_fails_is_no_measurement(tmp_path):
+    python = [sys.executable, "-c"]
+    assert 0 < commands.first_output([*python, "print(1)"], tmp_path) < 60
+    with pytest.raises(ValueError, match="ended with 3: no luck"):
+        commands.first_output([*python, "import sys; sys.stderr.write('no luck'); sys.exit(3)"], tmp_path)
+
+
 def test_other_sizes_are_not_compared(results):
     with pytest.raises(ValueError, match="measured at V = 50"):
         program.run(results.with_name("out"), results, ["head"], QUICK._replace(sizes=Sizes()))
@@ -92,12 +111,14 @@ def test_pages_with_a_block_get_the_tables_and_the_ratios(tmp_path, results):
     program.renew(tmp_path, results)
     assert readme.read_text().count("\n| One training step of ") == 2
     assert "beside `nn.RNN` | 165 MB | 304 MB | 0.54 |" in readme.read_text()
+    assert ", output layer in bf16, " in readme.read_text()
 
 
 @pytest.mark.slow
 def test_every_section_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(meter, "apart", lambda function, *arguments: function(*arguments))
     monkeypatch.setattr(meter, "peak_memory_mb", iter(range(1, 1000)).__next__)
+    monkeypatch.setattr(commands, "first_output", lambda line, folder: 1.0)
     program.run(tmp_path / "bench", plan=QUICK)
     printed = capsys.readouterr().out
     read = program.read(tmp_path / "bench.json")

@@ -26,6 +26,10 @@ class Plan(NamedTuple):
     head_widths: tuple[int, ...] = (100, 400)
     characters: Sizes = Sizes(50, 600, 20, 100)
     music: Sizes = Sizes(88, 400, 10, 200)
+    frames: Sizes = Sizes(200, 500, 32, 20)  # states as classes, at the acoustic HORNNs' width
+    sentences: Sizes = Sizes(14_000, 100)  # of which only vocabulary and width count
+    sentence_columns: tuple[int, ...] = (1, 64)
+    table_tokens: int = 60_000  # of each run of the table
     product: int = 2048  # rows and columns of the matrices that show the machine's peak
     updates: int = 40  # of the epoch that shows what the trainer costs
 
@@ -48,6 +52,10 @@ QUICK = Plan(
     head_widths=(8,),
     characters=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
     music=Sizes(vocab_size=88, hidden_size=8, batch_size=3, seq_len=6),
+    frames=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
+    sentences=Sizes(vocab_size=50, hidden_size=8),
+    sentence_columns=(1, 3),
+    table_tokens=200,
     product=32,
     updates=3,
 )

@@ -14,7 +14,15 @@ import torch
 from hornn.bench.meter import Meter, clock_of
 from hornn.bench.plan import FULL, QUICK, Plan
 from hornn.bench.sections import Bench
-from hornn.bench.tables import SECTIONS, render, render_changes, render_ratios, render_section
+from hornn.bench.tables import (
+    SECTIONS,
+    compare_rows,
+    find_slower,
+    render,
+    render_changes,
+    render_ratios,
+    render_section,
+)
 from hornn.bench.work import Sizes
 from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.checks import require_choice, require_positive
@@ -23,7 +31,12 @@ from hornn.run.process import set_up_process
 
 SCHEMA_VERSION = 1
 NEEDS = {"roofline": "step"}
-OF_THE_CPU = {"roofline"}  # what a GPU's benchmark leaves out, beside the rows of native kernels
+OF_THE_CPU = {
+    "roofline",
+    "loops",
+    "start",
+    "table",
+}  # what a GPU's benchmark leaves out, beside the rows of native kernels
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
 
 
@@ -37,7 +50,8 @@ def run(
     """Measure the sections of `only`, print each table, write `<out>.json` and `<out>.md` after each.
 
     device: cpu, or cuda, which leaves out what concerns the CPU alone. Then print how the rows compare with the rows of
-    the file `against`. Raises ValueError or OSError before any measurement for what cannot be read, chosen or written.
+    the file `against`; ValueError where one got slower by more than its spread. Raises ValueError or OSError before any
+    measurement for what cannot be read, chosen or written.
     """
     names = choose_sections(only, device)
     then = read(against) if against else None
@@ -62,7 +76,10 @@ def run(
         write_atomically(out.with_name(f"{out.name}.md"), render(results) + "\n")
         print(f"{render_section(name, rows)}\n", flush=True)
     if then:
-        print(render_changes(report(bench), then))
+        now = report(bench)
+        print(render_changes(now, then))
+        if slower := find_slower(compare_rows(now["rows"], then["rows"])):
+            raise ValueError(f"slower than in {against}, by more than the spread: {'; '.join(slower)}")
 
 
 def choose_plan(quick: bool, rounds: int | None) -> Plan:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from hornn.bench.commands import start, table
 from hornn.bench.meter import QUIET, Row
 from hornn.bench.sections import (
     EPOCH,
@@ -19,8 +20,10 @@ from hornn.bench.sections import (
     trainer,
     vary,
 )
-from hornn.bench.tasks import characters, music
+from hornn.bench.tasks import characters, loops, music, sentences
 from hornn.bench.work import Sizes
+
+ENOUGH = 5  # rounds that show how far a ratio strays
 
 
 class Section(NamedTuple):
@@ -97,8 +100,35 @@ SECTIONS = {
         "Training steps on 10 sequences of 100 to 200 frames, 400 units; padded here, packed by torch there.",
         TIMES,
     ),
+    "loops": Section(
+        loops,
+        "Cells without a counterpart in torch",
+        "Training steps on 200 classes of frames, 500 units, 32 columns of 20, beside the cell's own loop over `step`; "
+        "GRU and LSTM for comparison.",
+        TIMES,
+    ),
     "evaluation": Section(
         evaluation, "Evaluation", "Exact scores of a text with carried state, in fp32.", SPEEDS
+    ),
+    "sentences": Section(
+        sentences,
+        "Sentences",
+        "Exact scores in fp32 of lines of 5 to 39 words, each from a fresh state: 14,000 words, 100 units; in torch by "
+        "padded batches of lines of similar length.",
+        SPEEDS,
+    ),
+    "start": Section(
+        start,
+        "Start",
+        "The time to a command's first output, beside a program that imports torch alone.",
+        TIMES,
+    ),
+    "table": Section(
+        table,
+        "A table of runs",
+        "Two trainings by the launcher, with all that belongs to them: two at a time with one thread each, beside one "
+        "at a time with all threads. On a machine with two threads.",
+        SPEEDS,
     ),
     "memory": Section(
         memory,
@@ -139,13 +169,13 @@ RATIOS = {  # section, row: what a reader of the first page wants to know
 
 
 def render_ratios(results: Mapping[str, Any]) -> str:
-    """Three ratios of native kernels with a bf16 output layer, for a page that has no room for more.
+    """Three ratios of native kernels, in the precision that the machine is good at, for a page without room for more.
 
     ValueError where a row is not measured.
     """
     lines = []
     for says, (section, ours) in RATIOS.items():
-        wanted = {"section": section, "ours": ours, "scan": "native", "dtype": "bf16"}
+        wanted = {"section": section, "ours": ours, "scan": "native", "precision": "auto"}
         row = next((row for row in results["rows"] if wanted.items() <= row.items()), None)
         if row is None or "ratio" not in row:
             raise ValueError(
@@ -157,8 +187,9 @@ def render_ratios(results: Mapping[str, Any]) -> str:
             else ("{ours_mb:.0f} MB", "{other_mb:.0f} MB")
         )
         lines.append([says, *(text.format_map(row) for text in (*pair, "{ratio:.2f}"))])
-    table = header(["", "ours", "torch", "ratio"]) + [f"| {' | '.join(cells)} |" for cells in lines]
-    return "\n".join([*table, "", f"{place(results)}, {origin(results)}."])
+    shown = header(["", "ours", "torch", "ratio"]) + [f"| {' | '.join(cells)} |" for cells in lines]
+    precision = next(row["dtype"] for row in results["rows"] if row.get("scan") == "native")
+    return "\n".join([*shown, "", f"{place(results)}, output layer in {precision}, {origin(results)}."])
 
 
 def describe(results: Mapping[str, Any]) -> str:
@@ -250,8 +281,39 @@ def compare_rows(now: list[Row], then: list[Row]) -> list[Row]:
                 noise = "never quiet" if False in (row.get("quiet"), old.get("quiet")) else None
                 change = {"now": row[key], "then": old[key], "unit": unit, "change": row[key] / old[key]}
                 change["noise"] = noise
+                change |= {
+                    "spread_now": spread_of(row),
+                    "spread_then": spread_of(old),
+                    "ratio_then": old["ratio"],
+                }
                 changes.append({**row, **change, "ratio_change": row["ratio"] / old["ratio"]})
     return changes
+
+
+def find_slower(changes: list[Row]) -> list[str]:
+    """What got slower, or larger, than either measurement's own spread explains, each in words.
+
+    A ratio to the other side did: its median now lies above all that was then, and then's below all that is now. A row
+    that was never quiet, or has few rounds, says nothing.
+    """
+    found = []
+    for row in changes:
+        now, then = row["spread_now"], row["spread_then"]
+        if row["noise"] or now is None or then is None:
+            continue
+        if row["ratio"] > then[1] and row["ratio_then"] < now[0]:
+            what = " ".join(
+                [f"{row['section']}, {row['work']}, {row['ours']}", row.get("backend", "")]
+            ).strip()
+            found.append(f"{what}: {row['ratio']:.2f} of {row['other']}, was {row['ratio_then']:.2f}")
+    return found
+
+
+def spread_of(row: Row) -> list[float] | None:
+    """The least and the largest ratio of a row, where it has enough rounds, or processes, to show them."""
+    if "ours_range" in row:
+        return [size / row["other_mb"] for size in row["ours_range"]]
+    return row["spread"] if row.get("rounds", 0) >= ENOUGH else None
 
 
 def render_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> str:

@@ -1,19 +1,33 @@
-"""Other tasks than words, as sections: characters, and sequences of music beside torch's packed ones."""
+"""Other tasks than a stream of words, as sections: characters, frames, music beside torch's packed ones, lines."""
 
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from hornn.bench.meter import Row
 from hornn.bench.sections import Bench
-from hornn.bench.work import CLIP, CPU, UPDATE, Variant, Work, our_optimizer, train_on
+from hornn.bench.work import (
+    CLIP,
+    CPU,
+    UPDATE,
+    TorchModel,
+    Variant,
+    Work,
+    build,
+    draw_text,
+    our_optimizer,
+    our_step,
+    train_on,
+)
 from hornn.data.base import IGNORE
 from hornn.data.music import KEYS
 from hornn.heads.bernoulli import BernoulliHead
 from hornn.network import SequenceModel
+from hornn.use.scoring import score_lines
 
 # Our models, and the layer that a user would otherwise take.
 BESIDE = {
@@ -24,6 +38,9 @@ BESIDE = {
     "gru": "nn.GRU",
 }
 
+# Whose native loops have no counterpart in torch: a deep transition, and what is compared on speech.
+OWN = ("dts_rnn", "hornn_relu", "hornn_sigmoid", "hornnp_relu", "hornnp_sigmoid", "resrnn", "gru", "lstm")
+
 
 def characters(bench: Bench) -> list[Row]:
     """Training steps at the sizes of the deep RNN paper's characters."""
@@ -31,6 +48,58 @@ def characters(bench: Bench) -> list[Row]:
         bench.compare_steps("training step", Variant(model), other, bench.plan.characters, bench.plan.rounds)
         for model, other in BESIDE.items()
     ]
+
+
+def loops(bench: Bench) -> list[Row]:
+    """Training steps on classes of frames beside the same cell's own loop over `step`."""
+    sizes = bench.plan.frames
+    start = {"init_std": 0.02}  # of which no ReLU diverges
+
+    def measure(model: str, network: SequenceModel) -> Row:
+        eager = build(Variant(model, backend="eager"), sizes, bench.device, **start)
+        ours, theirs = our_step(network, sizes), our_step(eager, sizes)
+        return bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), bench.plan.rounds)
+
+    return [
+        bench.row_of("training step", Variant(model), "own loop", sizes, partial(measure, model), **start)
+        for model in OWN
+    ]
+
+
+def sentences(bench: Bench) -> list[Row]:
+    """Scores of lines, each from a fresh state, beside padded batches of lines of similar length in torch."""
+    sizes, meter = bench.plan.sentences, bench.meter
+    lengths = np.random.default_rng(0).integers(5, 40, size=max(4, bench.plan.scored_tokens // 22))
+    ids = draw_text(sizes.vocab_size, int(lengths.sum())).numpy()
+    reference = TorchModel("nn.RNN", sizes).to(bench.device)
+
+    def measure(columns: int, network: SequenceModel) -> Row:
+        ours = partial(score_lines, network, ids, lengths, 0, columns, 100)
+        theirs = partial(score_lines_with_torch, reference, ids, lengths, columns)
+        times = meter.compare(meter.sampler(ours), meter.sampler(theirs), bench.plan.few_rounds)
+        speeds = {f"{side}_speed": 1e3 * len(ids) / times[f"{side}_ms"] for side in ("ours", "other")}
+        return {**times, **speeds, "dtype": "fp32"}
+
+    return [
+        bench.row_of(
+            f"{columns} lines at a time",
+            Variant("hornn_fofe", precision="fp32"),
+            "nn.RNN",
+            sizes,
+            partial(measure, columns),
+        )
+        for columns in bench.plan.sentence_columns
+    ]
+
+
+@torch.inference_mode()
+def score_lines_with_torch(model: TorchModel, ids: np.ndarray, lengths: np.ndarray, columns: int) -> None:
+    lines = sorted(torch.from_numpy(ids).split(lengths.tolist()), key=len)
+    device = model.output.weight.device
+    for first in range(0, len(lines), columns):
+        words = pad_sequence(lines[first : first + columns], padding_value=IGNORE).to(device)
+        inputs = torch.cat([torch.zeros_like(words[:1]), words[:-1].clamp(min=0)])
+        F.cross_entropy(model(inputs)[0], words.flatten(), ignore_index=IGNORE, reduction="none").tolist()
 
 
 def music(bench: Bench) -> list[Row]:
