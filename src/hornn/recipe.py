@@ -47,9 +47,12 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     Raises ValueError for a choice that `conf` does not have.
     """
     choices, values = split(base, "sweeps", conf)
+    removed = set()
     for word in run:
         key, text = word.split("=", 1)
-        if (conf / key).is_dir():
+        if key.startswith("~"):
+            removed.add(key[1:])
+        elif (conf / key).is_dir():
             choices[key] = yaml.load(text, Loader) if text.startswith("[") else text
         else:
             values[key.lstrip("+")] = yaml.load(text, Loader)
@@ -73,7 +76,9 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
                 flat |= {f"{group}.{key}": value for key, value in read(conf, f"{group}/{word}")[1].items()}
     for _, theirs in layers:
         flat |= theirs
-    return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
+    return chosen, nest(
+        {key: value for key, value in flat.items() if not key.startswith("hydra.") and key not in removed}
+    )
 
 
 def has_key(run: Iterable[str], base: Mapping[str, Any], key: str, conf: Path = CONF) -> bool:

@@ -94,8 +94,11 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
     if paper and "experiment" not in dict(word.split("=", 1) for word in run):
         assert choices.experiment.startswith(f"{paper}/")
     for key, value in chosen.items():
-        found = choices[key] if key in choices else OmegaConf.select(cfg, key, default="no such key")
-        assert ("null" if found is None else str(found).lower()) == value, key
+        found = (
+            choices[key] if key in choices else OmegaConf.select(cfg, key.lstrip("~"), default="no such key")
+        )
+        wanted = "no such key" if key.startswith("~") else value
+        assert ("null" if found is None else str(found).lower()) == wanted, key
     config = as_dict(OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"]))
     start = {INIT_FROM: row.recipe.config[INIT_FROM]} if row.start else {}
     recipe = hashed_part(choices, config | start)

@@ -45,7 +45,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     share, base = spread_over_seeds(key, table.lines), lines[0]
     columns: dict[str, list[str]] = {
         "network": [escape_markdown(line.row.label) for line in lines],
-        "published": [published_text(line.scores.get(key), line.row) for line in lines],
+        "published": [published_text(key, line.scores.get(key), line.row) for line in lines],
         "measured": [measured_text(line, key, share) for line in lines],
         "gain, published": [""] + [published_gain(line, base, key, table.sweep) for line in lines[1:]],
         "gain, measured": [""] + [measured_gain(line, base, key, table.sweep, share) for line in lines[1:]],

@@ -122,7 +122,7 @@ def shows_best_seed(key: str) -> bool:
 def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     score = line.scores.get(key)
     published = score.published if score else None
-    theirs = Cell(published_text(score, line.row), published.value if published else None)
+    theirs = Cell(published_text(key, score, line.row), published.value if published else None)
     measured = Cell()
     if score and score.mean is not None:
         text = format_number(key, score.mean)
@@ -146,7 +146,7 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     return [*cells, Cell(sign + format_number(key, difference), difference)]
 
 
-def published_text(score: Score | None, row: Row) -> str:
+def published_text(key: str, score: Score | None, row: Row) -> str:
     """A published number with its signs, as `SIGN_MEANINGS` has them; empty where there is none."""
     published = score.published if score else None
     if published is None or published.value is None:
@@ -156,7 +156,7 @@ def published_text(score: Score | None, row: Row) -> str:
         DYNAMIC_SIGN: row.dynamic,
         OTHER_CORPUS_SIGN: bool(published.corpus),
     }
-    return format_published(published.value) + "".join(sign for sign, holds in signs.items() if holds)
+    return format_published(published.value, key) + "".join(sign for sign, holds in signs.items() if holds)
 
 
 def ratio_cell(value: float | str | None, unit: float | None) -> Cell:

@@ -45,7 +45,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
     best = best_by_validation(done)
     scores, marks = {}, []
     for metric in sweep.metrics:
-        if row.published and metric.key not in row.published and metric.key in sweep.published:
+        if row.published and metric.key not in row.published and metric.key in sweep.published_of_runs:
             continue
         if any(has_other_unit(metric, sweep, run.result) for run in done):
             continue

@@ -15,13 +15,16 @@ def format_number(key: str, value: float | None) -> str:
         return f"{value:,.0f}"
     if key.endswith("_accuracy"):
         return percent(value)
-    return f"{value:.3f}" if key.endswith(("_bpc", "_nll")) else f"{value:.1f}"
+    digits = 3 if key.endswith(("_bpc", "_nll")) else 1
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # never a minus before a zero
 
 
 def is_count(key: str) -> bool:
     return key == "num_parameters" or key.startswith("corpus.")
 
 
-def format_published(value: float) -> str:
-    """As printed, with commas in long whole numbers."""
+def format_published(value: float, key: str = "") -> str:
+    """As printed, with commas in long whole numbers; a share, by the metric's `key`, in percent."""
+    if key.endswith("_accuracy"):
+        return percent(value, 2)
     return f"{value:,}" if isinstance(value, int) else str(value)

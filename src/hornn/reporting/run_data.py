@@ -76,7 +76,7 @@ def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
                     "asks": list(line.row.run or line.row.name.split()),
                     "numbers": means(line),
                     "published": {
-                        key: format_published(score.published.value)
+                        key: format_published(score.published.value, key)
                         for key, score in line.scores.items()
                         if score.published and score.published.value is not None
                     },

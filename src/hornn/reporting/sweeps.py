@@ -112,6 +112,11 @@ class Sweep(NamedTuple):
     published_on: str = ""
 
     @property
+    def published_of_runs(self) -> set[str]:
+        """The metrics that the paper has a number for, or a place, in some row that is run."""
+        return {key for row in self.rows if row.run is not None for key in row.published}
+
+    @property
     def published(self) -> set[str]:
         """The metrics that some row's paper has a number for, or a place."""
         return {key for row in self.rows for key in row.published}
