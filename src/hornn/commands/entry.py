@@ -14,6 +14,7 @@ COMMANDS = {
     "rescore": "the best hypotheses of n-best lists, and their word error rate",
     "generate": "write text with a trained model",
     "transcribe": "the words of recordings with their times, or n-best lists to rescore",
+    "analyse": "how far a trained network looks back",
     "tune": "search constants on validation",
     "status": "how far sweeps are",
     "report": "tables and figures of all sweeps",
@@ -22,7 +23,7 @@ COMMANDS = {
     "bench": "the speed of this machine beside torch's own layers",
 }
 # Commands whose words are choices and keys.
-USE_HYDRA = ("train", "evaluate", "score", "rescore", "generate", "transcribe", "tune")
+USE_HYDRA = ("train", "evaluate", "score", "rescore", "generate", "transcribe", "analyse", "tune")
 
 
 def main() -> None:

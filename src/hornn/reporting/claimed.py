@@ -10,7 +10,8 @@ from hornn.reporting.schema import CLAIM_KEYS, check
 class Claim(NamedTuple):
     """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
 
-    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
+    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind; without `than`, that its
+    number is so much at most.
 
     `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
     makes the claim, if its rows have no published numbers; a claim without either is a question of our own. `main`: it
@@ -30,8 +31,10 @@ def read_claim(node: Any, keys: Sequence[str], names: Collection[str], path: Pat
     """A claim of a file whose metrics have these keys and whose rows these names. Raises ValueError for a wrong one."""
     where = f"{path}: sweep.claims"
     check(node, CLAIM_KEYS, where)
+    if "than" not in node and "at_most" not in node:
+        raise ValueError(f"{where}: {node['says']!r} needs than, the rows that lose, or at_most, a bound")
     better, than = (
-        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node["than"])
+        tuple(each) if isinstance(each, list) else (each,) for each in (node["better"], node.get("than", []))
     )
     for name in (*better, *than):
         if name not in names:

@@ -13,7 +13,7 @@ def format_number(key: str, value: float | None) -> str:
         return ""
     if is_count(key):
         return f"{value:,.0f}"
-    if key.endswith("_accuracy"):
+    if key.endswith(("_accuracy", ".saturation")):
         return percent(value)
     digits = 3 if key.endswith(("_bpc", "_nll")) else 1
     return f"{round(value, digits) + 0.0:.{digits}f}"  # never a minus before a zero
