@@ -17,6 +17,7 @@ from hornn.reporting.markdown import (
     relative_address,
     table_markdown,
 )
+from hornn.reporting.memory import draw_memory, factor_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.panels import Panel
 from hornn.reporting.ranks import draw_ranks
@@ -25,6 +26,7 @@ from hornn.reporting.tables import Table
 from hornn.result import write_atomically
 
 PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks.svg"
+MEMORY = "memory-{}.svg"
 GREY = "#6e7781"  # ink that is read on white and on black: a picture does not know its page
 
 
@@ -38,8 +40,9 @@ def write_table_pages(tables: Sequence[Table], folder: Path) -> None:
     names = {table.sweep.name for table in shown}
     for page in folder.glob(f"*/{PAGE}"):
         if page.parent.name not in names:
-            for name in (PAGE, FIGURE, RANKS):
-                page.with_name(name).unlink(missing_ok=True)
+            for name in (PAGE, FIGURE, RANKS, MEMORY.format("*")):
+                for path in page.parent.glob(name):
+                    path.unlink()
 
 
 def write_table_page(table: Table, folder: Path) -> None:
@@ -55,9 +58,22 @@ def write_table_page(table: Table, folder: Path) -> None:
         parts += [f"![{table.sweep.title}]({FIGURE})", capitalized(figure.panels[0].caption)]
     if ranks:
         parts += [f"![Ranks, published and measured]({RANKS})", ranks.caption]
-    text = table_markdown(table, folder, before="\n\n".join(parts))
+    text = table_markdown(table, folder, before="\n\n".join(parts)) + memory_markdown(table, folder)
     command = f"\n## Command\n\n```\n{table.sweep.command}\n```\n" if table.sweep.command else ""
     write_atomically(folder / PAGE, text + command)
+
+
+def memory_markdown(table: Table, folder: Path) -> str:
+    """How far the networks look back: the first panel of each figure, which is written to `folder`, and the factors."""
+    for old in folder.glob(MEMORY.format("*")):
+        old.unlink()
+    parts = []
+    for number, plot in enumerate(draw_memory(table, named=True), start=1):
+        panel = plot.panels[0]
+        write_or_remove(folder / MEMORY.format(number), panel)
+        parts += [f"![{panel.caption}]({MEMORY.format(number)})", panel.caption]
+    notes = [*list_of(map(escape_markdown, factor_notes(table)))]
+    return "\n" + "\n\n".join(["## Memory", *parts, *notes]) + "\n" if parts else ""
 
 
 def write_or_remove(path: Path, panel: Panel | None) -> None:

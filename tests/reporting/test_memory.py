@@ -1,0 +1,125 @@
+"""How far networks look back: figures on the page and beside the results, and what of a result is refused."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from hornn.reporting.commands import keep_for_commit, write_report
+from hornn.reporting.memory import draw_memory, factor_notes
+from hornn.reporting.table_pages import write_table_pages
+from hornn.result import check_result
+from reporting.place import claims_of, line_of, table_of
+
+NORMS = {
+    key: [scale, 0.1 * scale, 0.0] for key, scale in (("mean", 3.0), ("q25", 1.0), ("q50", 2.0), ("q75", 3.0))
+}
+PATH = {"low": -1.0, "high": 2.0, "rms": 1.5, "rms_by_step": [1.0, None, 2.0]}
+STAGE = {
+    "stage": "after",
+    "epoch": 2,
+    "gradient": {"all": NORMS, "h": NORMS, "c": NORMS},
+    "saturation": [0.1, 0.2, 0.3],
+    "paths": {"input": PATH, "pooled": PATH, "a $path <b>": PATH},
+}
+MEMORY: dict[str, Any] = {
+    "schema_version": 1,
+    "summary": {"gradient_reach": 7},
+    "stages": [{**STAGE, "stage": "start", "epoch": 0}, STAGE],
+    "known": {"perplexity": [200.0, 110.0, 100.5], "whole": 100.0},
+    "factors": [{"layer": 1, "values": [0.5, 0.9], "units": [{"factor": 0.9, "words": ["<b>", "stocks"]}]}],
+}
+
+
+def test_a_measured_row_is_drawn(filled: Any) -> None:
+    assert draw_memory(table_of(filled)) == []
+    filled.commit("sum-2", 1, 90.0, memory=MEMORY)
+    plots = draw_memory(table_of(filled))
+    captions = [panel.caption for plot in plots for panel in plot.panels]
+    assert len(captions) == 8
+    assert "after training, epoch 2" in captions[0]
+    assert "before training" in captions[1]
+    assert [label for label, _ in plots[0].legend] == ["Sum, order 2"]
+    assert "a $path &lt;b&gt;, -1.00 to 2.00" in plots[-1].panels[0].svg
+    write_report(filled.results, filled.sweeps, filled.results / "report")
+    page = (filled.results / "report" / "index.html").read_text()
+    assert "<h2>Memory</h2>" in page
+    assert "reads most of: &lt;b&gt;, stocks." in page
+
+
+def test_its_figures_stand_beside_the_results(filled: Any) -> None:
+    filled.commit("sum-2", 1, 90.0, memory=MEMORY)
+    table = table_of(filled)
+    folder = filled.results / "tables"
+    write_table_pages([table], folder)
+    text = (folder / "toy" / "README.md").read_text()
+    assert "## Memory" in text
+    assert len(list((folder / "toy").glob("memory-*.svg"))) == text.count("](memory-") == 4
+    filled.commit("sum-2", 1, 90.0)
+    write_table_pages([table_of(filled)], folder)
+    assert not list((folder / "toy").glob("memory-*.svg"))
+
+
+def test_factors_are_told_in_words(filled: Any) -> None:
+    filled.commit("sum-2", 1, 90.0, memory=MEMORY)
+    assert factor_notes(table_of(filled)) == [
+        "Sum, order 2, learned factors of layer 1: from 0.500 to 0.900.",
+        "Sum, order 2, the unit of factor 0.900 reads most of: <b>, stocks.",
+    ]
+
+
+def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
+    key = "memory.summary.gradient_reach"
+    metric = (
+        f"metric: [{{key: test_ppl, label: perplexity}}, {{key: {key}, label: reach}}]\n  metric_label: ''"
+    )
+    claim = "  claims: [{says: it vanishes, better: sum-2, metric: %s, at_most: %s}]\n"
+    for limit, outcome in ((10, "confirmed"), (5, "not confirmed")):
+        path = broken('metric: test_ppl\n  metric_label: "perplexity, test"', metric)
+        path.write_text(path.read_text() + claim % (key, limit))
+        place.commit("sum-2", 1, memory=MEMORY)
+        assert claims_of(place) == [
+            f"Claim: it vanishes. Measured: Sum, order 2: 7, where at most {limit} is claimed (1 seed). "
+            f"Outcome: {outcome}."
+        ]
+    path.write_text(path.read_text().replace(", at_most: 5", ""))
+    with pytest.raises(ValueError, match="needs than, the rows that lose, or at_most"):
+        claims_of(place)
+
+
+def test_measurements_that_were_added_are_kept(place: Any) -> None:
+    place.commit("rnn", 1, 100.0)
+    result = place.result(1, 100.0, memory=MEMORY)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    assert "1 results kept" in keep_for_commit(place.results, place.sweeps)
+    kept = json.loads((place.results / "tables" / "toy" / "rnn-seed1.json").read_text())
+    assert kept["memory"] == MEMORY
+    assert "0 results kept" in keep_for_commit(place.results, place.sweeps)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("schema_version",), 2),
+        (("stages",), []),
+        (("stages", 0, "gradient", "all", "q50"), [1.0, "x"]),
+        (("stages", 0, "gradient", "all"), []),
+        (("stages", 1, "saturation"), None),
+        (("stages", 1, "paths", "pooled", "low"), "0"),
+        (("known", "whole"), []),
+        (("factors", 0, "values"), {}),
+        (("factors", 0, "units", 0, "words"), "the"),
+        (("summary",), 3),
+    ],
+)
+def test_damaged_measurements_are_refused(place: Any, where: tuple[Any, ...], value: Any) -> None:
+    memory = deepcopy(MEMORY)
+    node = memory
+    for key in where[:-1]:
+        node = node[key]
+    node[where[-1]] = value
+    with pytest.raises(ValueError, match=r"must|schema version|stage"):
+        check_result(place.result(1, 100.0, memory=memory), ())
+    place.commit("rnn", 1, memory=memory)
+    assert "damaged" in line_of(table_of(place), "rnn").status
