@@ -71,12 +71,9 @@ def test_factors_are_told_in_words(filled: Any) -> None:
 
 def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
     key = "memory.summary.gradient_reach"
-    metric = (
-        f"metric: [{{key: test_ppl, label: perplexity}}, {{key: {key}, label: reach}}]\n  metric_label: ''"
-    )
     claim = "  claims: [{says: it vanishes, better: sum-2, metric: %s, at_most: %s}]\n"
     for limit, outcome in ((10, "confirmed"), (5, "not confirmed")):
-        path = broken('metric: test_ppl\n  metric_label: "perplexity, test"', metric)
+        path = broken("metric: test_ppl", f"metric: {key}")
         path.write_text(path.read_text() + claim % (key, limit))
         place.commit("sum-2", 1, memory=MEMORY)
         assert claims_of(place) == [

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hornn.reporting.panels import INK, Panel, Plot, Style, draw_panel, series_id
+from hornn.reporting.panels import COLOURS, INK, Panel, Plot, Style, draw_panel, series_id
 from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.tables import Table
 from hornn.result import MEMORY
@@ -23,11 +23,12 @@ Stage = Mapping[str, Any]
 
 
 class Measured(NamedTuple):
-    """A row whose best run was measured."""
+    """A row whose best run was measured. `dash`: of its lines, as colours come again after some rows."""
 
     label: str
     style: Style
     memory: Mapping[str, Any]
+    dash: str = "-"
 
     def stage(self, name: str) -> Stage | None:
         """The last stage of that name."""
@@ -36,11 +37,12 @@ class Measured(NamedTuple):
 
 def measured_rows(table: Table) -> list[Measured]:
     styles = row_styles(table.lines)
-    return [
+    rows = [
         Measured(label, styles[line.row.name], line.best.result[MEMORY])
         for label, line in with_full_labels(table.lines)
         if line.best and MEMORY in line.best.result
     ]
+    return [row._replace(dash=DASHES[place // len(COLOURS) % len(DASHES)]) for place, row in enumerate(rows)]
 
 
 def draw_memory(table: Table, named: bool = False) -> list[Plot]:
@@ -70,15 +72,13 @@ class Drawing(NamedTuple):
     rows: Sequence[Measured]
     named: bool
 
-    def panel(
-        self, key: str, x: str, y: str, caption: str, paint: Callable[["Axes"], None], **size: float
-    ) -> Panel:
+    def panel(self, key: str, x: str, y: str, caption: str, paint: Callable[["Axes"], None]) -> Panel:
         def paint_all(axes: "Axes") -> None:
             paint(axes)
             if self.named:
                 axes.legend(fontsize=6.5, framealpha=0, labelspacing=0.25)
 
-        return draw_panel(f"{self.name}-{key}", x, y, caption, paint_all, **size)
+        return draw_panel(f"{self.name}-{key}", x, y, caption, paint_all)
 
     def at(self, stage: str) -> list[tuple[Measured, Stage]]:
         return [(row, found) for row in self.rows if (found := row.stage(stage)) is not None]
@@ -199,13 +199,13 @@ class Drawing(NamedTuple):
 
 
 def draw_curve(
-    axes: "Axes", row: Measured, y: Sequence[float | None], dash: str = "-", part: str = ""
+    axes: "Axes", row: Measured, y: Sequence[float | None], dash: str = "", part: str = ""
 ) -> None:
     """A line through the numbers that are there, the first at 1; pointing at it names the row."""
     points = [(at, value) for at, value in enumerate(y, start=1) if value is not None]
     if points:
         name = f"{row.label}: {part}" if part else row.label
-        (line,) = axes.plot(*zip(*points, strict=True), dash, color=row.style.colour, label=name)
+        (line,) = axes.plot(*zip(*points, strict=True), dash or row.dash, color=row.style.colour, label=name)
         line.set(gid=series_id(row.style.series) + name, linewidth=1.4)
 
 
