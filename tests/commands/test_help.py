@@ -19,7 +19,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
     for line in (
         "trainer: cpu, ddp, debug, gpu",
         "logger: csv, mlflow, tensorboard, wandb, wandb_offline",
-        "callbacks: device_stats, early_stopping, layer_norms, none, samples, word_frequency",
+        "callbacks: device_stats, early_stopping, layer_norms, none, samples, snapshots, word_frequency",
         "data: files, music, ptb, pydoc, text8",
         "hornn_fofe",
         "hornn_gated",

@@ -42,7 +42,7 @@ def logged(run_dir: Path) -> dict[str, list[float]]:
 
 
 def test_watching_changes_no_number_and_no_name(train: Command, tmp_path: Path) -> None:
-    watching = "callbacks=[layer_norms,samples,word_frequency]"
+    watching = "callbacks=[layer_norms,samples,snapshots,word_frequency]"
     assert train("plain").code == 0
     done = train("watched", watching, "trainer.log_every_n_steps=1", "trainer.profiler=simple")
     assert done.code == 0, done.err
@@ -54,6 +54,9 @@ def test_watching_changes_no_number_and_no_name(train: Command, tmp_path: Path) 
         for run in ("plain", "watched")
     ]
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    kept = torch.load(tmp_path / "watched" / "epoch-1.ckpt", weights_only=True)["state_dict"]
+    assert kept.keys() == weights[1].keys()
+    assert any(not torch.equal(kept[key], weights[1][key]) for key in kept), "it trained a second epoch"
 
 
 def test_layer_norms_are_those_of_the_optimizer(train: Command, tmp_path: Path) -> None:

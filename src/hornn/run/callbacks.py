@@ -1,6 +1,7 @@
 """What else watches or steers a training, by the files of conf/callbacks: callbacks of Lightning, ours and a user's."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import lightning
@@ -17,7 +18,7 @@ from hornn.data.text import TextData
 from hornn.metrics import Units, perplexity
 from hornn.norm import norm
 from hornn.run.announce import console
-from hornn.run.identity import WATCHES
+from hornn.run.identity import SNAPSHOTS, WATCHES
 
 KEPT, LETTERS = 10, 2000  # samples in a result, and characters of each
 
@@ -108,6 +109,32 @@ class LayerNorms(Callback):
 def dense(gradient: Tensor) -> Tensor:
     """The numbers of a gradient that are not 0 by construction, in fp32."""
     return (gradient.coalesce().values() if gradient.is_sparse else gradient).float()
+
+
+class Snapshots(Callback):
+    """Keeps the weights of some epochs, counted from 1, beside best.ckpt: as epoch-N.ckpt.
+
+    Raises ValueError unless `epochs` are whole numbers of 1 or more.
+    """
+
+    def __init__(self, epochs: list[int]) -> None:
+        if not epochs or not all(type(epoch) is int and epoch >= 1 for epoch in epochs):
+            raise ValueError(f"callbacks.snapshots.epochs must list whole numbers >= 1, got {epochs}")
+        self.epochs = epochs
+
+    def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        """Remove what an earlier run left in the folder of one that begins."""
+        if trainer.is_global_zero and trainer.global_step == 0:
+            for path in Path(trainer.default_root_dir).glob(SNAPSHOTS):
+                path.unlink()
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        epoch = trainer.current_epoch + 1
+        if epoch in self.epochs:
+            module.swap_averages()
+            name = SNAPSHOTS.replace("*", str(epoch))
+            trainer.save_checkpoint(Path(trainer.default_root_dir) / name, weights_only=True)
+            module.swap_averages()
 
 
 class WordFrequency(OfText):

@@ -47,6 +47,7 @@ COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
 # In a run's folder: who it is, the best epoch's weights, what it continues from.
 CONFIG, BEST, LAST = "config.yaml", "best.ckpt", "last.ckpt"
+SNAPSHOTS = "epoch-*.ckpt"  # weights of epochs that `callbacks=snapshots` was asked to keep
 ADDED = Path(__file__).with_name("added_keys.yaml")
 
 Config = dict[str, Any]
