@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from hornn.cells.base import find_activation
 from hornn.scan import detach, scan
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
@@ -132,6 +133,41 @@ def test_the_projection_of_the_input_treats_every_step_alike(name: str) -> None:
 
 
 @every_model
+def test_a_history_is_what_it_was_with_the_newest_instead_of_the_oldest(name: str) -> None:
+    """What `histories` says is so, and every other tensor of the state is of one step."""
+    cell, x, state = random_case(name)
+    _, after = cell.step(cell.project_input(x)[0], state)
+    newest = cell.newest(after)
+    for key, tensor in after._asdict().items():
+        before = getattr(state, key)
+        if key in cell.histories and len(tensor):
+            first = cell.histories[key] == 0
+            assert_close(newest[key], tensor[0 if first else -1], rtol=0, atol=0)
+            kept, moved = (tensor[1:], before[:-1]) if first else (tensor[:-1], before[1:])
+            assert_close(kept, moved, rtol=0, atol=0)
+        elif tensor.ndim > 2 and len(tensor) > 1 and key not in cell.counters:
+            assert not torch.equal(tensor[1:], before[:-1]), (
+                f"{key} holds several steps: name it in `histories`"
+            )
+            assert not torch.equal(tensor[:-1], before[1:]), (
+                f"{key} holds several steps: name it in `histories`"
+            )
+
+
+@every_model
+def test_paths_add_up_to_the_step(name: str) -> None:
+    """f(input + pooled) is the hidden part of y_t, and every path is a tensor of the batch."""
+    cell, x, state = random_case(name)
+    u = cell.project_input(x)
+    paths = cell.paths(u[0], state)
+    assert all(len(path) == B and path.isfinite().all() for path in paths.values())
+    if {"input", "pooled"} <= paths.keys():
+        y_t, _ = cell.step(u[0], state)
+        hidden = find_activation(cell.activation)(paths["input"] + paths["pooled"])
+        assert_close(hidden, y_t[:, : hidden.size(-1)], rtol=1e-12, atol=1e-12)
+
+
+@every_model
 def test_a_chunk_of_one_step(name: str) -> None:
     cell, x, state = random_case(name)
     y, last = scan(cell, x[:1], state)
@@ -215,7 +251,7 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
     y, _ = scan(cell, x, state)
     (y * draw(seeded(2), *y.shape)).sum().backward()
     leaves = {"x": x, **state._asdict(), **dict(cell.named_parameters())}
-    for counter in getattr(cell, "counters", ()):
+    for counter in cell.counters:
         del leaves[counter]
     for key, leaf in leaves.items():
         assert leaf.grad is not None, key

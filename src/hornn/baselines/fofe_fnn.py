@@ -1,6 +1,6 @@
 """The feed-forward network on the fixed-size ordinally-forgetting encoding (FOFE) of the history."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ class FofeFnn(Cell):
     """
 
     recurrent = ()
+    histories: ClassVar = {"codes": -1}
 
     def __init__(
         self,

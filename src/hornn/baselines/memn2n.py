@@ -1,6 +1,6 @@
 """The end-to-end memory network."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,7 +45,8 @@ class MemN2N(Cell):
 
     activation = "relu"
     recurrent = ()
-    counters = ("filled",)  # of the state: outputs do not vary smoothly with these
+    histories: ClassVar = {"memory": -1}
+    counters = ("filled",)
 
     def __init__(
         self,

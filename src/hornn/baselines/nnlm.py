@@ -1,6 +1,6 @@
 """The feed-forward neural language model."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ class Nnlm(Cell):
     """
 
     recurrent = ()
+    histories: ClassVar = {"words": -1}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -42,6 +42,12 @@ class Cell(nn.Module, ABC):
 
     activation: str
     recurrent: ClassVar[tuple[str, ...]] = ("W_h",)  # how the names of the matrices that act on a state begin
+    counters: ClassVar[
+        tuple[str, ...]
+    ] = ()  # tensors of the state that only count: no output varies smoothly with them
+    histories: ClassVar[
+        Mapping[str, int]
+    ] = {}  # tensors of the state that hold several steps -> place of the newest
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
@@ -108,8 +114,29 @@ class Cell(nn.Module, ABC):
         """(T, B, W) -> (T, B, output_size): what follows the recurrence, for all time at once."""
         return y
 
+    def newest(self, state: State) -> dict[str, Tensor]:
+        """What of a state the last step made, by the names of its tensors, without older steps and without counters."""
+        parts = {name: tensor for name, tensor in state._asdict().items() if name not in self.counters}
+        return {
+            name: tensor[self.histories[name]] if name in self.histories else tensor
+            for name, tensor in parts.items()
+            if tensor.numel()
+        }
+
+    def paths(self, u_t: Tensor, state: State) -> dict[str, Tensor]:
+        """What the next step adds up before its activation, by name, each (B, width); nothing if a cell does not tell.
+
+        `input` is the part of the input and `pooled` all feedback together, so that y_t = f(input + pooled) where both
+        are there. The others are feedback paths, each as it is pooled.
+        """
+        return {}
+
     def learned_factors(self) -> Tensor | None:
         """The forgetting factors that training moves, as they stand; None for a cell that has none."""
+        return None
+
+    def factor_inputs(self, u: Tensor) -> Tensor | None:
+        """(T, B, G) -> (T, B, C): what each unit with a learned factor of its own reads; None where there are none."""
         return None
 
     def saturation(self, y: Tensor) -> float:

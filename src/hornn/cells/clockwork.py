@@ -37,7 +37,7 @@ class Clockwork(Cell):
     divide, or an unknown activation.
     """
 
-    counters = ("phase",)  # of the state: outputs do not vary smoothly with these
+    counters = ("phase",)
 
     def __init__(
         self,

@@ -154,6 +154,12 @@ class DeepRnn(Cell):
         h_t = self.plus(state.h, sides)
         return h_t, DeepRnnState(h_t)
 
+    def paths(self, u_t: Tensor, state: DeepRnnState) -> dict[str, Tensor]:
+        """What h_{t-1} adds to each layer of the transition that it feeds."""
+        fed = {"W_1 h_{t-1}": self.plus[0].W}
+        fed |= {f"S_{n} h_{{t-1}}": layer.S for n, layer in enumerate(self.plus, 1) if layer.S is not None}  # type: ignore[union-attr, arg-type]
+        return {name: F.linear(state.h, matrix) for name, matrix in fed.items()}  # type: ignore[arg-type]
+
     def project_output(self, y: Tensor) -> Tensor:
         """(T, B, H) -> (T, B, output_size): the predict operator up to the softmax."""
         features: Tensor = self.predict(y)

@@ -43,3 +43,6 @@ class Rnn(Cell):
     def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         h_t = self.f(u_t + F.linear(state.h, self.W_h))
         return h_t, RnnState(h_t)
+
+    def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
+        return {"input": u_t, "pooled": F.linear(state.h, self.W_h)}

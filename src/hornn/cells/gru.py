@@ -54,3 +54,8 @@ class Gru(Cell):
         n_t = torch.tanh(u_n + r_t * v_n)
         h_t = torch.lerp(n_t, state.h, z_t)
         return h_t, GruState(h_t)
+
+    def paths(self, u_t: Tensor, state: GruState) -> dict[str, Tensor]:
+        """The feedback of each gate, and of the candidate n before its gate."""
+        blocks = F.linear(state.h, self.W_h).chunk(3, dim=-1)
+        return {f"W_h^{gate} h_{{t-1}}": v for gate, v in zip("rzn", blocks, strict=True)}

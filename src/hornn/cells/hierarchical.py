@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +31,8 @@ class Hierarchical(Cell):
     Raises ValueError for a size < 1, delays that are not rising integers >= 1, a hidden_size that L does not
     divide, or an unknown activation.
     """
+
+    histories: ClassVar = {"history": 0}
 
     def __init__(
         self,

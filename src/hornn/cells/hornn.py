@@ -4,7 +4,7 @@ Source of all four: Soltani & Jiang, "Higher order recurrent neural networks" (2
 Soltani's thesis (York University, 2016), chapter 5.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +30,8 @@ class Hornn(Cell):
     so b is off unless `bias`.
     Raises ValueError for an order or size < 1 or an unknown activation.
     """
+
+    histories: ClassVar = {"history": 0}
 
     def __init__(
         self,
@@ -59,8 +61,11 @@ class Hornn(Cell):
         return self.taps(history).sum(0)
 
     def taps(self, history: Tensor) -> Tensor:
-        """W_hn h_{t-n} for every n: (K, B, H)."""
+        """W_hn h_{t-n} for every n, as it is pooled: (K, B, H)."""
         return history @ self.W_h.mT
+
+    def paths(self, u_t: Tensor, state: HornnState) -> dict[str, Tensor]:
+        return name_paths(u_t, self.taps(state.history), self.pool(state.history))
 
     def step(self, u_t: Tensor, state: HornnState) -> tuple[Tensor, HornnState]:
         h_t = self.f(u_t + self.pool(state.history))
@@ -122,8 +127,8 @@ class FofeHornn(Hornn):
         learned = self.learned_factors()
         return (self.W_h.new_full((), self.alpha) if learned is None else learned) ** n
 
-    def pool(self, history: Tensor) -> Tensor:
-        return (self.powers() * self.taps(history)).sum(0)
+    def taps(self, history: Tensor) -> Tensor:
+        return self.powers() * super().taps(history)
 
 
 class GatedHornn(Hornn):
@@ -154,9 +159,23 @@ class GatedHornn(Hornn):
         gates = F.linear(x, self.W_g1.flatten(0, 1), None if self.b_g is None else self.b_g.flatten())
         return torch.cat([super().project_input(x), gates], dim=-1)
 
-    def step(self, u_t: Tensor, state: HornnState) -> tuple[Tensor, HornnState]:
+    def gated_taps(self, u_t: Tensor, history: Tensor) -> tuple[Tensor, Tensor]:
+        """The input's part of the state (B, H) and r_n * W_hn h_{t-n} for every n, (K, B, H)."""
         u_h, u_g = u_t.split([self.hidden_size, self.order * self.hidden_size], dim=-1)
         u_g = u_g.unflatten(-1, (self.order, self.hidden_size)).movedim(-2, 0)  # (K, B, H)
-        r = torch.sigmoid(u_g + state.history @ self.W_g2.mT)
-        h_t = self.f(u_h + (r * self.taps(state.history)).sum(0))
+        r = torch.sigmoid(u_g + history @ self.W_g2.mT)
+        return u_h, r * self.taps(history)
+
+    def step(self, u_t: Tensor, state: HornnState) -> tuple[Tensor, HornnState]:
+        u_h, taps = self.gated_taps(u_t, state.history)
+        h_t = self.f(u_h + taps.sum(0))
         return h_t, HornnState(push(h_t, state.history))
+
+    def paths(self, u_t: Tensor, state: HornnState) -> dict[str, Tensor]:
+        u_h, taps = self.gated_taps(u_t, state.history)
+        return name_paths(u_h, taps, taps.sum(0))
+
+
+def name_paths(u_h: Tensor, taps: Tensor, pooled: Tensor) -> dict[str, Tensor]:
+    """`Cell.paths` of the input's part, of the taps (K, B, H) and of what they are pooled to."""
+    return {"input": u_h, **{f"h_{{t-{n}}}": tap for n, tap in enumerate(taps, start=1)}, "pooled": pooled}

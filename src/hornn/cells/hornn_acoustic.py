@@ -5,7 +5,7 @@ the poster, whose equations have a bias; it is on unless `bias` is false. None o
 that give its numbers of parameters are deduced.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -32,6 +32,7 @@ class ReluHornn(Cell):
     """
 
     recurrent = ("U_",)
+    histories: ClassVar = {"history": 0}
 
     def __init__(
         self, input_size: int, hidden_size: int, n: int = 4, activation: str = "relu", bias: bool = True
@@ -60,6 +61,12 @@ class ReluHornn(Cell):
     def step(self, u_t: Tensor, state: HistoryState) -> tuple[Tensor, HistoryState]:
         h_t = self.f(u_t + self.feedback(state.history))
         return h_t, HistoryState(push(h_t, state.history))
+
+    def paths(self, u_t: Tensor, state: HistoryState) -> dict[str, Tensor]:
+        history = state.history
+        taps = {"U_1 h_{t-1}": F.linear(history[0], self.U_1)}
+        taps[f"U_n h_{{t-{self.n}}}"] = F.linear(history[self.n - 1], self.U_n)
+        return {"input": u_t, **taps, "pooled": self.feedback(history)}
 
 
 class SigmoidHornn(ReluHornn):
@@ -90,6 +97,9 @@ class SigmoidHornn(ReluHornn):
     def feedback(self, history: Tensor) -> Tensor:
         return super().feedback(history) + history[self.m - 1]
 
+    def paths(self, u_t: Tensor, state: HistoryState) -> dict[str, Tensor]:
+        return {**super().paths(u_t, state), f"h_{{t-{self.m}}}": state.history[self.m - 1]}
+
 
 class ReluHornnpState(NamedTuple):
     projected: Tensor  # (n, B, projection_size), the newest first: projected[k-1] = P h_{t-k}
@@ -111,6 +121,7 @@ class ReluHornnp(Cell):
 
     activation = "linear"  # of y_t
     recurrent = ("U_", "P")
+    histories: ClassVar = {"projected": 0, "history": 0}
 
     def __init__(
         self,
@@ -202,6 +213,7 @@ class ResRnn(Cell):
     """
 
     recurrent = ("U_",)
+    histories: ClassVar = {"history": 0}
 
     def __init__(
         self, input_size: int, hidden_size: int, m: int = 1, activation: str = "sigmoid", bias: bool = True

@@ -39,3 +39,7 @@ class LeakyRnn(Rnn):
         candidate = self.f(u_t + F.linear(state.h, self.W_h))
         h_t = torch.lerp(state.h, candidate, self.leak_rate)
         return h_t, RnnState(h_t)
+
+    def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
+        """The feedback alone: y_t is more than f of what is added up."""
+        return {"W_h h_{t-1}": F.linear(state.h, self.W_h)}

@@ -53,6 +53,11 @@ class Lstm(Cell):
         h_t = torch.sigmoid(o) * torch.tanh(c_t)
         return h_t, LstmState(h_t, c_t)
 
+    def paths(self, u_t: Tensor, state: LstmState) -> dict[str, Tensor]:
+        """The feedback of each gate, and of the cell's candidate g."""
+        blocks = F.linear(state.h, self.W_h).chunk(4, dim=-1)
+        return {f"W_h^{gate} h_{{t-1}}": v for gate, v in zip("ifgo", blocks, strict=True)}
+
 
 class LstmpState(NamedTuple):
     r: Tensor  # (B, projection_size)

@@ -58,6 +58,9 @@ class Srn(Cell):
         h_t = torch.sigmoid(u_t + F.linear(state.h, self.R))
         return h_t, SrnState(h_t)
 
+    def paths(self, u_t: Tensor, state: SrnState) -> dict[str, Tensor]:
+        return {"input": u_t, "pooled": F.linear(state.h, self.R)}
+
 
 class ScrnState(NamedTuple):
     h: Tensor  # (B, H)
@@ -155,14 +158,28 @@ class Scrn(Cell):
     def learned_factors(self) -> Tensor | None:
         return None if self.beta is None else learned_factor(self.alpha, self.beta)
 
+    def factor_inputs(self, u: Tensor) -> Tensor | None:
+        """B x_t."""
+        return None if self.beta is None else u[..., self.hidden_size :]
+
     def saturation(self, y: Tensor) -> float:
         """The saturation of the hidden units; the context is linear."""
         return saturation(y[..., : self.hidden_size], self.activation) if self.hidden_size else 0.0
 
-    def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
-        a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
+    def contexts(self, b_t: Tensor, state: ScrnState) -> tuple[Tensor, Tensor]:
+        """s_t, and P times the context that feeds h_t."""
         alpha = self.alpha if self.beta is None else learned_factor(self.alpha, self.beta)
         s_t = torch.lerp(b_t, state.s, alpha)  # alpha s_{t-1} + (1 - alpha) B x_t
-        context = s_t if self.context_input == "current" else state.s
-        h_t = torch.sigmoid(F.linear(context, self.P) + a_t + F.linear(state.h, self.R))
+        return s_t, F.linear(s_t if self.context_input == "current" else state.s, self.P)
+
+    def step(self, u_t: Tensor, state: ScrnState) -> tuple[Tensor, ScrnState]:
+        a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
+        s_t, context = self.contexts(b_t, state)
+        h_t = torch.sigmoid(context + a_t + F.linear(state.h, self.R))
         return torch.cat([h_t, s_t], dim=-1), ScrnState(h_t, s_t)
+
+    def paths(self, u_t: Tensor, state: ScrnState) -> dict[str, Tensor]:
+        """Of the hidden units; the context is added up without an activation."""
+        a_t, b_t = u_t.split([self.hidden_size, self.context_size], dim=-1)
+        context, fast = self.contexts(b_t, state)[1], F.linear(state.h, self.R)
+        return {"input": a_t, "context": context, "h_{t-1}": fast, "pooled": context + fast}
