@@ -27,12 +27,23 @@ LEVELS = (
     ("module", "checkpoint"),
     ("build",),
     ("run", "use", "research"),
-    ("sweep", "bench", "parameters"),
+    ("analysis", "sweep", "bench", "parameters"),
     ("dashboard",),
     ("commands",),
 )
 LIGHTNING = {"module", "run", "bench"}
-HYDRA = {"build", "run", "use", "sweep", "bench", "parameters", "command_line", "dashboard", "commands"}
+HYDRA = {
+    "analysis",
+    "build",
+    "run",
+    "use",
+    "sweep",
+    "bench",
+    "parameters",
+    "command_line",
+    "dashboard",
+    "commands",
+}
 ALONE = {"command_line"}  # the command line knows nothing of the rest
 REPORTS = {"reporting"}
 HEAVY = {"torch", "torchmetrics", "lightning", "hydra", "omegaconf", "wandb"}

@@ -192,6 +192,15 @@ def holds_counts(card: Mapping[str, Any]) -> bool:
     return bool(chosen(card, "model").get(COUNTED))
 
 
+def draw_network(card: Mapping[str, Any], counts: Sequence[int]) -> SequenceModel:
+    """The network that a card describes with the weights that its run began with: they follow from config and seed."""
+    seed = card["seed"]
+    if type(seed) is not int:
+        raise ValueError(f"the checkpoint's seed must be a whole number, got {seed!r}")
+    torch.manual_seed(seed)
+    return build_network({group: chosen(card, group) for group in ("model", "network", "head")}, counts)
+
+
 def rebuild_network(
     path: Path,
     card: Mapping[str, Any],

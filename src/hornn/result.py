@@ -34,7 +34,23 @@ KINDS: dict[str, tuple[type, ...]] = {
     "corpus": (dict,),
     "dynamic": (dict,),
     "samples": (dict,),
+    "memory": (dict,),
     "metrics": (list,),
+}
+# Of its part `memory`, which `hornn.analysis` writes: docs/memory.md says what each is.
+MEMORY, MEMORY_VERSION = "memory", 1
+MEMORY_KINDS: dict[str, tuple[type, ...]] = {
+    "summary": (dict,),
+    "stages": (list,),
+    "known": (dict,),
+    "factors": (list,),
+}
+STAGE_KINDS: dict[str, tuple[type, ...]] = {
+    "stage": (str,),
+    "epoch": (int,),
+    "gradient": (dict,),
+    "saturation": (list,),
+    "paths": (dict,),
 }
 FINITE = sys.float_info.max
 SHOWN = 60  # characters of a value in a message
@@ -141,6 +157,45 @@ def check_result(result: Any, needed: Collection[str]) -> None:
     for node, key in scores:
         if node.get(key) is not None and node[key] <= 0:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
+    if MEMORY in result:
+        check_memory(result[MEMORY])
+
+
+def check_memory(memory: Any) -> None:
+    """Raise ValueError unless the measurements of a network's memory hold what a report draws."""
+    version = memory.get("schema_version")
+    if version != MEMORY_VERSION:
+        raise ValueError(
+            f"its memory is of schema version {shorten(version)}, this program reads {MEMORY_VERSION}: analyse anew"
+        )
+    check_kinds(memory, MEMORY_KINDS, MEMORY_KINDS)
+    check_curve(memory["known"], ("perplexity",))
+    check_kinds(memory["known"], {"whole": (float, NoneType)}, ("whole",))
+    for layer in memory["factors"]:
+        check_curve(layer, ("values",))
+        check_kinds(layer, {"layer": (int,), "units": (list,)}, ("layer", "units"))
+        for unit in layer["units"]:
+            check_kinds(unit, {"factor": (float,), "words": (list,)}, ("factor", "words"))
+    for stage in memory["stages"]:
+        check_kinds(stage, STAGE_KINDS, STAGE_KINDS)
+        check_curve(stage, ("saturation",))
+        for norms in stage["gradient"].values():
+            check_curve(norms, ("q25", "q50", "q75"))
+        for path in stage["paths"].values():
+            check_curve(path, ("rms_by_step",))
+            check_kinds(
+                path, dict.fromkeys(("low", "high", "rms"), (float, NoneType)), ("low", "high", "rms")
+            )
+    if not memory["stages"]:
+        raise ValueError("its memory holds no stage")
+
+
+def check_curve(node: Any, keys: Collection[str]) -> None:
+    """Raise ValueError unless these keys of a node hold lists of numbers, or of null where one was not finite."""
+    check_kinds(node, dict.fromkeys(keys, (list,)), keys)
+    for key in keys:
+        for value in node[key]:
+            check_kinds({key: value}, {key: (float, NoneType)}, ())
 
 
 def unit_of(node: Mapping[str, Any]) -> str:

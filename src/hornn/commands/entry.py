@@ -13,6 +13,7 @@ COMMANDS = {
     "score": "score texts, one a line, as they arrive",
     "rescore": "the best hypotheses of n-best lists, and their word error rate",
     "generate": "write text with a trained model",
+    "analyse": "how far a trained network looks back",
     "tune": "search constants on validation",
     "status": "how far sweeps are",
     "report": "tables and figures of all sweeps",
@@ -21,7 +22,7 @@ COMMANDS = {
     "bench": "the speed of this machine beside torch's own layers",
 }
 # Commands whose words are choices and keys.
-USE_HYDRA = ("train", "evaluate", "score", "rescore", "generate", "tune")
+USE_HYDRA = ("train", "evaluate", "score", "rescore", "generate", "analyse", "tune")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hornn.reporting.lines import Line, by_one_recipe
 from hornn.reporting.numbers import percent
 from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
-from hornn.reporting.seeds import error_of_gain, spread_over_seeds
+from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Claim, Sweep
 from hornn.result import score_of
 
@@ -53,6 +53,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     scores = [line.scores.get(claim.metric) for side in sides for line in side]
     if any(score is None or score.mean is None for score in scores):
         return None
+    if not claim.than:
+        return judge_bound(claim, min(sides[0], key=mean_validation), lines)
     published, claimed = "", None
     if all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
@@ -91,6 +93,22 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     return Verdict(claim.says, published, measured, outcome, claimed, gain, error, of_paper)
 
 
+def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
+    """Whether the measured number of a row is at most what a claim says; the gain is how far it is below, relative."""
+    score, limit = line.scores[claim.metric], claim.at_most or 0.0
+    value, seeds = score.mean or 0.0, len(score.values)
+    error = error_of_mean(score, spread_over_seeds(claim.metric, lines))
+    distance = abs(value - limit) / error if error else None
+    outcome = CONFIRMED if value <= limit else REFUTED
+    if distance is not None and distance < DECISIVE_STANDARD_ERRORS:
+        outcome = UNDECIDED
+    trust = f"{seeds} seed{'s' * (seeds > 1)}"
+    trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
+    measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
+    gain, relative = (limit - value) / limit, error / limit if error else None
+    return Verdict(claim.says, "", measured, outcome, None, gain, relative, bool(claim.where))
+
+
 def mean_validation(line: Line) -> float:
     """Its mean score on validation, which decides between several rows on one side of a claim."""
     return fmean(score_of(run.result, "valid") or math.inf for run in line.measured)
@@ -103,7 +121,8 @@ def compare_rows(
     one, other = (value(line.scores[metric]) for line in pair)
     gain = gain_of(one, other, sweep)
     names = [f"{line.row.label}: {each:.4g}" for line, each in zip(pair, (one, other), strict=True)]
-    return f"{'; '.join(names)}; {percent(abs(gain))} {'better' if gain >= 0 else 'worse'}", gain
+    ahead, behind = ("better", "worse") if sweep.lower_is_better is not None else ("more", "less")
+    return f"{'; '.join(names)}; {percent(abs(gain))} {ahead if gain >= 0 else behind}", gain
 
 
 def gain_of(one: float, other: float, sweep: Sweep) -> float:

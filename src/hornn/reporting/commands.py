@@ -11,6 +11,7 @@ from hornn.reporting.figures import draw_figures
 from hornn.reporting.json_table import table_json
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
+from hornn.reporting.memory import draw_memory
 from hornn.reporting.page import render_page
 from hornn.reporting.panels import Plot
 from hornn.reporting.runs import find_runs, keep_results
@@ -34,7 +35,9 @@ WATCHED = (
 )
 
 
-def write_report(results: Path, folder: Path, out: Path, draw: Draw = draw_figures) -> Written:
+def write_report(
+    results: Path, folder: Path, out: Path, draw: Draw = draw_figures, memory: Draw = draw_memory
+) -> Written:
     """Write index.html and the files of each table to `out`.
 
     Raises ValueError for a wrong sweep file in `folder`, OSError where `out` cannot be written.
@@ -46,7 +49,7 @@ def write_report(results: Path, folder: Path, out: Path, draw: Draw = draw_figur
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = write_table_files(tables, out)
-        page = render_page(tables, found.warnings.get("", ()), out, studies, draw)
+        page = render_page(tables, found.warnings.get("", ()), out, studies, draw, memory)
         write_atomically(out / PAGE_OF_REPORT, page)
     except OSError as error:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error
@@ -69,14 +72,14 @@ def write_report(results: Path, folder: Path, out: Path, draw: Draw = draw_figur
 
 def serve_report(results: Path, folder: Path, out: Path, port: int, say: Callable[[str], None]) -> None:
     """Write the report, serve it on this machine, and keep it as the results are, until Ctrl-C."""
-    draw = remembering(draw_figures)
+    draw, memory = remembering(draw_figures), remembering(draw_memory)
 
     def look() -> object:
         """Which files there are that the report is made from, how long and how old."""
         found = [*folder.glob("*.yaml"), *(path for pattern in WATCHED for path in results.glob(pattern))]
         return {path: (about.st_size, about.st_mtime_ns) for path in found if (about := stat_of(path))}
 
-    serve(lambda: write_report(results, folder, out, draw), look, out / PAGE_OF_REPORT, port, say)
+    serve(lambda: write_report(results, folder, out, draw, memory), look, out / PAGE_OF_REPORT, port, say)
 
 
 def below_server(path: Path, out: Path) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hornn.reporting.departures import departures
 from hornn.reporting.runs import Run, commits
-from hornn.reporting.scores import DYNAMIC_EVALUATION, Score, best_by_validation, has_other_unit, metric_value
+from hornn.reporting.scores import ON_DEMAND, Score, best_by_validation, has_other_unit, metric_value
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.run.identity import INIT_FROM
 
@@ -50,7 +50,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
         if any(has_other_unit(metric, sweep, run.result) for run in done):
             continue
         values = tuple(value for run in done if (value := metric_value(run.result, metric.key)) is not None)
-        if len(values) < len(done) and (values or not metric.key.startswith(DYNAMIC_EVALUATION)):
+        if len(values) < len(done) and (values or not metric.key.startswith(ON_DEMAND)):
             marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
         top = metric_value(best.result, metric.key) if best else None
         scores[metric.key] = Score(row.published.get(metric.key), values, top)

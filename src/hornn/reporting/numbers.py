@@ -13,7 +13,7 @@ def format_number(key: str, value: float | None) -> str:
         return ""
     if is_count(key):
         return f"{value:,.0f}"
-    if key.endswith("_accuracy"):
+    if key.endswith(("_accuracy", ".saturation")):
         return percent(value)
     return f"{value:.3f}" if key.endswith(("_bpc", "_nll")) else f"{value:.1f}"
 

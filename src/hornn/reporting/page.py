@@ -11,6 +11,7 @@ from hornn.reporting.glance import draw_glance
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
 from hornn.reporting.markdown import gain_text, relative_address
+from hornn.reporting.memory import factor_notes
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.panels import Plot
@@ -33,6 +34,7 @@ def render_page(
     out: Path,
     studies: Sequence[Study],
     draw: Callable[[Table], list[Plot]],
+    draw_memory: Callable[[Table], list[Plot]],
 ) -> str:
     """The page: an overview, the claims and a view for each table. Links to result files start at `out`."""
     claims = list_claims(tables)
@@ -77,6 +79,8 @@ def render_page(
         table_notes=table_notes,
         draw_figures=draw,
         how_many_first=how_many_first,
+        draw_memory=draw_memory,
+        factor_notes=factor_notes,
         row_styles=row_styles,
         address=address,
         link=lambda path: relative_address(path, out),

@@ -10,6 +10,7 @@ from hornn.reporting.departures import departures
 from hornn.reporting.running import read_progress
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
+    MEMORY,
     NAME,
     SCHEMA_VERSION,
     check_kinds,
@@ -20,6 +21,7 @@ from hornn.result import (
 )
 
 RECORD_VERSION = 2
+ADDED_LATER = ("dynamic", MEMORY)  # parts of a result that a run has only where somebody asked for them
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 
@@ -174,7 +176,7 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
 
     A run that several tables share has one file there; a run by another config takes the place of one that finished
     before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run once
-    dynamic evaluation was added to it, or once it no longer diverges.
+    dynamic evaluation or memory was added to it, or once it no longer diverges.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -190,7 +192,8 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
                 continue
             if old and old.name == run.name:
                 mended = old.state == "diverged" and run.state == "done"
-                if not mended and run.result.get("dynamic") in (None, old.result.get("dynamic")):
+                added = any(run.result.get(part) not in (None, old.result.get(part)) for part in ADDED_LATER)
+                if not mended and not added:
                     continue
             elif old and finish_time(run) < finish_time(old):
                 continue

@@ -57,6 +57,7 @@ OPTIONAL = {
     "claims",
     "metric",
     "at_most",
+    "than",
     "where",
     "main",
     "note",

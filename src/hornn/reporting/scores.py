@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric, Published, Sweep
-from hornn.result import score_of
+from hornn.result import MEMORY, score_of
 
-DYNAMIC_EVALUATION = "dynamic."  # begins the scores that a run has only where somebody asked for them
+DYNAMIC_EVALUATION = "dynamic."  # begins the scores of a run that is evaluated so, too
+ON_DEMAND = (DYNAMIC_EVALUATION, f"{MEMORY}.")  # begin what a run has only where somebody asked for it
 
 
 class Score(NamedTuple):

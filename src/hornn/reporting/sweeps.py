@@ -96,7 +96,8 @@ class Figure(NamedTuple):
 class Claim(NamedTuple):
     """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
 
-    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind.
+    With `at_most` the claim is that `better` is ahead by so many percent at most, or behind; without `than`, that its
+    number is so much at most.
 
     `says` puts the claim in words; `metric` is the key of the numbers that decide. `where` says which part of the paper
     makes the claim, if its rows have no published numbers; a claim without either is a question of our own. `main`: it
@@ -270,8 +271,10 @@ def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
 def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: Path) -> Claim:
     where = f"{path}: sweep.claims"
     check(node, CLAIM_KEYS, where)
+    if "than" not in node and "at_most" not in node:
+        raise ValueError(f"{where}: {node['says']!r} needs than, the rows that lose, or at_most, a bound")
     better, than = (
-        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node["than"])
+        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node.get("than", []))
     )
     names = {row.name for row in rows}
     for name in (*better, *than):

@@ -1,0 +1,179 @@
+"""The command: measures the memory of trained networks, shows it, and keeps it."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from omegaconf import DictConfig
+from rich.console import Console
+
+from hornn.analysis.factors import measure_factors
+from hornn.analysis.gradients import measure_gradients, reach
+from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
+from hornn.analysis.shown import show
+from hornn.analysis.signals import POOLED, measure_signals
+from hornn.analysis.stages import Stage, find_stages
+from hornn.analysis.unroll import find_places
+from hornn.checks import require_choice, require_positive, require_range
+from hornn.data.base import SPLITS
+from hornn.reporting.runs import read_record
+from hornn.result import (
+    MEMORY,
+    MEMORY_VERSION,
+    NAME,
+    finite,
+    require_writable,
+    write_atomically,
+    write_result,
+)
+from hornn.run.identity import BEST
+from hornn.run.process import set_up_process
+from hornn.run.provenance import commit, device_name
+from hornn.use.evaluate import result_beside
+from hornn.use.figures import require_probabilities, require_target
+from hornn.use.opening import open_corpus
+from hornn.use.scorers import NetworkScorer, load
+
+console = Console(highlight=False, soft_wrap=True)
+SETTINGS = ("split", "lags", "windows", "targets")
+CHUNK = 500  # tokens that are read at once
+
+
+def analyse(cfg: DictConfig) -> None:
+    """Show the memory of the network of `checkpoint`, or record it for each finished run of `sweep`.
+
+    Raises ValueError or OSError for what cannot be measured.
+    """
+    set_up_process()
+    check_options(cfg)
+    paths = [Path(str(cfg.checkpoint))] if cfg.sweep is None else runs_of(str(cfg.sweep))
+    for path in paths:
+        scorer = load(path, cfg.device)
+        if not isinstance(scorer, NetworkScorer):
+            raise ValueError(f"{path} counts and has no states to measure: give the checkpoint of a network")
+        result = result_beside(scorer, path) if cfg.record or cfg.sweep is not None else None
+        if result is not None:
+            if cfg.sweep is not None and is_measured(result, cfg):
+                console.print(f"{path.parent / NAME} holds these measurements already", markup=False)
+                continue
+            require_writable(path.parent / NAME)
+        figures = rounded(measure(path, scorer, cfg))
+        show(figures, console)
+        if cfg.result is not None:
+            write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=1) + "\n")
+        if result is not None:
+            write_result(path.parent, {**result, MEMORY: figures})
+            console.print(f"added to {path.parent / NAME}", markup=False)
+
+
+def check_options(cfg: DictConfig) -> None:
+    """Refuse what no network could be asked, and files that cannot be written."""
+    require_positive(windows=cfg.windows, targets=cfg.targets)
+    require_range("lags", cfg.lags, "a whole number >= 2", type(cfg.lags) is int and cfg.lags >= 2)
+    require_choice("split", cfg.split, SPLITS)
+    if (cfg.checkpoint is None) == (cfg.sweep is None):
+        raise ValueError("give checkpoint=PATH, or sweep=NAME for all finished runs of a sweep: one of both")
+    if cfg.sweep is not None and cfg.result is not None:
+        raise ValueError("sweep= adds to the result of each run: leave out result=")
+    require_target(cfg.result)
+
+
+def runs_of(sweep: str) -> list[Path]:
+    """The checkpoints of the finished runs that the record of a sweep names. ValueError where there are none."""
+    record = Path("outputs/sweeps") / f"{sweep}.json"
+    jobs = read_record(record) if record.exists() else []
+    paths = [Path(job.run_dir) / BEST for job in jobs]
+    found = [path for path in paths if path.exists() and (path.parent / NAME).exists()]
+    if not found:
+        raise ValueError(
+            f"{record} names no finished run: train some with `python src/train.py -m sweeps={sweep}`"
+        )
+    return found
+
+
+def is_measured(result: Mapping[str, Any], cfg: DictConfig) -> bool:
+    """Whether a result holds what this command would measure."""
+    held = result.get(MEMORY, {})
+    asked = {key: cfg[key] for key in SETTINGS}
+    return bool(held.get("schema_version") == MEMORY_VERSION and held.get("settings") == asked)
+
+
+def measure(path: Path, scorer: NetworkScorer, cfg: DictConfig) -> dict[str, Any]:
+    """All measurements of one checkpoint, in plain values; `summary` holds the numbers that tables compare."""
+    ids = open_corpus(scorer, cfg).tokens(cfg.split)
+    places = find_places(len(ids), 2 * cfg.lags, cfg.windows)
+    known = measure_known(scorer, ids, cfg.lags, cfg.targets)
+    stages = [measure_stage(stage, ids, places, cfg.lags) for stage in find_stages(path, scorer)]
+    card, last = scorer.card, stages[-1]
+    assert card is not None
+    return {
+        "schema_version": MEMORY_VERSION,
+        "checkpoint": path.name,
+        **{key: card[key] for key in ("name", "seed")},
+        "settings": {key: cfg[key] for key in SETTINGS},
+        "corpus": {key: card["data"][key] for key in ("name", "text_checksum")},
+        "summary": summarise(stages, known),
+        "stages": stages,
+        "known": known,
+        "factors": measure_factors(scorer.network, scorer.vocabulary.words, scorer.vocabulary.counts),
+        "dtype": {"known": "fp32", "gradient": last["dtype"], "signals": last["dtype"]},
+        "device": device_name(scorer.network.device),
+        "measured": datetime.now(UTC).isoformat(timespec="seconds"),
+        **commit(),
+    }
+
+
+def measure_known(scorer: NetworkScorer, ids: np.ndarray, lags: int, targets: int) -> dict[str, Any]:
+    """Perplexity by the number of known words (`hornn.analysis.known_words`), by the network's fast backends."""
+    blocks = find_blocks(len(ids), lags, targets)
+    scorer.prepare(batch_size=1, seq_len=CHUNK, dynamic_lr=None, precision="fp32")
+    whole = scorer.score(ids[: blocks.max() + 1])[blocks.ravel()]
+    require_probabilities(float(whole.mean()), scorer.name)
+    known = score_known(scorer.network, ids, blocks, lags)
+    return describe_known(known, whole, ids[blocks.ravel()], list(scorer.vocabulary.counts))
+
+
+def measure_stage(stage: Stage, ids: np.ndarray, places: np.ndarray, lags: int) -> dict[str, Any]:
+    """Gradients and signals, in float64 and step by step as the cells are written."""
+    network = stage.network.double().eval().requires_grad_(False)
+    network.backend = "eager"
+    network.prepare(network.device)
+    return {
+        "stage": stage.name,
+        "epoch": stage.epoch,
+        "gradient": measure_gradients(network, ids, places, lags),
+        **measure_signals(network, ids, places, lags),
+        "dtype": str(torch.float64).removeprefix("torch."),
+    }
+
+
+def summarise(stages: list[dict[str, Any]], known: dict[str, Any]) -> dict[str, Any]:
+    """The numbers by which networks are compared, of the trained weights: docs/memory.md defines them."""
+    first, last = stages[0], stages[-1]
+    pooled = {stage["stage"]: stage["paths"].get(POOLED) for stage in (first, last)}
+    signals = {}
+    if pooled[last["stage"]]:
+        path = pooled[last["stage"]]
+        signals = {"pooled_rms": path["rms"], "pooled_range": path["high"] - path["low"]}
+        if len(stages) > 1 and pooled[first["stage"]]["rms"]:
+            signals["pooled_growth"] = path["rms"] / pooled[first["stage"]]["rms"]
+    return {
+        "gradient_reach": reach(last["gradient"]),
+        "gradient_reach_at_start": reach(first["gradient"]),
+        "effective_memory": effective_memory(known),
+        "saturation": last["saturation"][-1],
+        **signals,
+    }
+
+
+def rounded(value: Any) -> Any:
+    """The same nested value, each number that is not whole to five digits."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value

@@ -1,0 +1,110 @@
+"""The measurements as tables in a terminal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hornn.reporting.numbers import percent
+
+SHOWN = (1, 2, 5, 10, 20, 50, 100)  # lags and numbers of known words that have a column
+NAMES = {
+    "gradient_reach": "lags with 1 % of the gradient or more",
+    "gradient_reach_at_start": "... before training",
+    "effective_memory": "known words for 1 % of the perplexity",
+    "saturation": "saturated units",
+    "pooled_rms": "size of the pooled feedback",
+    "pooled_range": "its range",
+    "pooled_growth": "its size over the size before training",
+}
+
+
+def show(figures: Mapping[str, Any], console: Console) -> None:
+    """Print what `hornn.analysis.analyse.measure` found."""
+    settings = figures["settings"]
+    console.print(
+        f"run {figures['name']}, seed {figures['seed']}: {figures['corpus']['name']} {settings['split']}",
+        markup=False,
+    )
+    columns = [lag for lag in SHOWN if lag <= settings["lags"]]
+    gradients = [
+        (stage_name(stage), part, *(f"{norms['q50'][lag - 1]:.1e}" for lag in columns))
+        for stage in figures["stages"]
+        for part, norms in stage["gradient"].items()
+    ]
+    console.print(
+        grid(
+            "median norm of d loss_t / d h_{t-k}, by k",
+            ("weights", "part", *map(str, columns)),
+            gradients,
+        )
+    )
+    paths = [
+        (stage_name(stage), name, *(f"{path[key]:.2f}" for key in ("low", "high", "rms")))
+        for stage in figures["stages"]
+        for name, path in stage["paths"].items()
+    ]
+    if paths:
+        console.print(grid("signals before the activation", ("weights", "path", "1 %", "99 %", "rms"), paths))
+    console.print(
+        grid(
+            "saturated units, by steps from the initial state",
+            ("weights", *map(str, columns)),
+            [
+                (stage_name(stage), *(percent(stage["saturation"][lag - 1]) for lag in columns))
+                for stage in figures["stages"]
+            ],
+        )
+    )
+    known = figures["known"]
+    console.print(
+        grid(
+            "perplexity with k known words, by the count of the word in training",
+            ("words", "targets", *map(str, columns), "all"),
+            [known_row("all", known, columns)]
+            + [known_row(label, curve, columns) for label, curve in known["by_count"].items()],
+        )
+    )
+    for layer in figures["factors"]:
+        values = layer["values"]
+        console.print(
+            f"learned factors: {len(values)}, from {values[0]:.3f} to {values[-1]:.3f}, "
+            f"median {values[len(values) // 2]:.3f}",
+            markup=False,
+        )
+        for unit in layer["units"]:
+            console.print(f"  {unit['factor']:.3f}  {' '.join(unit['words'])}", markup=False)
+    for key, value in figures["summary"].items():
+        shown = (
+            percent(value)
+            if key == "saturation"
+            else f"{value:g}"
+            if isinstance(value, int)
+            else f"{value:.2f}"
+        )
+        console.print(f"{NAMES[key]:>42}  {shown}", markup=False)
+
+
+def stage_name(stage: Mapping[str, Any]) -> str:
+    return f"epoch {stage['epoch']}"
+
+
+def known_row(label: str, curve: Mapping[str, Any], columns: Sequence[int]) -> tuple[str, ...]:
+    shown = [number(curve["perplexity"][k - 1]) for k in columns]
+    return (label, f"{curve['targets']:,}", *shown, number(curve["whole"]))
+
+
+def number(value: float) -> str:
+    return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def grid(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")
+    for place, name in enumerate(header):
+        table.add_column(
+            name, justify="left" if place == 0 or name in ("part", "path") else "right", no_wrap=True
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
