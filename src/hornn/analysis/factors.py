@@ -40,7 +40,7 @@ def measure_factors(
 
 def read_by_words(network: SequenceModel, cell: Cell, counts: Sequence[int]) -> dict[int, list[int]]:
     """Unit -> the ids of the words of which it reads most; nothing where units have no factors of their own."""
-    known = torch.tensor([word for word, count in enumerate(counts) if count >= SEEN], device=network.device)
+    known = torch.tensor(counts, device=network.device).ge(SEEN).nonzero().flatten()
     read = cell.factor_inputs(cell.project_input(network.embedding(known[None])))
     if read is None:
         return {}

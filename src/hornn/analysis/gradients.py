@@ -21,10 +21,11 @@ def measure_gradients(
 
         loss_t = -ln P(w_t | w_{t-2 lags} .. w_{t-1})
 
-    h_{t-k} is what step t - k made of the state (`Cell.newest`); the derivative is the total one, along every path. The
-    state of step t - lags comes from reading `lags` tokens from the initial state, so each place needs 2 `lags` tokens
-    before it. Norms are Euclidean, each of one token; `all` is the norm of all parts together, and the only one where
-    the state has one part. No bound of the training (`network.state_grad_norm`) applies.
+    h_{t-k} is what step t - k made of the state that it hands on (`Cell.newest`); the derivative is the total one,
+    along every path from there. The state of step t - lags comes from reading `lags` tokens from the initial state, so
+    each place needs 2 `lags` tokens before it. Norms are Euclidean, each of one token; `all` is the norm of all parts
+    together, and the only one where the state has one part. No bound of the training (`network.state_grad_norm`)
+    applies.
     """
     norms: dict[str, list[Tensor]] = {}
     for before, targets in windows(ids, places, 2 * lags, COLUMNS):

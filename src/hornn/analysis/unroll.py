@@ -12,7 +12,11 @@ from hornn.network import NetworkState, SequenceModel
 
 
 class Layer(NamedTuple):
-    """What one layer did: `u` (T, B, G) is its projected input, `states` its T + 1 states, the given one first."""
+    """What one layer did: `u` (T, B, G) is its projected input, `states` its T + 1 states, the given one first.
+
+    A state stands for what one step hands to the next: its gradient is of all that comes through it, so that h and c of
+    an LSTM are told apart though h is made of c.
+    """
 
     cell: Cell
     u: Tensor
@@ -28,7 +32,7 @@ def unroll(network: SequenceModel, inputs: Tensor, state: NetworkState) -> tuple
         for u_t in u.unbind(0):
             y_t, after = cell.step(u_t, states[-1])
             outputs.append(y_t)
-            states.append(after)
+            states.append(type(after)(*(tensor.view_as(tensor) for tensor in after)))
         x = cell.project_output(torch.stack(outputs))
         layers.append(Layer(cell, u, states))
     return x, layers

@@ -274,7 +274,8 @@ def read_claim(node: Any, metrics: Sequence[Metric], rows: Sequence[Row], path: 
     if "than" not in node and "at_most" not in node:
         raise ValueError(f"{where}: {node['says']!r} needs than, the rows that lose, or at_most, a bound")
     better, than = (
-        tuple(names) if isinstance(names, list) else (names,) for names in (node["better"], node.get("than", []))
+        tuple(names) if isinstance(names, list) else (names,)
+        for names in (node["better"], node.get("than", []))
     )
     names = {row.name for row in rows}
     for name in (*better, *than):

@@ -1,0 +1,122 @@
+"""Each measurement against its definition, read off the network by other means."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from hornn.analysis.gradients import ALL, norms_by_lag, reach
+from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
+from hornn.analysis.signals import measure_signals
+from hornn.analysis.unroll import find_places, windows
+from hornn.cells.hornn import FofeHornn
+from hornn.cells.lstm import Lstm
+from hornn.cells.scrn import Scrn
+from hornn.network import SequenceModel, detach_all
+
+V, LAGS = 9, 5
+CELLS = {
+    "hornn": partial(FofeHornn, hidden_size=4, order=3),
+    "lstm": partial(Lstm, hidden_size=4),
+    "scrn": partial(Scrn, hidden_size=4, context_size=2, embedded_input=False),
+}
+
+
+def build(name: str, **options: Any) -> SequenceModel:
+    torch.manual_seed(3)
+    built = SequenceModel([1] * V, CELLS[name], 4, init_std=0.8, precision="fp32", backend="eager", **options)
+    return built.double().eval().requires_grad_(False)
+
+
+IDS = np.random.default_rng(0).integers(V, size=60)
+
+
+@pytest.mark.parametrize(("name", "layers"), [("hornn", 1), ("lstm", 1), ("scrn", 1), ("hornn", 2)])
+def test_norms_are_those_of_finite_differences(name: str, layers: int) -> None:
+    """A unit that step t - k made is moved a little, and the loss of token t is looked at again."""
+    network, eps = build(name, num_layers=layers), 1e-6
+    before, targets = next(windows(IDS, find_places(len(IDS), 2 * LAGS, 3), 2 * LAGS, columns=3))
+    _, state = network(before[:LAGS], network.initial_state(3))
+    norms = norms_by_lag(network, before[LAGS:], targets, state)
+
+    def loss(k: int, moved: Any) -> torch.Tensor:
+        return network.head.nll(network(before[2 * LAGS - k :], moved)[0][-1:], targets[None])[0]
+
+    for k in (1, 2, LAGS):
+        _, there = network(before[: 2 * LAGS - k], network.initial_state(3))
+        squares: dict[str, torch.Tensor] = {}
+        for number, cell in enumerate(network.cells):
+            for part, values in cell.newest(there[number]).items():
+                for unit in range(values.size(-1)):
+                    losses = []
+                    for sign in (-1, 1):
+                        moved = detach_all(tuple(type(s)(*(t.clone() for t in s)) for s in there))
+                        cell.newest(moved[number])[part][..., unit] += sign * eps
+                        losses.append(loss(k, moved))
+                    key = part if layers == 1 else f"layer {number + 1}: {part}"
+                    slope = (losses[1] - losses[0]) / (2 * eps)
+                    squares[key] = squares.get(key, torch.zeros(3).double()) + slope**2
+        assert_close(norms[ALL][k - 1], sum(squares.values()).sqrt(), rtol=1e-4, atol=1e-9)  # type: ignore[union-attr]
+        if len(squares) > 1:
+            assert norms.keys() == {ALL, *squares}
+            for part, expected in squares.items():
+                assert_close(norms[part][k - 1], expected.sqrt(), rtol=1e-4, atol=1e-9)
+
+
+def test_known_words_are_all_that_is_read() -> None:
+    network = build("hornn")
+    blocks = find_blocks(len(IDS), LAGS, 12)
+    scores = score_known(network, IDS, blocks, LAGS)
+    assert blocks.shape == (1, 12)
+    for place, target in enumerate(blocks.ravel()):
+        for k in range(1, LAGS + 1):
+            read = torch.from_numpy(IDS[target - k : target])[:, None]
+            features, _ = network(read, network.initial_state(1))
+            expected = -network.head.log_probs(features[-1, 0])[IDS[target]]
+            assert scores[k - 1, place] == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_blocks_are_spread_and_stay_inside() -> None:
+    blocks = find_blocks(5000, 100, 1000)
+    assert blocks.shape == (5, 200)
+    assert (blocks[0, 0], blocks[-1, -1]) == (100, 5000 - 100 - 1)
+    with pytest.raises(ValueError, match="need more than"):
+        find_blocks(250, 100, 1000)
+
+
+def test_effective_memory_is_where_the_perplexity_stays() -> None:
+    assert effective_memory({"perplexity": [200, 100.5, 140, 100.9, 99, 100], "whole": 100}) == 4
+    assert effective_memory({"perplexity": [99, 100], "whole": 100}) == 1
+    assert effective_memory({"perplexity": [200, 180], "whole": 100}) == 2
+
+
+def test_reach_is_the_last_lag_above_one_percent() -> None:
+    assert reach({ALL: {"q50": [2.0, 0.5, 0.03, 0.01, 1.0]}}) == 3
+    assert reach({ALL: {"q50": [2.0, 1.0]}}) == 2
+    assert reach({ALL: {"q50": [0.0, 0.0]}}) == 2, "nothing vanishes where nothing was"
+
+
+def test_words_are_told_apart_by_their_counts() -> None:
+    known = describe_known(np.log([[4.0, 9.0]]), np.log([2.0, 8.0]), np.array([0, 1]), [5, 50])
+    assert known["perplexity"] == pytest.approx([6.0])
+    assert known["whole"] == pytest.approx(4.0)
+    assert {label: curve["whole"] for label, curve in known["by_count"].items()} == pytest.approx(
+        {"below 10": 2.0, "10 to 99": 8.0}
+    )
+
+
+def test_signals_are_those_of_the_cell() -> None:
+    """With recurrent weights of 0 nothing is pooled; with large inputs every unit is saturated."""
+    network = build("hornn")
+    with torch.no_grad():
+        network.cells[0].W_h.zero_()
+        network.embedding.weight.fill_(100.0)
+        network.cells[0].W_in.fill_(1.0)
+    found = measure_signals(network, IDS, find_places(len(IDS), LAGS, 4), LAGS)
+    assert found["saturation"] == [1.0] * LAGS
+    assert list(found["paths"]) == ["input", "h_{t-1}", "h_{t-2}", "h_{t-3}", "pooled"]
+    assert found["paths"]["pooled"] == {"low": 0.0, "high": 0.0, "rms": 0.0, "rms_by_step": [0.0] * LAGS}
+    assert found["paths"]["input"]["rms"] == pytest.approx(400.0)

@@ -1,0 +1,105 @@
+"""analyse.py on a finished run: what it measures, at which weights, and where it keeps it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import refusal, result_of, rewrite
+from hornn.result import check_result
+
+Command = Callable[..., Any]
+SMALL = ("lags=5", "windows=6", "targets=20")
+
+
+@pytest.fixture
+def analyse(command: Command, tmp_path: Path) -> Command:
+    cache = f"data.cache_dir={tmp_path / 'cache'}"
+    return lambda path, *words: command("analyse", f"checkpoint={path}", cache, *SMALL, *words)
+
+
+def test_all_is_shown_and_added_to_the_result(analyse: Command, train: Command, tmp_path: Path) -> None:
+    assert train("callbacks=snapshots", "model=scrn", "model.adaptive=true", "model.context_size=2").code == 0
+    run = tmp_path / "run"
+    before = result_of(run)
+    done = analyse(run / "best.ckpt", "record=true")
+    assert (done.code, done.err) == (0, "")
+    for said in ("median norm", "signals before", "saturated units", "known words", "learned factors"):
+        assert said in done.out
+    after = result_of(run)
+    memory = after.pop("memory")
+    assert after == before
+    check_result({**after, "memory": memory}, ())
+    assert [(stage["stage"], stage["epoch"]) for stage in memory["stages"]] in (
+        [("start", 0), ("during", 1), ("after", 2)],
+        [("start", 0), ("after", 1)],
+    )
+    assert memory["settings"] == {"split": "valid", "lags": 5, "windows": 6, "targets": 20}
+    assert set(memory["stages"][-1]["gradient"]) == {"all", "h", "s"}
+    assert len(memory["factors"][0]["values"]) == 2
+    assert {"commit", "dirty", "name", "seed", "summary"} <= memory.keys()
+
+
+def test_the_start_is_where_the_run_began(analyse: Command, train: Command, tmp_path: Path) -> None:
+    """A run that hardly moves ends where it began; its weights are drawn again from config and seed alone."""
+    assert train("optimizer.lr=1e-12", "seed=7", "trainer.max_steps=1").code == 0
+    figures = tmp_path / "figures.json"
+    assert analyse(tmp_path / "run" / "best.ckpt", f"result={figures}").code == 0
+    start, after = json.loads(figures.read_text())["stages"]
+    assert (start["stage"], after["stage"]) == ("start", "after")
+    for key in ("gradient", "paths"):
+        for name in start[key]:
+            for what, values in start[key][name].items():
+                assert values == pytest.approx(after[key][name][what], rel=1e-4), (key, name, what)
+
+
+def test_a_start_from_other_weights_is_not_drawn(
+    analyse: Command, command: Command, run_dir: Path, small: list[str], tmp_path: Path
+) -> None:
+    other = f"run_dir={tmp_path / 'other'}"
+    assert command("train", *small, other, f"init_from={run_dir / 'best.ckpt'}").code == 0
+    figures = tmp_path / "figures.json"
+    assert analyse(tmp_path / "other" / "best.ckpt", f"result={figures}").code == 0
+    assert [stage["stage"] for stage in json.loads(figures.read_text())["stages"]] == ["after"]
+
+
+def test_a_sweep_is_measured_once(
+    analyse: Command, command: Command, run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = {"row": "a", "seed": 1, "run_dir": "run", "status": "done", "name": None, "error": None}
+    (tmp_path / "outputs" / "sweeps").mkdir(parents=True)
+    record = tmp_path / "outputs" / "sweeps" / "mine.json"
+    record.write_text(json.dumps({"schema_version": 2, "jobs": [job]}))
+    words = ("sweep=mine", f"data.cache_dir={tmp_path / 'cache'}", *SMALL)
+    assert "added to run/result.json" in command("analyse", *words).out
+    measured = (run_dir / "result.json").read_bytes()
+    again = command("analyse", *words)
+    assert "run/result.json holds these measurements already" in again.out
+    assert (run_dir / "result.json").read_bytes() == measured
+    assert "names no finished run" in refusal(command("analyse", "sweep=other"))
+
+
+def test_what_cannot_be_measured_is_one_line(
+    analyse: Command, command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    best = run_dir / "best.ckpt"
+    for words, said in (
+        (("lags=1",), "lags must be a whole number >= 2, got 1"),
+        (("lags=1000",), "need more than"),
+        (("windows=0",), "windows"),
+        (("split=all",), "split"),
+        (("sweep=mine",), "one of both"),
+        ((f"result={tmp_path / 'none' / 'a.json'}",), "does not exist"),
+    ):
+        assert said in refusal(analyse(best, *words))
+    assert "one of both" in refusal(command("analyse"))
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(best, alone / "best.ckpt")
+    assert "cannot be read" in refusal(analyse(alone / "best.ckpt", "record=true"))
+    rewrite(alone / "best.ckpt", lambda checkpoint: checkpoint.pop("epoch"))
+    assert "lacks a part" in refusal(analyse(alone / "best.ckpt"))
