@@ -18,6 +18,7 @@ from hornn.baselines.ngram import BackoffModel
 from hornn.speech.lexicon import Lexicon
 from hornn.speech.packages import load
 
+MOST = 5_000  # places of a graph of word sequences
 PAUSE = 0.5  # the probability of a pause before the first word, and after each word
 
 
@@ -144,7 +145,7 @@ def arcs_of(lattice: Any) -> Iterator[Arc | tuple[int, float]]:
             yield Arc(source, target, state, word, cost)
 
 
-def likeliest(lattice: Any, number: int) -> Iterator[tuple[list[int], float]]:
+def likeliest(lattice: Any, number: int, beam: float) -> Iterator[tuple[list[int], float]]:
     """At most `number` sequences of word labels, the likeliest first, with the cost of the best path of each."""
     kaldifst = load("kaldifst")
     lines = [
@@ -155,7 +156,9 @@ def likeliest(lattice: Any, number: int) -> Iterator[tuple[list[int], float]]:
     ]
     words = compiled(lines, "ilabel")
     kaldifst.rmepsilon(words)
-    best = kaldifst.shortest_path(kaldifst.determinize(words), n=number)
+    # Without a bound, the words of a vague lattice may have more sequences than memory holds.
+    words = kaldifst.determinize(words, weight=str(beam), nstate=MOST)
+    best = kaldifst.shortest_path(words, n=number)
     for path in kaldifst.convert_nbest_to_vector(best):
         _, labels, _, cost = kaldifst.get_linear_symbol_sequence(path)
         yield labels, cost.value

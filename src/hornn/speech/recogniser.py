@@ -88,7 +88,7 @@ class Recogniser:
         decoder.decode(decodable(scores))
         _, lattice = decoder.get_raw_lattice()
         found = []
-        for labels, cost in graphs.likeliest(lattice, number):
+        for labels, cost in graphs.likeliest(lattice, number, LATTICE_BEAM):
             words = [self.lexicon.words[label - 1] for label in labels]
             language = self.grammars[grammar].log_prob(words)
             found.append(Hypothesis(words, -cost - language, language))
