@@ -108,3 +108,10 @@ def test_the_report_of_all_committed_results_is_light(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     write_report(root / "outputs", root / "sweeps", tmp_path)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*")) <= 3_000_000
+
+
+def test_a_table_shows_what_its_network_wrote(filled: Any) -> None:
+    (filled.results / "tables" / "toy" / "sample.png").write_bytes(b"\x89PNG")
+    write_report(filled.results, filled.sweeps, filled.results / "report")
+    page = (filled.results / "report" / "index.html").read_text()
+    assert page.count('src="data:image/png;base64,iVBORw=="') == 1

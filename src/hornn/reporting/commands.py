@@ -29,6 +29,7 @@ PAGE_OF_REPORT = "index.html"
 WATCHED = (
     "sweeps/*.json",
     "tables/*/*.json",
+    "tables/*/sample.png",
     "studies/*/study.json",
     "*/*/*/seed=*/metrics.csv",
     "*/*/*/seed=*/result.json",
@@ -49,7 +50,8 @@ def write_report(
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = write_table_files(tables, out)
-        page = render_page(tables, found.warnings.get("", ()), out, studies, draw, memory)
+        samples = {path.parent.name: path.read_bytes() for path in results.glob("tables/*/sample.png")}
+        page = render_page(tables, found.warnings.get("", ()), out, studies, draw, memory, samples)
         write_atomically(out / PAGE_OF_REPORT, page)
     except OSError as error:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error

@@ -1,6 +1,7 @@
 """The page: one HTML file that holds all tables and figures and needs nothing else."""
 
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -35,8 +36,12 @@ def render_page(
     studies: Sequence[Study],
     draw: Callable[[Table], list[Plot]],
     draw_memory: Callable[[Table], list[Plot]],
+    samples: Mapping[str, bytes],
 ) -> str:
-    """The page: an overview, the claims and a view for each table. Links to result files start at `out`."""
+    """The page: an overview, the claims and a view for each table. Links to result files start at `out`.
+
+    samples: of a table by its name, a PNG of what a network of it wrote.
+    """
     claims = list_claims(tables)
     papers: dict[str, list[Table]] = {}
     for table in tables:
@@ -83,6 +88,7 @@ def render_page(
         factor_notes=factor_notes,
         row_styles=row_styles,
         address=address,
+        samples={name: b64encode(picture).decode() for name, picture in samples.items()},
         link=lambda path: relative_address(path, out),
         warnings=warnings,
         studies=studies,

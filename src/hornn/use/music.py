@@ -1,7 +1,7 @@
 """Music that a network writes: sampled frame by frame, kept as a MIDI file and as a picture."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,15 +37,19 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
         raise ValueError("prompt= is text, and this model writes music: give piece=NUMBER, or leave it out")
     target = Path(str(cfg.to))
     require_target(target)
-    prompt = np.zeros((0, KEYS), dtype=np.uint8)
-    if cfg.piece is not None:
-        prompt = piece_of(scorer, cfg)[: cfg.frames]
+    silence = np.zeros((0, KEYS), dtype=np.uint8)
+    piece = silence if cfg.piece is None else piece_of(scorer, cfg)[: cfg.frames + cfg.length]
+    prompt = piece[: cfg.frames]
+    card = scorer.card
+    who = f"{card['choices']['model']} on {card['data']['name']}, seed {card['seed']}"
+    title = f"{who}: {len(prompt)} frames given, {cfg.length} written"
     generator = torch.Generator().manual_seed(cfg.seed)
     for number in range(cfg.num_samples):
         path = target if cfg.num_samples == 1 else target.with_stem(f"{target.stem}-{number + 1}")
         frames = [*prompt, *sample(scorer.network, prompt, cfg.length, cfg.temperature, generator)]
         write_midi(path, np.array(frames))
-        draw(path.with_suffix(".png"), np.array(frames), len(prompt))
+        rolls = {title: np.array(frames)} | ({"the piece itself": piece} if len(piece) else {})
+        draw(path.with_suffix(".png"), rolls, len(prompt))
         console.print(f"{path}, {path.with_suffix('.png')}: {len(prompt)} frames given, {cfg.length} written")
 
 
@@ -105,14 +109,17 @@ def write_midi(path: Path, frames: np.ndarray) -> None:
     file.save(str(path))
 
 
-def draw(path: Path, frames: np.ndarray, given: int) -> None:
-    """Draw frames (N, 88) as a piano roll; a line ends the `given` ones."""
+def draw(path: Path, rolls: Mapping[str, np.ndarray], given: int) -> None:
+    """Draw frames (N, 88) as piano rolls, each below its title; a line ends the `given` ones."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    axes = figure.subplots()
-    axes.imshow(frames.T, aspect="auto", origin="lower", cmap="Greys", interpolation="nearest")
-    if given:
-        axes.axvline(given - 0.5, color="tab:red")
-    axes.set(xlabel="frame", ylabel="key", title=f"{given} frames given, {len(frames) - given} written")
-    figure.savefig(path, dpi=110)
+    longest = max(map(len, rolls.values()))
+    figure = Figure(figsize=(10, 2.6 * len(rolls) + 0.4), layout="constrained")
+    places = figure.subplots(len(rolls), sharex=True, squeeze=False)[:, 0]
+    for axes, (title, frames) in zip(places, rolls.items(), strict=True):
+        axes.imshow(frames.T, aspect="auto", origin="lower", cmap="Greys", interpolation="nearest")
+        if given:
+            axes.axvline(given - 0.5, color="tab:red")
+        axes.set(ylabel="key", title=title, xlim=(-0.5, longest - 0.5))
+    places[-1].set_xlabel("frame")
+    figure.savefig(path, dpi=80)
