@@ -29,13 +29,13 @@ def compose_jobs(
     """
     common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
     jobs: dict[Path, Job] = {}
-    for overrides in batch:
+    for place, overrides in enumerate(batch):
         own = [word for word in overrides if not word.startswith(ROW)]
         identity, config = compose(loader, master, own)
         named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
         differing = [word for word in own if word not in common and not word.startswith("seed=")]
         row = named[0] if named else " ".join(differing) or identity.choices["model"]
-        job = Job([row], [*options, *own], identity, config, overwrite=config["overwrite"])
+        job = Job([row], [*options, *own], identity, config, overwrite=config["overwrite"], place=place)
         if identity.folder in jobs:
             other = jobs[identity.folder]
             if other.seed != job.seed:

@@ -16,18 +16,20 @@ class Job:
 
     rows: the rows of the table that it is the run of. overrides: what the command line of its process says. identity:
     who the run is. config: all that it was composed to.
-    status: queued, running, elsewhere (another process works on it), done, failed. after: the job whose weights it
-    starts from.
+    status: queued, running, elsewhere (another process works on it), done, failed; unfinished: a queue
+    has dropped it. after: the job whose weights it starts from.
     """
 
     rows: list[str]
     overrides: list[str]
     identity: Identity
     config: dict[str, Any]
+    place: int = 0  # of its overrides in the list that it was composed from
     gpus: int = 0  # that it needs
     status: str = "queued"
     error: str | None = None
     cut_off: bool = False  # somebody else has ended its process: the next launch continues it
+    in_the_way: bool = False  # its folder holds the result of another run: to try again is no help
     overwrite: bool = False  # replace what an earlier run left
     epoch: float | None = None
     valid_score: float | None = None

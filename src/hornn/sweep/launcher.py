@@ -18,13 +18,13 @@ from hornn.places import script_of
 from hornn.sweep.expand import check_folder, compose_jobs, name_of, options_of
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
+from hornn.sweep.outcome import conclude
 from hornn.sweep.progress import Watch
 from hornn.sweep.record import Record
 from hornn.sweep.sweeper import TableSweeper
 from hornn.sweep.workers import Workers
 
 ON_FAILURE = ("continue", "stop")
-NAMED = 5  # jobs that the last line names
 
 
 class ProcessLauncher(Launcher):
@@ -86,28 +86,12 @@ class ProcessLauncher(Launcher):
         with watch:
             workers.run()
         workers.pass_on()
-        failed = [job for job in jobs if job.status == "failed"]
-        if not failed and (cut_off := [job for job in jobs if job.cut_off]):
-            raise ValueError(
-                f"{len(cut_off)} of {len(jobs)} jobs were terminated: {name_jobs(cut_off)}. The same command continues "
-                "them"
-            )
-        if failed:
-            raise ValueError(
-                f"{len(failed)} of {len(jobs)} jobs failed: {name_jobs(failed)}. "
-                "hydra.launcher.retry_failed=true tries them again"
-            )
+        conclude(jobs, "hydra.launcher.retry_failed=true tries them again")
         return []
 
     def _command(self, job: Job) -> list[str]:
         again = ["overwrite=true"] if job.overwrite and not job.config["overwrite"] else []
         return [*self.command, *job.overrides, *again]
-
-
-def name_jobs(jobs: Sequence[Job]) -> str:
-    names = [f"{job.label} seed={job.seed}" for job in jobs]
-    more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-    return "; ".join([*names[:NAMED], *more])
 
 
 def cores() -> int:

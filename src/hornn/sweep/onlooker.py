@@ -3,15 +3,16 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from rich.console import Console
 
 from hornn.sweep.job import Job
-from hornn.sweep.progress import Watch
-from hornn.sweep.record import Entry, Record
+from hornn.sweep.progress import Line, Watch
+from hornn.sweep.record import Record
 from hornn.sweep.run_state import LOG, last_lines
+from hornn.sweep.slurm_queue import End
 from hornn.sweep.status import line_of
 from hornn.sweep.workers import TAIL
 
@@ -22,12 +23,20 @@ LOOK = 1.0  # seconds between looks at the folders
 class Onlooker:
     """Shows jobs while others run them, as a context: queued, running with its epoch, done, failed with its last lines.
 
-    All jobs are on record from the beginning, so that `src/sweep_status.py` knows of those that wait.
+    All jobs are on record from the beginning, so that `src/sweep_status.py` knows of those that wait. `open_jobs` are
+    those to be run, in their order. end_of: how the job at such a place ended without a result, None: it has not.
     """
 
-    def __init__(self, record: Record, jobs: Sequence[Job], console: Console) -> None:
-        self.record, self.jobs = record, jobs
+    def __init__(
+        self,
+        record: Record,
+        jobs: Sequence[Job],
+        console: Console,
+        end_of: Callable[[int], End | None] = lambda place: None,
+    ) -> None:
+        self.record, self.jobs, self.end_of = record, jobs, end_of
         self.watch = Watch(record.name, jobs, 1, console)
+        self.open_jobs: list[Job] = []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._look_on, daemon=True)
 
@@ -35,6 +44,7 @@ class Onlooker:
         self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede=True)
         os.environ[WATCHED] = self.record.name
         self.look(quiet=True)
+        self.open_jobs = [job for job in self.jobs if job.overwrite or job.status != "done"]
         self.watch.__enter__()
         self.thread.start()
         return self
@@ -51,17 +61,18 @@ class Onlooker:
     def look(self, quiet: bool = False) -> None:
         """Read how far each job is; quiet: of what has changed nothing is said."""
         entries = {(entry["run_dir"], entry["name"]): entry for entry in self.record.read()}
+        ends = {id(job): self.end_of(place) for place, job in enumerate(self.open_jobs)}
         for job in self.jobs:
             entry = entries.get((str(job.run_dir), job.name))
-            if entry and self._take(job, entry) and not quiet:
+            if entry and self._take(job, line_of(entry), ends.get(id(job))) and not quiet:
                 failed = job.status == "failed" and (job.run_dir / LOG).exists()
                 self.watch.changed(job, last_lines(job.run_dir / LOG, TAIL) if failed else [])
         self.watch.at_once = max(1, sum(job.status == "running" for job in self.jobs))
         self.watch.refresh()
 
-    def _take(self, job: Job, entry: Entry) -> bool:
-        """Give a job the status that its folder says it has; whether it had another one."""
-        line, before = line_of(entry), job.status
+    def _take(self, job: Job, line: Line, end: End | None) -> bool:
+        """Give a job the status that its folder says it has, or else its end; whether it had another one."""
+        before = job.status
         job.epoch, job.valid_score, job.test_score, job.error = (
             line.epoch,
             line.valid_score,
@@ -69,6 +80,11 @@ class Onlooker:
             line.error,
         )
         job.status = "queued" if line.status == "unfinished" else line.status
+        if end and job.status not in ("done", "failed"):
+            job.status, job.error = "failed" if end.by_itself else "unfinished", end.said
+            job.cut_off = not end.by_itself
+            if end.by_itself:
+                self.record.merge(job.entries())
         if job.status == "running" != before:
             job.started = time.monotonic()
         elif before == "running" != job.status:

@@ -126,8 +126,8 @@ class Watch:
     def changed(self, job: Job, lines: Sequence[str]) -> None:
         """Say that a job has another status, and show the `lines` of its log where it failed."""
         score = "" if job.test_score is None else f", test {job.test_score:.2f}"
-        if job.status == "failed":
-            self._say(f"{job.label} seed={job.seed}: failed: {job.error}", STYLES["failed"])
+        if job.error:
+            self._say(f"{job.label} seed={job.seed}: {job.status}: {job.error}", STYLES[job.status])
             for line in lines:
                 self._say(f"    {line}", "dim")
         elif not self.live:

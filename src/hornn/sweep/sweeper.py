@@ -16,10 +16,11 @@ from hornn.recipe import flatten
 from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.accounting import quiet_accounting
 from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
 from hornn.sweep.onlooker import Onlooker
+from hornn.sweep.outcome import conclude
 from hornn.sweep.record import Record
+from hornn.sweep.slurm_queue import Queue
 
 
 class TableSweeper(Sweeper):
@@ -90,10 +91,28 @@ class TableSweeper(Sweeper):
         if getattr(self.jobs, "shows_jobs", False):
             return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
         jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
-        if "submitit" in type(self.jobs).__module__:
-            quiet_accounting()
-        with Onlooker(Record(name_of(self.settings, batch)), jobs, Console()):
-            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        queue = None
+        if getattr(self.jobs, "_EXECUTOR", None) == "slurm":
+            queue = Queue(self.jobs.params["submitit_folder"])
+            queue.watch()
+        record = Record(name_of(self.settings, batch))
+        with Onlooker(record, jobs, Console(), *([queue.end_of] if queue else [])) as onlooker:
+            error = self._launch([batch[job.place] for job in onlooker.open_jobs], queue)
+        conclude(jobs, "The same command tries them again, overwrite=true also those that diverged")
+        if error:
+            raise error
+        return []
+
+    def _launch(self, batch: Sequence[Sequence[str]], queue: Queue | None) -> Exception | None:
+        """Run these jobs by a launcher of Hydra's, which ends at the first error; of a queue, wait for the others."""
+        try:
+            for job in self.jobs.launch(batch, initial_job_idx=0) if batch else ():
+                _ = job.return_value  # raises the job's error
+        except Exception as error:
+            if queue:
+                queue.wait()
+            return error
+        return None
 
     def rows_of_grid(self, table: Mapping[str, Any], words: Sequence[str]) -> list[dict[str, Any]]:
         """The rows that a table's grid makes; `words`: overrides that say what the configs of its runs have."""

@@ -151,6 +151,7 @@ class Workers:
         except ValueError as error:
             if not (retry and isinstance(error, Damaged)):
                 job.status, job.error = "failed", str(error)
+                job.in_the_way = not isinstance(error, Damaged)
                 return
             result, job.overwrite = None, True
         if result is not None and result["status"] == "completed":
