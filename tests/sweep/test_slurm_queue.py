@@ -32,7 +32,9 @@ def ends(queue: Queue) -> list[End | None]:
     return [queue.end_of(number) for number in range(3)]
 
 
-def test_jobs_that_wait_or_run_have_no_end(queue: Queue, answer: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_jobs_that_wait_or_run_have_no_end(
+    queue: Queue, answer: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     answer.write_text("7_0|RUNNING\n7_1|PENDING\n7_2|REQUEUED\n8|FAILED\n")
     assert ends(queue) == [None, None, None]
     assert not queue.is_done("7_1")
@@ -43,7 +45,9 @@ def test_jobs_that_wait_or_run_have_no_end(queue: Queue, answer: Path, capfd: py
 
 def test_a_job_that_is_ended_is_told_at_once(queue: Queue, answer: Path, tmp_path: Path) -> None:
     (tmp_path / "7_2").mkdir()
-    (tmp_path / "7_2" / "7_2_0_log.err").write_text("Traceback\nModuleNotFoundError: No module named 'hornn'\n")
+    (tmp_path / "7_2" / "7_2_0_log.err").write_text(
+        "Traceback\nModuleNotFoundError: No module named 'hornn'\n"
+    )
     answer.write_text("7_0|CANCELLED\n7_1|NODE_FAIL\n7_2|FAILED\n")
     assert ends(queue) == [
         End("Slurm's job 7_0: CANCELLED", False),
@@ -51,7 +55,9 @@ def test_a_job_that_is_ended_is_told_at_once(queue: Queue, answer: Path, tmp_pat
         End("Slurm's job 7_2: FAILED: ModuleNotFoundError: No module named 'hornn'", True),
     ]
     answer.write_text("7_1|PENDING\n")
-    assert [end and end.said for end in ends(queue)][:2] == ["Slurm's job 7_0: CANCELLED", None], "queued again"
+    assert [end and end.said for end in ends(queue)][:2] == ["Slurm's job 7_0: CANCELLED", None], (
+        "queued again"
+    )
 
 
 def test_a_job_that_left_nothing_is_told_after_a_while(

@@ -93,14 +93,14 @@ class TableSweeper(Sweeper):
         jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
         queue = None
         if getattr(self.jobs, "_EXECUTOR", None) == "slurm":
-            queue = Queue(self.jobs.params["submitit_folder"])
+            queue = Queue(str(self.settings.hydra.launcher.submitit_folder))
             queue.watch()
         record = Record(name_of(self.settings, batch))
         with Onlooker(record, jobs, Console(), *([queue.end_of] if queue else [])) as onlooker:
-            error = self._launch([batch[job.place] for job in onlooker.open_jobs], queue)
+            fault = self._launch([batch[job.place] for job in onlooker.open_jobs], queue)
         conclude(jobs, "The same command tries them again, overwrite=true also those that diverged")
-        if error:
-            raise error
+        if fault:
+            raise fault
         return []
 
     def _launch(self, batch: Sequence[Sequence[str]], queue: Queue | None) -> Exception | None:
