@@ -17,7 +17,7 @@ from hornn.speech.grammar import Grammar, estimate_bigram, parse, read_shipped
 from hornn.speech.lexicon import Lexicon, read_lexicon
 from hornn.speech.packages import load
 from hornn.speech.recogniser import Recogniser, Word, acoustic_scores, choose_scale, from_plain
-from hornn.speech.word_errors import aligned, error_rate, errors_of, paired_interval
+from hornn.speech.word_errors import aligned, error_rate, errors_of
 from speech.tiny import write_corpus
 
 
@@ -209,15 +209,3 @@ def test_word_errors_by_hand() -> None:
     lines = aligned(["first", "second"], said, heard)
     assert lines[0] == "first"
     assert lines[4:7] == ["second", "REF: D E", "HYP: D *"]
-
-
-def test_a_paired_interval_holds_the_difference_and_shrinks() -> None:
-    rng = np.random.default_rng(0)
-    words = np.full(400, 6)
-    first, second = rng.binomial(6, 0.2, 400), rng.binomial(6, 0.1, 400)
-    difference, low, high = paired_interval(first, second, words)
-    assert low < difference < high
-    assert 0 < low < 10 < high < 15
-    assert paired_interval(first, first, words) == (0, 0, 0)
-    _, wide_low, wide_high = paired_interval(first[:50], second[:50], words[:50])
-    assert wide_high - wide_low > 2 * (high - low)

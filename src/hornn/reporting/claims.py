@@ -11,6 +11,7 @@ from hornn.reporting.numbers import percent
 from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
+from hornn.reporting.utterances import interval_of
 from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
@@ -20,6 +21,7 @@ REASONS = {
     UNDECIDED: "under three standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
+BY_CHANCE = "other utterances might have decided otherwise"
 DECISIVE_STANDARD_ERRORS = 3
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
@@ -29,8 +31,8 @@ class Verdict(NamedTuple):
 
     `published` and `measured` say in words which numbers decide, `published` is empty where the paper gives none.
     Gains are relative to the row that the claim says is worse; `error` is the standard error of the measured gain,
-    None with too few seeds. `outcome` is one of the words above. `of_paper`: the paper makes the claim, by its numbers
-    or in its words.
+    None with too few seeds. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
+    paper makes the claim, by its numbers or in its words.
     """
 
     says: str
@@ -41,10 +43,11 @@ class Verdict(NamedTuple):
     gain: float
     error: float | None
     of_paper: bool
+    reason: str = ""
 
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
-        reason = f" ({REASONS[self.outcome]})" if self.outcome in REASONS else ""
+        reason = f" ({self.reason})" if self.reason else ""
         return f"Claim: {self.says}.{published} Measured: {self.measured}. Outcome: {self.outcome}{reason}."
 
 
@@ -75,12 +78,14 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
     if distance is not None:
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
-    known = [trust]
+    interval = interval_of(*best, claim.metric)
+    known = [trust, f"a difference of {interval}" if interval else ""]
     known += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     known += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
+    by_chance = interval is not None and interval.holds_zero
     if not by_one_recipe(best):
         outcome = NOT_JUDGED
-    elif distance is not None and distance < DECISIVE_STANDARD_ERRORS:
+    elif by_chance or (distance is not None and distance < DECISIVE_STANDARD_ERRORS):
         outcome = UNDECIDED
     elif claim.at_most is not None:
         outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
@@ -91,7 +96,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
     measured = f"{text} ({'; '.join(filter(None, known))})"
     of_paper = bool(published or claim.where)
-    return Verdict(claim.says, published, measured, outcome, claimed, gain, error, of_paper)
+    reason = BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, "")
+    return Verdict(claim.says, published, measured, outcome, claimed, gain, error, of_paper, reason)
 
 
 def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
@@ -107,7 +113,8 @@ def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
     measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
     gain, relative = (limit - value) / limit, error / limit if error else None
-    return Verdict(claim.says, "", measured, outcome, None, gain, relative, bool(claim.where))
+    reason = REASONS.get(outcome, "")
+    return Verdict(claim.says, "", measured, outcome, None, gain, relative, bool(claim.where), reason)
 
 
 def mean_validation(line: Line) -> float:

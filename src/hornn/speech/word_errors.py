@@ -7,8 +7,6 @@ import numpy as np
 
 from hornn.speech.packages import load
 
-DRAWS = 10_000  # of the bootstrap
-
 
 def compare(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> Any:
     """jiwer's comparison of utterances, each a sequence of words: `wer`, `substitutions`, `alignments` and more."""
@@ -34,19 +32,3 @@ def aligned(names: Sequence[str], said: Sequence[Sequence[str]], heard: Sequence
     return [
         line.rstrip() for name, (_, _, *lines) in zip(names, parts, strict=True) for line in (name, *lines)
     ]
-
-
-def paired_interval(
-    first: np.ndarray, second: np.ndarray, words: np.ndarray, seed: int = 0
-) -> tuple[float, float, float]:
-    """The word error rate of one recogniser less another's, in percent, with the ends of its 95 % interval.
-
-    first, second: (U,) the errors of each utterance, means over seeds among them; words: (U,) how many were said.
-    The interval is a paired bootstrap's: utterances are drawn with replacement, the same ones for both.
-    Source: Bisani & Ney 2004, Bootstrap estimates for confidence intervals in ASR performance evaluation.
-    """
-    draws = np.random.default_rng(seed).integers(len(words), size=(DRAWS, len(words)))
-    difference = np.asarray(first, dtype=np.float64) - second
-    drawn = 100 * difference[draws].sum(1) / words[draws].sum(1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return 100 * float(difference.sum() / words.sum()), float(low), float(high)
