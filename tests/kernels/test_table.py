@@ -154,6 +154,7 @@ def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
     everything = run_cell("lstm", torch.float32, T=5, B=3, H=20)
     torch.manual_seed(0)
     W_h = Lstm(3, 20, bias=True).W_h.detach() * (5 / math.sqrt(20))
+    torch.randn(80)  # the bias, which `run_cell` draws and which is a part of u here
     u, h, c = (torch.randn(shape) for shape in ((5, 3, 80), (3, 20), (3, 20)))
     y, last_h, last_c = NativeLstm.apply(u, h, c, W_h)
     assert y.grad_fn is None

@@ -16,6 +16,7 @@ OURS = {
     "acoustic_taps",
     "alpha",
     "every_cell",
+    "memory",
     "orders",
     "ptb_baselines",
     "ptb_char_recipe",
