@@ -69,6 +69,7 @@ def has_epochs(seed: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
     cluster: Slurm, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
