@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hornn.cells.base import find_activation
+from hornn.cells.elman import Rnn, RnnState
 from hornn.scan import detach, scan
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
@@ -165,6 +166,20 @@ def test_paths_add_up_to_the_step(name: str) -> None:
         y_t, _ = cell.step(u[0], state)
         hidden = find_activation(cell.activation)(paths["input"] + paths["pooled"])
         assert_close(hidden, y_t[:, : hidden.size(-1)], rtol=1e-12, atol=1e-12)
+
+
+def test_a_step_of_its_own_has_not_the_paths_of_the_class_above() -> None:
+    class Halved(Rnn):
+        def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+            return super().step(u_t / 2, state)
+
+    class Told(Halved):
+        def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
+            return {"input": u_t / 2}
+
+    x, state = torch.zeros(3, 4), RnnState(torch.zeros(3, 4))
+    told = [sorted(cell(4, 4).paths(x, state)) for cell in (Rnn, Halved, Told)]
+    assert told == [["input", "pooled"], [], ["input"]]
 
 
 @every_model

@@ -123,6 +123,12 @@ class Cell(nn.Module, ABC):
             if tensor.numel()
         }
 
+    def __init_subclass__(cls) -> None:
+        """A cell with a step of its own tells its own paths, or none: those of the class above belong to that step."""
+        super().__init_subclass__()
+        if "step" in vars(cls) and "paths" not in vars(cls):
+            cls.paths = Cell.paths  # type: ignore[method-assign]
+
     def paths(self, u_t: Tensor, state: State) -> dict[str, Tensor]:
         """What the next step adds up before its activation, by name, each (B, width); nothing if a cell does not tell.
 
