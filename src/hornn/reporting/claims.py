@@ -78,7 +78,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
     if distance is not None:
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
-    interval = interval_of(*best, claim.metric)
+    interval = interval_of(best[0], best[1], claim.metric)
     known = [trust, f"a difference of {interval}" if interval else ""]
     known += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     known += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
