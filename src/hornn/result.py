@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
@@ -57,6 +57,7 @@ STAGE_KINDS: dict[str, tuple[type, ...]] = {
 }
 FINITE = sys.float_info.max
 SHOWN = 60  # characters of a value in a message
+SAMPLES, LETTERS = 10, 2000  # texts that a network wrote, and characters of each, that a result keeps
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "keys and values", list: "a list"}
 
 
@@ -64,8 +65,8 @@ class Damaged(ValueError):
     """A result file does not hold what it should."""
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to a temporary file beside `path`, then move it there: a reader sees all or nothing.
+def write_atomically(path: Path, text: str | Iterable[str]) -> None:
+    """Write `text`, whole or line by line, beside `path`, then move it there: a reader sees all or nothing.
 
     Raises OSError, which names `path`, where that cannot be.
     """
@@ -73,7 +74,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         try:
             with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
+                file.writelines([text] if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)

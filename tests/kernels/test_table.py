@@ -124,7 +124,7 @@ def test_a_cell_is_the_loop_with_and_without_a_bound(
         "gru",
         "rnn",
         "srn",
-    ):  # in the others torch computes a part, and that of the LSTM's W_h
+    ):  # torch computes a part of the other cells, and the gradient of the LSTM's W_h
         for result in set(expected) - {"W_h"}:
             assert torch.equal(found[0][result], found[1][result]), result
 

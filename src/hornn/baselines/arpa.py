@@ -16,7 +16,6 @@ The highest order has no back-off weights; in other orders a weight that is left
 the probability 0 written as -99. The word that ends a sentence is `</s>` in a file and `<eos>` in our vocabularies.
 """
 
-import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ import numpy as np
 
 from hornn.baselines.ngram import BackoffModel, Level, rows_of
 from hornn.data.vocabulary import EOS
+from hornn.result import write_atomically
 
 BEGIN = "<s>"
 END = "</s>"
@@ -51,18 +51,9 @@ class ArpaModel(BackoffModel):
 def write_arpa(path: Path, model: BackoffModel, words: Sequence[str]) -> None:
     """Write a fitted model, whose ids mean `words`; a file that is there is replaced once the new one is complete.
 
-    Errors: those of `arpa_lines`.
+    Raises what `arpa_lines` and `write_atomically` raise.
     """
-    lines = arpa_lines(model, words)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(path, arpa_lines(model, words))
 
 
 def arpa_lines(model: BackoffModel, words: Sequence[str]) -> Iterator[str]:

@@ -124,7 +124,7 @@ class Cell(nn.Module, ABC):
         }
 
     def __init_subclass__(cls) -> None:
-        """A cell with a step of its own tells its own paths, or none: those of the class above belong to that step."""
+        """A cell with a step of its own tells its own paths, or none: inherited paths belong to the inherited step."""
         super().__init_subclass__()
         if "step" in vars(cls) and "paths" not in vars(cls):
             cls.paths = Cell.paths  # type: ignore[method-assign]

@@ -109,7 +109,9 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, 
     several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
     parts = [f"Full marks: measured{bars}"]
-    shown = [line for line in lines if line.row.x is not None and line.scores[metric.key].comparable]
+    shown = [
+        line for line in lines if line.row.x is not None and line.scores[metric.key].comparable is not None
+    ]
     if shown:
         left_out = ", without dynamic evaluation" if any(line.row.dynamic for line in shown) else ""
         parts.append(f"open marks and broken lines: published{left_out}")

@@ -8,7 +8,7 @@ from hornn.recipe import load
 
 
 def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The content of a sweep file, with that of the sweeps which it names in its `defaults` below it.
+    """The content of a sweep file, laid over the content of the sweeps that its `defaults` name.
 
     `above`: the files that have led here. Raises ValueError for a sweep that is not there or names itself.
     """
@@ -26,7 +26,7 @@ def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested keys of both; of a value in both that of `above`, but of two lists of defaults one behind the other."""
+    """The nested keys of both. A value of `above` replaces a value of `below`; lists of defaults are joined."""
     merged = {**below, **above}
     for key in below.keys() & above.keys():
         if key == "defaults":

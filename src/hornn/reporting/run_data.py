@@ -21,6 +21,7 @@ from hornn.reporting.running import in_words
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import metric_value, of_characters
 from hornn.reporting.tables import Table
+from hornn.result import LETTERS, SAMPLES
 from hornn.run.identity import default_folder
 
 SPLITS = {"train": "training", "valid": "validation", "test": "test"}
@@ -45,7 +46,6 @@ CURVES = {
     "max_grad_norm": "gradient's norm, largest",
 }
 NOT_DRAWN = {"epoch", "step", "seconds", "tokens_per_second"}
-TEXTS, LETTERS = 10, 2000  # samples of a run, and characters of each
 ORIGIN = {"finished": "finished", "device": "device", "backend": "time loop", "world_size": "processes"}
 
 
@@ -170,7 +170,9 @@ def samples(result: Mapping[str, Any]) -> dict[str, Any]:
     found = result.get("samples") or {}
     texts = found.get("texts")
     texts = (
-        [text[:LETTERS] for text in texts[:TEXTS] if isinstance(text, str)] if isinstance(texts, list) else []
+        [text[:LETTERS] for text in texts[:SAMPLES] if isinstance(text, str)]
+        if isinstance(texts, list)
+        else []
     )
     told = {key: found[key] for key in ("epoch", "temperature") if is_number(found.get(key))}
     return {"texts": texts, **told} if texts else {}

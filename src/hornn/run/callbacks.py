@@ -17,10 +17,9 @@ from hornn.data.requirement import require_package
 from hornn.data.text import TextData
 from hornn.metrics import Units, perplexity
 from hornn.norm import norm
+from hornn.result import LETTERS, SAMPLES
 from hornn.run.announce import console
 from hornn.run.identity import SNAPSHOTS, WATCHES
-
-KEPT, LETTERS = 10, 2000  # samples in a result, and characters of each
 
 
 class OfText(Callback):
@@ -189,7 +188,7 @@ class WordFrequency(OfText):
 class Samples(OfText):
     """Logs texts that the network writes after each epoch that is the best so far, by a generator of their own.
 
-    The run's result keeps the texts of the best epoch: at most KEPT of them, LETTERS of each.
+    The run's result keeps the texts of the best epoch: at most SAMPLES of them, LETTERS characters of each.
     """
 
     def __init__(
@@ -236,7 +235,7 @@ class Samples(OfText):
     def kept(self) -> dict[str, Any]:
         """Of the best epoch, for a result."""
         best = self.rows[-self.num_samples :]
-        texts = [text[:LETTERS] for *_, text in best[:KEPT]]
+        texts = [text[:LETTERS] for *_, text in best[:SAMPLES]]
         return {"epoch": best[0][0], "temperature": self.temperature, "texts": texts} if best else {}
 
     def state_dict(self) -> dict[str, Any]:

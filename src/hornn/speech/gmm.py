@@ -159,7 +159,7 @@ def too_few(frames: int, words: Sequence[str]) -> str:
 
 
 def staying(states: Sequence[np.ndarray], number: int) -> np.ndarray:
-    """(S,): of the frames of each state, the part whose next frame has the same one; 3/4 where it has no frames."""
+    """(S,): of the frames of each state, the share whose next frame has the same state; STAY where it has no frames."""
     last = np.concatenate([np.append(each[1:] != each[:-1], True) for each in states])
     every = np.concatenate(states)
     frames = np.bincount(every, minlength=number)

@@ -38,7 +38,7 @@ def require_packages() -> None:
 
 @cache
 def load(module: str) -> ModuleType:
-    """One of the modules of PACKAGES. Errors: those of `require_packages`."""
+    """One of the modules of PACKAGES. Raises what `require_packages` raises."""
     require_packages()
     assert module in PACKAGES, module
     return import_module(module)

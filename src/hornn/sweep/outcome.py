@@ -8,7 +8,10 @@ NAMED = 5  # jobs that the last line names
 
 
 def conclude(jobs: Sequence[Job], remedy: str) -> None:
-    """Raise ValueError naming the jobs that failed, else those that were cut off; remedy: for those that failed."""
+    """Raise ValueError naming the jobs that failed, or, where none failed, the jobs that were cut off.
+
+    remedy: what a person can do about the jobs that failed.
+    """
     if failed := [job for job in jobs if job.status == "failed"]:
         advice = "" if all(job.in_the_way for job in failed) else f". {remedy}"
         raise ValueError(f"{len(failed)} of {len(jobs)} jobs failed: {name_jobs(failed)}{advice}")

@@ -10,7 +10,7 @@ from hornn.sweep.run_state import last_lines
 
 LOOK = 5.0  # seconds between questions
 GRACE = 15.0  # seconds that a shared folder may need to show what a job that has ended left there
-# The user's jobs, the tasks of an array one by one; Slurm keeps those that have ended for some minutes.
+# The user's jobs, the tasks of an array one by one. Slurm keeps a job that has ended for some minutes.
 COMMAND = ("squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i|%T")
 AT_WORK = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"}
 AT_WORK |= {
