@@ -23,8 +23,8 @@ import sys
 from pathlib import Path
 
 LIBRARIES = (
-    "torch lightning hydra omegaconf wandb torchmetrics numpy rich yaml jinja2 optuna pytest matplotlib.figure"
-    " matplotlib.backends.backend_svg lightning.pytorch.loggers lightning.pytorch.callbacks torch._dynamo"
+    "torch lightning hydra omegaconf wandb torchmetrics numpy rich yaml jinja2 optuna pytest"
+    " lightning.pytorch.loggers lightning.pytorch.callbacks torch._dynamo"
 )
 STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", "backslashreplace"))
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)

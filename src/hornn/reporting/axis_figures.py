@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
 
+from hornn.reporting.axes import SMALL, Axes
 from hornn.reporting.curves import learning_curve, time_unit
 from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
@@ -18,34 +18,29 @@ from hornn.reporting.panels import (
     draw_point,
     label_ends,
     measured_tip,
-    series_id,
+    whose,
 )
 from hornn.reporting.row_styles import line_style
 from hornn.reporting.sweeps import Metric
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Groups = Mapping[str, Sequence[Line]]  # what a line goes through
 LETTERS = 60  # fit below an axis, side by side
 MANY = 16  # more rows have no legend: pointing at a mark names it
 
 
-def draw_axes(
-    name: str, metric: Metric, lines: Sequence[Line], axes: Sequence[Axis], styles: Styles
-) -> list[Plot]:
+def draw_axes(metric: Metric, lines: Sequence[Line], axes: Sequence[Axis], styles: Styles) -> list[Plot]:
     """A figure for each axis along which two values are measured; against weights and time, too, for a width.
 
     Axes of words are drawn where there is no axis of numbers: its lines tell their values apart already.
     """
     numeric = [axis for axis in axes if axis.is_numeric]
-    plots = [draw_axis(name, metric, lines, axis, axes, styles) for axis in numeric]
-    plots = plots if any(plots) else [draw_axis(name, metric, lines, axis, axes, styles) for axis in axes]
+    plots = [draw_axis(metric, lines, axis, axes, styles) for axis in numeric]
+    plots = plots if any(plots) else [draw_axis(metric, lines, axis, axes, styles) for axis in axes]
     return [plot for plot in plots if plot]
 
 
 def draw_axis(
-    name: str, metric: Metric, lines: Sequence[Line], axis: Axis, axes: Sequence[Axis], styles: Styles
+    metric: Metric, lines: Sequence[Line], axis: Axis, axes: Sequence[Axis], styles: Styles
 ) -> Plot | None:
     measured = [line for line in lines if line.row.place and line.scores[metric.key].mean is not None]
     if len({line.row.place[axis.key] for line in measured if axis.key in line.row.place}) < 2:
@@ -65,16 +60,13 @@ def draw_axis(
         value = line.row.place[axis.key]
         return float(value) if axis.is_numeric else float(axis.values.index(value))  # type: ignore[arg-type]
 
-    def paint(canvas: "Axes") -> None:
+    def paint(canvas: Axes) -> None:
         ends = paint_lines(canvas, metric, along, drawn, styles, at)
         end = max(x for x, *_ in ends)
         for group, line in level.items():
             style, mean = styles[line.row.name], line.scores[metric.key].mean or 0.0
-            across = canvas.axhline(mean, color=style.colour, linestyle=":")
-            across.set_gid(
-                series_id(style.series)
-                + f"{line.row.label}: {measured_tip(metric.key, line.scores[metric.key])}"
-            )
+            tip = f"{line.row.label}: {measured_tip(metric.key, line.scores[metric.key])}"
+            canvas.level(mean, style.colour, whose=whose(style, tip))
             ends.append((end, mean, group, style.colour))
         named = [line.row for line in measured if axis.key in line.row.place]
         ticks(canvas, axis, {row.place[axis.key]: row.words[axis.key] for row in named})
@@ -86,18 +78,16 @@ def draw_axis(
     parts = [f"A line for each {others}{bars}" if others else f"Measured{bars}"]
     parts += [f"dotted: rows without {axis.label}"] if level else []
     caption = f"{metric.label} against {axis.label}. {'; '.join(parts)}."
-    panels = [draw_panel(f"{name}-{axis.key}", axis.label, metric.label, caption, paint)]
+    panels = [draw_panel(axis.label, metric.label, caption, paint)]
     if axis.is_width:
-        panels += draw_sizes(f"{name}-{axis.key}", metric, along, drawn, styles)
+        panels += draw_sizes(metric, along, drawn, styles)
     if any(style.colour == INK for style in drawn.values()):  # lines through rows of several colours
         rows = [(line.row.label, styles[line.row.name]) for line in measured]
         return Plot(tuple(panels), tuple(rows) if len(rows) <= MANY else ())
     return Plot(tuple(panels), tuple(drawn.items()) if len(drawn) > 1 else ())
 
 
-def draw_sizes(
-    name: str, metric: Metric, groups: Groups, drawn: dict[str, Style], styles: Styles
-) -> list[Panel]:
+def draw_sizes(metric: Metric, groups: Groups, drawn: dict[str, Style], styles: Styles) -> list[Panel]:
     """The same lines against the number of weights, and against the time that the best run of each row trained."""
     times = {
         line.row.name: curve[-1][1]
@@ -108,13 +98,11 @@ def draw_sizes(
     unit, size = time_unit(max(times.values(), default=0.0))
 
     def panel(what: str, x_label: str, at: Callable[[Line], float | None], caption: str) -> Panel:
-        def paint(canvas: "Axes") -> None:
+        def paint(canvas: Axes) -> None:
             paint_lines(canvas, metric, groups, drawn, styles, at)
-            plain_logarithm(canvas)
+            canvas.x.log = True
 
-        return draw_panel(
-            f"{name}-{what}", x_label, metric.label, f"{metric.label} against {caption}.", paint
-        )
+        return draw_panel(x_label, metric.label, f"{metric.label} against {caption}.", paint)
 
     return [
         panel(
@@ -133,7 +121,7 @@ def draw_sizes(
 
 
 def paint_lines(
-    canvas: "Axes",
+    canvas: Axes,
     metric: Metric,
     groups: Groups,
     drawn: dict[str, Style],
@@ -158,28 +146,13 @@ def paint_lines(
     return ends
 
 
-def plain_logarithm(canvas: "Axes") -> None:
-    """A logarithmic axis with a few round numbers on it, written out."""
-    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
-
-    canvas.set_xscale("log")
-    canvas.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    canvas.xaxis.set_major_formatter(ScalarFormatter())
-    canvas.xaxis.set_minor_locator(NullLocator())
-
-
-def ticks(canvas: "Axes", axis: Axis, words: Mapping[Value, str]) -> None:
+def ticks(canvas: Axes, axis: Axis, words: Mapping[Value, str]) -> None:
     """At the measured values of an axis, in words where they are no numbers."""
-    from matplotlib.ticker import NullLocator
-
-    if not axis.is_numeric:
-        width = max(6, LETTERS // len(axis.values))
-        texts = [fill(words.get(value, ""), width) for value in axis.values]
-        canvas.set_xticks(range(len(axis.values)), texts, fontsize=8.5)
-        canvas.margins(x=0.3)
+    if axis.is_numeric:
+        canvas.x.log = axis.is_logarithmic
+        canvas.x.ticks = {value: f"{value:g}" for value in axis.values if value in words}  # type: ignore[misc]
         return
-    if axis.is_logarithmic:
-        canvas.set_xscale("log")
-        canvas.xaxis.set_minor_locator(NullLocator())
-    values = [value for value in axis.values if value in words]
-    canvas.set_xticks(values, [f"{value:g}" for value in values])  # type: ignore[arg-type]
+    width = max(6, LETTERS // len(axis.values))
+    canvas.x.ticks = {at: fill(words.get(value, ""), width) for at, value in enumerate(axis.values)}
+    canvas.x.size = SMALL
+    canvas.x.begin, canvas.x.end = -0.5, len(axis.values) - 0.5

@@ -1,11 +1,6 @@
 // A chart of lines: SVG at the width of its place, axes that show what matters, marks that say their values.
 const FAR = 1.6; // times the worst last score: a score is shown up to there, for a run may begin far off
 const LINK = "http://www.w3.org/2000/svg";
-const SHAPES = {
-  "●": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", "■": "M-3 -3h6v6h-6z", "▲": "M0 -4l4 7h-8z", "▼": "M0 4l4 -7h-8z",
-  "◆": "M0 -4l4 4l-4 4l-4 -4z", "◀": "M-4 0l7 -4v8z", "▶": "M4 0l-7 -4v8z", "✚": "M-4 -1.3h2.7v-2.7h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7z",
-  "★": "M0 -4.5l1.2 3h3.2l-2.6 2l1 3.2l-2.8 -1.9l-2.8 1.9l1 -3.2l-2.6 -2h3.2z", "✖": "M-3.5 -2l1.5 -1.5l2 2l2 -2l1.5 1.5l-2 2l2 2l-1.5 1.5l-2 -2l-2 2l-1.5 -1.5l2 -2z",
-};
 
 const drawn = (tag, attributes, text) => {
   const made = document.createElementNS(LINK, tag);
@@ -75,7 +70,7 @@ const drawChart = (place, name, lines, x, y) => {
       const tip = `${line.name}: ${short(b)}, ${x.says(a)}`, large = (shown.length - 1 - index) % Math.ceil(shown.length / 8) === 0;
       if ((shown.length - 1 - index) % step) return;
       const spot = { transform: `translate(${(atX(a) - left + 5).toFixed(1)} ${atY(b).toFixed(1)})`, fill: line.colour, "data-series": line.series, "data-tip": tip };
-      group.append(drawn("path", { d: large ? SHAPES[line.symbol] : "M-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0 -3 0", ...spot }));
+      group.append(drawn("path", { d: large ? data.shapes[line.symbol] : "M-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0 -3 0", ...spot }));
     });
     frame.append(group);
   }

@@ -1,9 +1,9 @@
-"""The figures of a table that matplotlib draws: scores against the rows' x, ranks, scores against cost."""
+"""The figures of a table: scores against the rows' x, ranks, scores against cost."""
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
 
+from hornn.reporting.axes import Axes
 from hornn.reporting.axis_figures import draw_axes, draw_axis
 from hornn.reporting.curves import learning_curve, time_unit
 from hornn.reporting.grid_rows import main_axis
@@ -19,15 +19,12 @@ from hornn.reporting.panels import (
     draw_point,
     label_ends,
     measured_tip,
-    series_id,
+    whose,
 )
 from hornn.reporting.ranks import draw_ranks
 from hornn.reporting.row_styles import DOTS, line_style, row_styles, with_full_labels
 from hornn.reporting.sweeps import Figure, Metric, Sweep
 from hornn.reporting.tables import Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LABEL_WIDTH = 40  # characters of a line that fit beside bars
 
@@ -37,16 +34,15 @@ def draw_figures(table: Table) -> list[Plot]:
     plots, styles = [], row_styles(table.lines)
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
-        name = f"{table.sweep.name}-{metric.key}"
         if table.sweep.axes:
-            plots += draw_axes(name, metric, lines, table.sweep.axes, styles)
+            plots += draw_axes(metric, lines, table.sweep.axes, styles)
         elif table.sweep.figure:
-            plots.append(draw_by_x(name, metric, lines, table.sweep.figure, styles))
-        if effects := draw_effects(name, metric, lines, table.sweep, styles):
+            plots.append(draw_by_x(metric, lines, table.sweep.figure, styles))
+        if effects := draw_effects(metric, lines, table.sweep, styles):
             plots.append(effects)
         plots += [Plot((draw_ranks(order, styles),), ()) for order in table.orders if order.metric == metric]
         if not any(axis.is_width for axis in table.sweep.axes):
-            plots += draw_costs(name, metric, lines, styles)
+            plots += draw_costs(metric, lines, styles)
     return plots
 
 
@@ -55,12 +51,12 @@ def draw_main_figure(table: Table) -> Plot | None:
     styles = row_styles(table.lines)
     for metric in metrics_to_draw(table):
         lines = lines_with(table, metric)
-        if effects := draw_effects(table.sweep.name, metric, lines, table.sweep, styles):
+        if effects := draw_effects(metric, lines, table.sweep, styles):
             return effects
         if axis := main_axis(table.sweep.axes):
-            return draw_axis(table.sweep.name, metric, lines, axis, table.sweep.axes, styles)
+            return draw_axis(metric, lines, axis, table.sweep.axes, styles)
         if table.sweep.figure and sum(line.row.x is not None and bool(line.measured) for line in lines) > 1:
-            return draw_by_x(table.sweep.name, metric, lines, table.sweep.figure, styles)
+            return draw_by_x(metric, lines, table.sweep.figure, styles)
     return None
 
 
@@ -75,7 +71,7 @@ def lines_with(table: Table, metric: Metric) -> list[Line]:
     return [line for line in table.lines if metric.key in line.scores]
 
 
-def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, styles: Styles) -> Plot:
+def draw_by_x(metric: Metric, lines: Sequence[Line], figure: Figure, styles: Styles) -> Plot:
     """The metric against the rows' x, a line for each group, the published numbers beside the measured ones."""
     groups: dict[str, list[Line]] = {}
     for line in sorted(
@@ -85,9 +81,9 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, 
     by_table = dict.fromkeys(line.row.group for line in lines if line.row.x is not None)
     drawn = {group: line_style(groups[group], styles) for group in by_table}
 
-    def paint(axes: "Axes") -> None:
+    def paint(axes: Axes) -> None:
         if figure.published_best:
-            axes.axvspan(*figure.published_best, color=INK, alpha=0.08, linewidth=0)
+            axes.span(*figure.published_best, INK)
         ends = []
         for group, style in drawn.items():
             theirs, ours = [], []
@@ -103,7 +99,7 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, 
                     spread = None if dashed else line.scores[metric.key].deviation
                     draw_point(axes, x, y, styles[line.row.name], f"{line.row.label}: {tip}", spread, dashed)
             ends += [(*(ours or theirs)[-1][:2], group, style.colour)] if ours or theirs else []
-        axes.set_xticks(sorted({line.row.x for line in lines if line.row.x is not None}))
+        axes.x.ticks = {place: f"{place:g}" for line in lines if (place := line.row.x) is not None}
         label_ends(axes, ends)
 
     several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
@@ -118,13 +114,11 @@ def draw_by_x(name: str, metric: Metric, lines: Sequence[Line], figure: Figure, 
     if figure.published_best:
         parts.append("grey: where the paper found the best")
     caption = f"{metric.label} against {figure.x_label}. {'; '.join(parts)}."
-    panel = draw_panel(f"{name}-x", figure.x_label, metric.label, caption, paint)
+    panel = draw_panel(figure.x_label, metric.label, caption, paint)
     return Plot((panel,), tuple(drawn.items()))
 
 
-def draw_effects(
-    name: str, metric: Metric, lines: Sequence[Line], sweep: Sweep, styles: Styles
-) -> Plot | None:
+def draw_effects(metric: Metric, lines: Sequence[Line], sweep: Sweep, styles: Styles) -> Plot | None:
     """How far each row of the group of `figure.base` is from that row, as bars; None where nothing is measured."""
     means = {line.row.name: line.scores[metric.key].mean for line in lines}
     base = next((line for line in lines if sweep.figure and line.row.name == sweep.figure.base), None)
@@ -144,42 +138,29 @@ def draw_effects(
     low, high = min(0.0, *differences), max(0.0, *differences)
     room = 0.2 * (high - low) or 1.0  # for the numbers at the bars' ends
 
-    def paint(axes: "Axes") -> None:
-        bars = axes.barh(range(len(labels)), differences, color=INK, alpha=0.55, height=0.62)
-        for bar, (difference, label, style) in zip(bars, effects, strict=True):
-            bar.set_gid(series_id(style.series) + f"{label}: {signed(metric.key, difference)}")
-        for place, difference in enumerate(differences):
-            axes.annotate(
-                signed(metric.key, difference),
-                (difference, place),
-                (3 if difference > 0 else -3, 0),
-                textcoords="offset points",
-                ha="left" if difference > 0 else "right",
-                va="center",
-                fontsize=8,
-            )
-        axes.axvline(0, color=INK, linewidth=0.8)
-        axes.set_xlim(low - room, high + room)
-        axes.set_yticks(range(len(labels)), labels, fontsize=8)
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
+    def paint(axes: Axes) -> None:
+        axes.bars(labels)
+        axes.x.begin, axes.x.end = low - room, high + room
+        for place, (difference, label, style) in enumerate(effects):
+            text = signed(metric.key, difference)
+            axes.bar(place, 0, difference, INK, 0.55, whose=whose(style, f"{label}: {text}"))
+            axes.word((difference, place), text, 3 if difference > 0 else -3)
+        axes.upright(0, INK)
 
     better = {True: ", less is better", False: ", more is better", None: ""}[sweep.lower_is_better]
     beside = format_number(metric.key, origin)
     x_label = f"difference from {beside}"
     caption = f"{metric.label}: how far each row is from “{base.row.label}”, {beside}{better}."
     tallest = max(label.count("\n") for label in labels)
-    height = 0.58 + (0.21 + 0.08 * tallest) * len(labels)
-    return Plot((draw_panel(f"{name}-effects", x_label, "", caption, paint, height=height, left=0.5),), ())
+    height = 42 + (15 + 6 * tallest) * len(labels)
+    return Plot((draw_panel(x_label, "", caption, paint, height=height, left=173),), ())
 
 
 def signed(key: str, difference: float) -> str:
     return ("+" if difference > 0 else "") + format_number(key, difference)
 
 
-def draw_costs(name: str, metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:
+def draw_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:
     """The metric against weights and against the time that the best run trained."""
     points = [
         (label, line, (line.parameters / 1e6, curve[-1][1]))
@@ -194,13 +175,13 @@ def draw_costs(name: str, metric: Metric, lines: Sequence[Line], styles: Styles)
     unit, size = time_unit(max(at[1] for *_, at in points))
 
     def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
-        def paint(axes: "Axes") -> None:
+        def paint(axes: Axes) -> None:
             for label, line, at in points:
                 score, x = line.scores[metric.key], at[axis] / scale
                 tip = f"{label}: {measured_tip(metric.key, score)}, {x:.3g} {x_label.split(' (')[-1].rstrip(')')}"
                 draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
-        return draw_panel(f"{name}-cost{axis}", x_label, metric.label, caption, paint)
+        return draw_panel(x_label, metric.label, caption, paint)
 
     panels = [
         panel(

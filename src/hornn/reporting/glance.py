@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hornn.reporting.axes import round_numbers
 from hornn.reporting.grid import UNVERIFIED_SIGN
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.panels import COLOURS, Panel
@@ -131,7 +132,7 @@ def draw_strip(strip: Strip, left: float, top: float, linked: bool) -> list[str]
         "text", f"{strip.title}: {strip.unit}", x=left, y=top + 14, font_size=SIZE, font_weight="600"
     )
     elements = [f'<a href="#{strip.name}">{title}</a>' if linked else title]
-    for tick in ticks(low, high):
+    for tick in round_numbers(low, high, most=4):
         x = place(tick)
         elements.append(
             element(
@@ -173,19 +174,6 @@ def draw_strip(strip: Strip, left: float, top: float, linked: bool) -> list[str]
         ]
         elements += ["</a>"] if linked else []
     return elements
-
-
-def ticks(low: float, high: float) -> list[float]:
-    """At most five round numbers between these two."""
-    step = next(
-        step
-        for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, math.inf)
-        if (high - low) / step <= 4
-    )
-    if step == math.inf:
-        return [low, high]
-    first = math.ceil(low / step)
-    return [step * index for index in range(first, math.floor(high / step) + 1)]
 
 
 def describe(papers: dict[str, list[Strip]]) -> str:

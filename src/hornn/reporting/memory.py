@@ -1,15 +1,14 @@
 """The figures of how far networks look back, from the part `memory` of their results (docs/memory.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from hornn.reporting.panels import COLOURS, INK, Panel, Plot, Style, draw_panel, series_id
+from hornn.reporting.axes import Axes
+from hornn.reporting.panels import COLOURS, INK, Panel, Plot, Style, draw_panel, whose
 from hornn.reporting.row_styles import row_styles, with_full_labels
+from hornn.reporting.svg import shortened
 from hornn.reporting.tables import Table
 from hornn.result import MEMORY
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ALL, POOLED = "all", "pooled"
 FLOOR = 1e-6  # of a gradient, relative to lag 1: what is below is not drawn
@@ -53,7 +52,7 @@ def draw_memory(table: Table, named: bool = False) -> list[Plot]:
     rows = measured_rows(table)
     if not rows:
         return []
-    drawing = Drawing(f"{table.sweep.name}-memory", rows, named)
+    drawing = Drawing(rows, named)
     groups = [
         [drawing.gradients(stage) for stage in ("after", "during", "start")],
         [drawing.known(), drawing.parts()],
@@ -68,17 +67,16 @@ def draw_memory(table: Table, named: bool = False) -> list[Plot]:
 class Drawing(NamedTuple):
     """The panels of one table; None for one that nothing was measured for."""
 
-    name: str
     rows: Sequence[Measured]
     named: bool
 
-    def panel(self, key: str, x: str, y: str, caption: str, paint: Callable[["Axes"], None]) -> Panel:
-        def paint_all(axes: "Axes") -> None:
+    def panel(self, x: str, y: str, caption: str, paint: Callable[[Axes], None]) -> Panel:
+        def paint_all(axes: Axes) -> None:
             paint(axes)
             if self.named:
-                axes.legend(fontsize=6.5, framealpha=0, labelspacing=0.25)
+                axes.legend = [(row.label, row.style.colour, row.dash) for row in self.rows]
 
-        return draw_panel(f"{self.name}-{key}", x, y, caption, paint_all)
+        return draw_panel(x, y, caption, paint_all)
 
     def at(self, stage: str) -> list[tuple[Measured, Stage]]:
         return [(row, found) for row in self.rows if (found := row.stage(stage)) is not None]
@@ -90,13 +88,12 @@ class Drawing(NamedTuple):
         if not found:
             return None
 
-        def paint(axes: "Axes") -> None:
+        def paint(axes: Axes) -> None:
             for row, norms in found:
                 low, middle, high = (relative(norms[key], norms["q50"][0]) for key in ("q25", "q50", "q75"))
-                lags = range(1, len(middle) + 1)
-                axes.fill_between(lags, low, high, color=row.style.colour, alpha=0.1, linewidth=0)
+                axes.band([*enumerate(low, start=1)], [*enumerate(high, start=1)], row.style.colour)
                 draw_curve(axes, row, middle)
-            in_decades(axes, FLOOR)
+            axes.y.log, axes.y.begin = True, FLOOR
 
         epochs = {at["epoch"] for _, at in self.at(stage)}
         when = STAGES[stage].format(epoch=epochs.pop()) if len(epochs) == 1 else f"{stage} training"
@@ -104,9 +101,7 @@ class Drawing(NamedTuple):
             f"How much of the gradient reaches k steps back, {when}: the median norm of d loss_t / d h_{{t-k}}, "
             "relative to k = 1. Bands: quartiles over the tokens t."
         )
-        return self.panel(
-            f"gradient-{stage}", "k, steps back", "norm of the gradient, relative", caption, paint
-        )
+        return self.panel("k, steps back", "norm of the gradient, relative", caption, paint)
 
     def parts(self) -> Panel | None:
         """The same after training for each part of states that have several."""
@@ -114,35 +109,34 @@ class Drawing(NamedTuple):
         if not found:
             return None
 
-        def paint(axes: "Axes") -> None:
+        def paint(axes: Axes) -> None:
             for row, gradient in found:
                 parts = [part for part in gradient if part != ALL]
                 for part, dash in zip(parts, DASHES, strict=False):
                     draw_curve(axes, row, gradient[part]["q50"], dash, part)
-            in_decades(axes, FLOOR / 1000)
+            axes.y.log, axes.y.begin = True, FLOOR / 1000
 
         told = "; ".join(f"{row.label}: {', '.join(list(gradient)[1:])}" for row, gradient in found)
         caption = f"The median norm for each part of the state: full, broken and dotted lines in this order. {told}."
-        return self.panel("parts", "k, steps back", "norm of the gradient", caption, paint)
+        return self.panel("k, steps back", "norm of the gradient", caption, paint)
 
     def known(self) -> Panel:
         """How much higher the perplexity is with k known words than with the whole text."""
 
-        def paint(axes: "Axes") -> None:
+        def paint(axes: Axes) -> None:
             for row in self.rows:
                 known, whole = row.memory["known"], row.memory["known"]["whole"]
                 losses = [100 * (ppl / whole - 1) if ppl and whole else None for ppl in known["perplexity"]]
                 draw_curve(axes, row, [loss if loss and loss > 0 else None for loss in losses])
-            axes.set(xscale="log", yscale="log")
-            axes.set_ylim(bottom=0.1)
-            axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
-            write_decades(axes)
+            axes.x.log = axes.y.log = True
+            axes.y.begin = 0.1
+            axes.level(1, INK, width=0.8)
 
         caption = (
             "What a network loses that knows the last k words alone: by how many percent its perplexity is above its "
             "own with the whole text. Dotted: 1 %, which defines the effective memory."
         )
-        return self.panel("known", "k, known words", "perplexity above the whole text's, %", caption, paint)
+        return self.panel("k, known words", "perplexity above the whole text's, %", caption, paint)
 
     def pooled(self, stage: str) -> Panel | None:
         """The root mean square of the pooled feedback by step."""
@@ -150,7 +144,7 @@ class Drawing(NamedTuple):
         if not found:
             return None
 
-        def paint(axes: "Axes") -> None:
+        def paint(axes: Axes) -> None:
             for row, path in found:
                 draw_curve(axes, row, path["rms_by_step"])
 
@@ -158,15 +152,15 @@ class Drawing(NamedTuple):
         caption = (
             f"The size (root mean square) of the pooled feedback by steps from the initial state, {when}."
         )
-        return self.panel(f"pooled-{stage}", "step", "size of the feedback", caption, paint)
+        return self.panel("step", "size of the feedback", caption, paint)
 
     def saturation(self) -> Panel:
-        def paint(axes: "Axes") -> None:
+        def paint(axes: Axes) -> None:
             for row, at in self.at("after"):
                 draw_curve(axes, row, [None if share is None else 100 * share for share in at["saturation"]])
 
         caption = "The share of units that are saturated by steps from the initial state, after training."
-        return self.panel("saturation", "step", "saturated units, %", caption, paint)
+        return self.panel("step", "saturated units, %", caption, paint)
 
     def ranges(self) -> Panel | None:
         """A bar for each path, in its row's colour."""
@@ -178,59 +172,33 @@ class Drawing(NamedTuple):
         ]
         if not bars:
             return None
-        labels = [f"{row.label}: {path}" for row, path, *_ in bars]
 
-        def paint(axes: "Axes") -> None:
-            for place, (row, _, low, high) in enumerate(bars):
-                (bar,) = axes.barh(place, high - low, left=low, color=row.style.colour, height=0.62)
-                bar.set_gid(series_id(row.style.series) + f"{labels[place]}, {low:.2f} to {high:.2f}")
-            axes.axvline(0, color=INK, linewidth=0.8)
-            axes.set_yticks(range(len(bars)), labels, fontsize=7, parse_math=False)
-            axes.set_ylim(len(bars) - 0.5, -0.5)
-            axes.grid(visible=False, axis="y")
+        def paint(axes: Axes) -> None:
+            axes.bars([f"{shortened(row.label, 100, 7)}: {path}" for row, path, *_ in bars], size=7)
+            for place, (row, path, low, high) in enumerate(bars):
+                tip = f"{row.label}: {path}, {low:.2f} to {high:.2f}"
+                axes.bar(place, low, high, row.style.colour, whose=whose(row.style, tip))
+            axes.upright(0, INK)
 
         caption = (
             "The range of each path before the activation after training, from the 1st to the 99th percentile. Pooled "
             "is all feedback together, input the part of the input."
         )
-        height = 0.8 + 0.16 * len(bars)
-        name = f"{self.name}-ranges"
-        return draw_panel(name, "value before the activation", "", caption, paint, height=height, left=0.48)
+        height = 58 + 11.5 * len(bars)
+        return draw_panel("value before the activation", "", caption, paint, height=height, left=166)
 
 
-def draw_curve(
-    axes: "Axes", row: Measured, y: Sequence[float | None], dash: str = "", part: str = ""
-) -> None:
+def draw_curve(axes: Axes, row: Measured, y: Sequence[float | None], dash: str = "", part: str = "") -> None:
     """A line through the numbers that are there, the first at 1; pointing at it names the row."""
     points = [(at, value) for at, value in enumerate(y, start=1) if value is not None]
     if points:
         name = f"{row.label}: {part}" if part else row.label
-        (line,) = axes.plot(*zip(*points, strict=True), dash or row.dash, color=row.style.colour, label=name)
-        line.set(gid=series_id(row.style.series) + name, linewidth=1.4)
+        axes.line(points, row.style.colour, dash or row.dash, whose=whose(row.style, name))
 
 
 def relative(norms: Sequence[float | None], first: float) -> list[float]:
     """Norms in units of `first`; what is below the floor just below it, as a logarithm has no 0."""
     return [max((norm or 0.0) / first, FLOOR / 10) for norm in norms]
-
-
-def in_decades(axes: "Axes", floor: float) -> None:
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=floor)
-    axes.yaxis.set_major_locator(LogLocator(numticks=8))
-    axes.yaxis.set_minor_locator(NullLocator())
-
-
-def write_decades(axes: "Axes") -> None:
-    """Whole decades, written out, on both axes."""
-    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
-
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(numticks=6))
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axis.set_minor_locator(NullLocator())
 
 
 def factor_notes(table: Table) -> list[str]:

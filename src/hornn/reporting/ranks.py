@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.order import Order
-from hornn.reporting.panels import Panel, Styles
+from hornn.reporting.panels import Panel, Styles, whose
 from hornn.reporting.svg import LETTER_WIDTH, element, picture, shortened
 
 PITCH, TOP, SIZE = 20, 34, 12.0
@@ -32,7 +32,7 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
         tip = (
             f"{label}: {theirs} published, place {left[index] + 1}; {ours} measured, place {right[index] + 1}"
         )
-        known = {"data_series": " ".join(map(str, style.series)), "data_tip": tip}
+        known = whose(style, tip)
         line = element(
             "line", x1=begin, y1=y, x2=end, y2=y_end, stroke=style.colour, stroke_width=1.8, **known
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hornn.reporting.lines import Line
-from hornn.reporting.panels import COLOURS, INK, MARKERS, Style, Styles, nth_style
+from hornn.reporting.panels import COLOURS, INK, SHAPES, Style, Styles, nth_style
 
 DOTS = "..."  # begin the label of a row that says how it differs from one before
 
@@ -18,7 +18,7 @@ def row_styles(lines: Sequence[Line]) -> dict[str, Style]:
         groups.setdefault(group_of(line), len(groups))
     if len(groups) < 2:
         return {line.row.name: nth_style(place)._replace(series=(place,)) for place, line in enumerate(lines)}
-    marks, styles, members = list(MARKERS), {}, dict.fromkeys(groups, 0)
+    marks, styles, members = list(SHAPES), {}, dict.fromkeys(groups, 0)
     for place, line in enumerate(lines):
         group = group_of(line)
         colour = groups[group] % len(COLOURS)
@@ -40,7 +40,7 @@ def line_style(members: Iterable[Line], styles: Styles) -> Style:
     """The style of a line through rows: their colour, or the ink where they have several."""
     own = [styles[line.row.name] for line in members]
     colour = own[0].colour if len({style.colour for style in own}) == 1 else INK
-    return Style(colour, own[0].marker, tuple(place for style in own for place in style.series))
+    return Style(colour, own[0].symbol, tuple(place for style in own for place in style.series))
 
 
 def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:

@@ -15,7 +15,7 @@ from hornn.reporting.departures import departures
 from hornn.reporting.lines import Line
 from hornn.reporting.markdown import relative_address
 from hornn.reporting.numbers import format_number, format_published
-from hornn.reporting.panels import COLOURS, MARKERS, nth_style
+from hornn.reporting.panels import COLOURS, SHAPES, nth_style
 from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.running import in_words
 from hornn.reporting.runs import Run
@@ -91,8 +91,9 @@ def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
         "configs": configs.packed(),
         "origins": origins.packed(),
         "measures": measures(tables, runs),
+        "shapes": SHAPES,
         "palette": [
-            (style.colour, style.symbol) for style in map(nth_style, range(len(COLOURS) * len(MARKERS)))
+            (style.colour, style.symbol) for style in map(nth_style, range(len(COLOURS) * len(SHAPES)))
         ],
     }
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from hornn.reporting.panels import COLOURS, Panel, draw_panel
+from hornn.reporting.axes import Axes
+from hornn.reporting.panels import COLOURS, SHAPES, Panel, draw_panel
 from hornn.result import check_kinds, read_json
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SUMMARY = "study.json"
 KINDS = {"study": (str,), "trials": (list,), "importance": (dict,)}
@@ -81,34 +79,30 @@ def draw_history(study: Study) -> Panel:
     found = [(trial["trial"], trial["valid_ppl"]) for trial in study.completed]
     best = [min(score for _, score in found[: end + 1]) for end in range(len(found))]
 
-    def paint(axes: "Axes") -> None:
-        axes.plot(*zip(*found, strict=True), "o", color=COLOURS[0], markersize=4)
-        axes.step([trial for trial, _ in found], best, where="post", color=COLOURS[1])
+    def paint(axes: Axes) -> None:
+        axes.y.log = max(best) > 2 * min(best)
+        for point in found:
+            axes.mark(point, SHAPES["●"], COLOURS[0])
+        trials = [trial for trial, _ in found]
+        corners = [
+            (trial, score) for score, *pair in zip(best, trials, trials[1:], strict=False) for trial in pair
+        ]
+        axes.line([*corners, (trials[-1], best[-1])], COLOURS[1])
 
     caption = "Each completed trial, and the best one so far. Pruned and failed trials are left out."
-    return draw_panel(
-        f"{study.name}-history",
-        "trial",
-        "perplexity, validation",
-        caption,
-        paint,
-        log=max(best) > 2 * min(best),
-    )
+    return draw_panel("trial", "perplexity, validation", caption, paint)
 
 
 def draw_importance(study: Study) -> Panel:
     names: Sequence[str] = list(study.importance)
     shares = [study.importance[name] for name in names]
 
-    def paint(axes: "Axes") -> None:
-        axes.barh(range(len(names)), shares, color=COLOURS[0], height=0.62)
-        axes.set_yticks(range(len(names)), names, fontsize=8)
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlim(0, 1)
-        axes.grid(visible=False, axis="y")
+    def paint(axes: Axes) -> None:
+        axes.bars(names)
+        axes.x.begin, axes.x.end = 0, 1
+        for place, share in enumerate(shares):
+            axes.bar(place, 0, share, COLOURS[0])
 
     caption = "The share of each constant in what tells the best trials from the others, by PED-ANOVA."
-    height = 0.7 + 0.3 * len(names)
-    return draw_panel(
-        f"{study.name}-importance", "importance", "", caption, paint, height=max(height, 1.6), left=0.4
-    )
+    height = max(50 + 21.6 * len(names), 115)
+    return draw_panel("importance", "", caption, paint, height=height, left=138)

@@ -1,11 +1,11 @@
-"""Pictures of lines, dots and words as SVG text, for what needs no axes of matplotlib's."""
+"""Pictures of lines, dots and words as SVG text."""
 
 from html import escape
 
 LETTER_WIDTH = 0.54  # of the font's size, on average
 
 
-def element(tag: str, text: str = "", **attributes: float | str) -> str:
+def element(tag: str, text: str = "", /, **attributes: float | str) -> str:
     """`element("line", x1=0, stroke_width=2)`; `text` is escaped, numbers are rounded to one decimal."""
     pairs = " ".join(f'{key.replace("_", "-")}="{written(value)}"' for key, value in attributes.items())
     return f"<{tag} {pairs}>{escape(text, quote=False)}</{tag}>" if text else f"<{tag} {pairs}/>"

@@ -29,6 +29,7 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     if scorer.card["input_width"] != KEYS:
         raise ValueError(f"{scorer.name} is no model of music: transcribe is what uses one of speech")
     require_package("mido", "writing MIDI files")
+    require_package("matplotlib", "drawing them")
     require_positive(num_samples=cfg.num_samples, length=cfg.length, frames=cfg.frames)
     require_range("temperature", cfg.temperature, ">= 0 and finite", 0 <= cfg.temperature < math.inf)
     if cfg.to is None or Path(str(cfg.to)).suffix != ".mid":

@@ -1,0 +1,110 @@
+"""Axes: round numbers, where things are, and names that can be read."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from hornn.reporting.axes import FOOT, HEAD, LINE, RIGHT, WIDTH, Axes, number_text, round_numbers
+
+SVG = "{http://www.w3.org/2000/svg}"
+HEIGHT, LEFT = 245, 58
+
+
+def drawn(axes: Axes) -> ElementTree.Element:
+    return ElementTree.fromstring(axes.svg("A <figure>", HEIGHT, LEFT))
+
+
+def words(picture: ElementTree.Element) -> list[str | None]:
+    return [text.text for text in picture.iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log", "numbers"),
+    [
+        (0, 10, False, [0, 2, 4, 6, 8, 10]),
+        (-4.5, 99, False, [0, 20, 40, 60, 80]),
+        (0.00021, 0.00034, False, [0.00025, 0.0003]),
+        (105.2, 117, False, [106, 108, 110, 112, 114, 116]),
+        (3, 3, False, [3]),
+        (2, 9, True, [2, 4, 6, 8]),
+        (0.9, 60, True, [1, 2, 5, 10, 20, 50]),
+        (1e-6, 1.5, True, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1]),
+    ],
+)
+def test_ticks_are_round(low: float, high: float, log: bool, numbers: list[float]) -> None:
+    assert round_numbers(low, high, log=log) == pytest.approx(numbers)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.5"), (200000, "200000"), (1e-6, "10⁻⁶"), (2.5e7, "2.5·10⁷"), (-3e-5, "-3·10⁻⁵")],
+)
+def test_very_large_and_small_numbers_are_powers(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+@pytest.mark.parametrize(("log", "middle"), [(False, 50.5), (True, 10.0)])
+def test_what_is_drawn_is_where_its_values_are(log: bool, middle: float) -> None:
+    axes = Axes("x", "y")
+    axes.x.log = axes.y.log = log
+    for axis in (axes.x, axes.y):
+        axis.begin, axis.end = 1, 100
+    axes.line(((1, 1), (middle, middle), (100, 100)), "red", whose={"data_tip": 'a "tip" & <more>'})
+    (line,) = drawn(axes).iter(f"{SVG}polyline")
+    points = list(map(float, line.attrib["points"].replace(",", " ").split()))
+    right, foot = WIDTH - RIGHT, HEIGHT - FOOT
+    assert points == pytest.approx([LEFT, foot, (LEFT + right) / 2, (HEAD + foot) / 2, right, HEAD], abs=0.1)
+    assert line.attrib["data-tip"] == 'a "tip" & <more>'
+
+
+def test_the_axes_reach_beyond_what_is_drawn() -> None:
+    axes = Axes("order", "perplexity, test")
+    axes.mark((2, 110), "M0 0h1", "red")
+    axes.mark((4, 118), "M0 0h1", "red")
+    picture = drawn(axes)
+    assert (axes.x.low, axes.x.high, axes.y.low, axes.y.high) == pytest.approx((1.9, 4.1, 109.6, 118.4))
+    assert {"order", "perplexity, test", "110", "2", "4"} <= set(words(picture))
+    assert picture.attrib["aria-label"] == "A <figure>"
+
+
+def test_one_value_is_drawn_in_the_middle() -> None:
+    axes = Axes("x", "y")
+    axes.mark((0, 5), "M0 0h1", "red")
+    drawn(axes)
+    assert (axes.x.share(0), axes.y.share(5)) == (0.5, 0.5)
+
+
+def test_the_names_of_lines_do_not_cover_one_another_and_have_room() -> None:
+    axes = Axes("x", "y")
+    axes.ends = [(3, 1.0, "the first", "red"), (3, 1.001, "the second", "blue"), (3, 9.0, "a third", "green")]
+    axes.line(((1, 2), (3, 1)), "red")
+    axes.line(((1, 2), (3, 9)), "green")
+    found = [each for each in drawn(axes).iter(f"{SVG}text") if each.text and " " in each.text]
+    places = sorted(float(each.attrib["y"]) for each in found)
+    assert min(b - a for a, b in pairwise(places)) >= LINE - 0.2
+    assert all(float(each.attrib["x"]) + 5 * len(each.text or "") < WIDTH for each in found)
+
+
+def test_bars_stand_below_one_another() -> None:
+    axes = Axes("difference", "")
+    axes.bars(["the first\nof two lines", "the second"])
+    axes.bar(0, 0, -2, "red")
+    axes.bar(1, 0, 3, "red")
+    picture = drawn(axes)
+    first, second = picture.iter(f"{SVG}rect")
+    assert float(first.attrib["y"]) < float(second.attrib["y"])
+    assert float(first.attrib["x"]) + float(first.attrib["width"]) == pytest.approx(
+        float(second.attrib["x"]), abs=0.2
+    )
+    assert words(picture)[-5:-1] == ["the first", "of two lines", "the second", "difference"]
+
+
+def test_a_legend_and_long_words_make_the_picture_higher() -> None:
+    axes = Axes("x", "y")
+    heights = []
+    for ticks, legend in (({0: "a"}, []), ({0: "a\nb"}, []), ({0: "a\nb"}, [("a line", "red", "--")])):
+        axes.x.ticks, axes.legend = ticks, legend
+        heights.append(float(re.findall(r' height="([\d.]+)"', axes.svg("name", HEIGHT, LEFT))[0]))
+    assert heights[0] == HEIGHT < heights[1] < heights[2]
