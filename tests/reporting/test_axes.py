@@ -76,6 +76,21 @@ def test_one_value_is_drawn_in_the_middle() -> None:
     assert (axes.x.share(0), axes.y.share(5)) == (0.5, 0.5)
 
 
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(
+    "values", [(-1.7e308, 1.7e308), (5e-324, 1e-323), (0.0, 1e308), (1e15, 1e15 + 1), (-1.0, 0.0), (1.7e308,)]
+)
+def test_numbers_of_strangers_are_drawn(values: tuple[float, ...], log: bool) -> None:
+    axes = Axes("x", "y")
+    axes.x.log = axes.y.log = log
+    axes.line([(value, value) for value in values], "red")
+    picture = drawn(axes)
+    text = ElementTree.tostring(picture, encoding="unicode")
+    assert "nan" not in text
+    assert "inf" not in text
+    assert len(words(picture)) < 25
+
+
 def test_the_names_of_lines_do_not_cover_one_another_and_have_room() -> None:
     axes = Axes("x", "y")
     axes.ends = [(3, 1.0, "the first", "red"), (3, 1.001, "the second", "blue"), (3, 9.0, "a third", "green")]

@@ -16,6 +16,7 @@ NAME, LETTER, LINE = (
 )  # of the name at a line's end: its size, the width of a letter, its height
 BAR = 0.62  # the height of a bar; their places are 1 apart
 BEYOND = 2000  # further than any edge
+HUGE = 1e100  # of a stranger's numbers
 DASHES = {"-": "", "--": "5.5 2.4", ":": "1.5 2.5", "-.": "9.6 2.4 1.5 2.4"}
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+")
 
@@ -43,12 +44,15 @@ class Axis:
         """Find the ends `low` and `high`; of a logarithmic axis, they are logarithms."""
         found = [self.scaled(value) for value in self.drawn if value > 0 or not self.log] or [0.0, 1.0]
         low, high = min(found), max(found)
-        room = ROOM * (high - low) or ROOM * abs(low) or 1.0
+        differ = high - low > max(abs(low), abs(high), 1 / HUGE) / 1e12
+        room = ROOM * (high - low) if differ else ROOM * abs(low) or 1.0
         self.low = low - room if self.begin is None else self.scaled(self.begin)
         self.high = high + room if self.end is None else self.scaled(self.end)
 
     def scaled(self, value: float) -> float:
-        return math.log10(value) if self.log else value
+        """A logarithmic axis has no 0: it is far below."""
+        limited = min(max(value, 1 / HUGE if self.log else -HUGE), HUGE)
+        return math.log10(limited) if self.log else limited
 
     def share(self, value: float) -> float:
         """Where a value is: 0 at the beginning of the axis, 1 at its end."""
