@@ -41,6 +41,7 @@ class Tab:
 
     def open(self, address: str = "", width: int = 1400, dark: bool = False) -> "Tab":
         self.browser.open(f"file://{self.page}{address}", width, dark=dark)
+        self.run("ready")
         return self
 
     def run(self, script: str) -> Any:

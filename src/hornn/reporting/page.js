@@ -160,7 +160,7 @@ const renew = async () => {
   byId("menu").open = menu;
   find(".filters select[data-key]").forEach((choice, n) => { choice.value = chosen[n] ?? ""; });
   for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
-  start(true);
+  await start(true);
 };
 const follow = () => {
   const source = new EventSource("changes");
@@ -171,6 +171,6 @@ const follow = () => {
   source.onopen = async () => { if (lost) await renew(); lost = false; say("live"); };
 };
 
-const start = keep => { readData(); search(); filter(); show(keep); showTicks(); };
-start(false);
+const start = async keep => { await readData(); search(); filter(); show(keep); showTicks(); };
+const ready = start(false).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
 if (root.dataset.live !== undefined) follow();

@@ -17,10 +17,11 @@ from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.panels import Plot
 from hornn.reporting.row_styles import row_styles
-from hornn.reporting.run_data import address, has_view, page_data, written
+from hornn.reporting.run_data import address, has_view, packed, page_data
 from hornn.reporting.scoreboard import CLASSES, MARKS, list_claims, summarise
 from hornn.reporting.scores import has_published
 from hornn.reporting.studies import Study, draw_study
+from hornn.reporting.svg import inline
 from hornn.reporting.tables import Table
 
 HERE = Path(__file__).parent
@@ -60,11 +61,11 @@ def render_page(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.tests |= {"has_view": has_view, "without_numbers": without_numbers}
-    environment.filters["groups"] = groups
+    environment.filters |= {"groups": groups, "inline": inline}
     return environment.from_string(read("page.html")).render(
         style=read("page.css"),
         script="".join(map(read, SCRIPTS)),
-        data=written(page_data(tables, out)),
+        data=packed(page_data(tables, out)),
         tables=tables,
         papers=papers,
         claims=claims,

@@ -2,6 +2,8 @@
 
 from html import escape
 
+SPACE = ' xmlns="http://www.w3.org/2000/svg"'
+FONT = ' font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif"'
 LETTER_WIDTH = 0.54  # of the font's size, on average
 
 
@@ -24,6 +26,10 @@ def shortened(text: str, width: float, size: float) -> str:
 def picture(name: str, width: float, height: float, elements: list[str]) -> str:
     """The whole picture in the ink of its page, with a name for those who do not see it."""
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(name)}"'
-    font = 'font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif" fill="currentColor"'
-    return "\n".join([f"{head} {font}>", *elements, "</svg>"]) + "\n"
+    head = f'<svg{SPACE} {size} role="img" aria-label="{escape(name)}"{FONT} fill="currentColor">'
+    return "\n".join([head, *elements, "</svg>"]) + "\n"
+
+
+def inline(svg: str) -> str:
+    """A picture within a page, without what it needs when it stands alone."""
+    return svg.replace(SPACE, "", 1).replace(FONT, "", 1)
