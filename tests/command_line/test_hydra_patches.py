@@ -14,6 +14,7 @@ import hydra
 import pytest
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn
 from hydra.errors import ConfigCompositionException, MissingConfigException
@@ -49,7 +50,21 @@ CALLED = {
         "config_name",
         "overrides",
     ],
+    "hydra._internal.config_loader_impl:ConfigLoaderImpl._load_configuration_impl": [
+        "self",
+        "config_name",
+        "overrides",
+        "run_mode",
+        "from_shell",
+        "validate_sweep_overrides",
+    ],
+    "hydra._internal.config_loader_impl:ConfigLoaderImpl.validate_sweep_overrides_legal": [
+        "overrides",
+        "run_mode",
+        "from_shell",
+    ],
     "hydra._internal.hydra:ConfigLoaderImpl": ["config_search_path"],
+    "hydra._internal.hydra:Hydra.get_mode": ["self", "config_name", "overrides"],
     "hydra._internal.utils:run_and_report": ["func"],
     "hydra._internal.utils:get_args_parser": [],
     "hornn.command_line.hydra_patches:_is_hydras_own": ["clazz"],  # Plugins.is_in_toplevel_plugins_module
@@ -71,9 +86,10 @@ def run_hydra(patches: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         *words: str,
         loader: type | None = None,
         annotate: Callable[[JobReturn, BaseException], None] = lambda job, error: None,
+        file: str = "{}",
     ) -> None:
         quiet = ["hydra.output_subdir=null", "hydra/job_logging=none", "hydra/hydra_logging=none"]
-        (tmp_path / "toy.yaml").write_text("{}")
+        (tmp_path / "toy.yaml").write_text(file)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["toy.py", "hydra.run.dir=.", *quiet, *words])
         with patches.patched(loader or patches.Loader, annotate):
@@ -121,6 +137,39 @@ def test_main_composes_with_our_loader(patches: ModuleType, run_hydra: Callable[
     assert composed, (
         f"{RELEASE}: hydra.main takes its loader from elsewhere than hydra._internal.hydra; {REMEDY}"
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "word", "modes"),
+    [
+        ("{}", "+a=1", ["RUN"]),
+        ("{}", "hydra.mode=MULTIRUN", ["MULTIRUN"]),
+        ("hydra: {mode: MULTIRUN}", "+a=1,2", ["MULTIRUN"] * 2),
+        ("hydra: {mode: RUN}", "+a=1", ["RUN"]),
+    ],
+)
+def test_one_composition_tells_the_mode_and_serves_the_run(
+    run_hydra: Callable[..., None], patches: ModuleType, file: str, word: str, modes: list[str]
+) -> None:
+    composed, seen = [], []
+
+    class Recording(patches.Loader):
+        def _load_configuration_impl(self, *args: Any, **kwargs: Any) -> DictConfig:
+            composed.append(args)
+            return super()._load_configuration_impl(*args, **kwargs)
+
+    run_hydra(
+        lambda cfg: seen.append(HydraConfig.get()), word, "hydra.sweep.dir=.", loader=Recording, file=file
+    )
+    assert [job.mode.name for job in seen] == modes
+    if modes == ["RUN"]:
+        assert len(composed) == 1, f"{RELEASE} composes a run in another way; {REMEDY}"
+        assert list(seen[0].overrides.hydra).count("hydra.mode=RUN") == (file == "{}")
+
+
+def test_a_swept_value_needs_a_multirun(run_hydra: Callable[..., None]) -> None:
+    with pytest.raises(ConfigCompositionException, match="add --multirun"):
+        run_hydra(lambda cfg: None, "+a=1,2")
 
 
 def test_error_of_the_composition_is_not_printed(

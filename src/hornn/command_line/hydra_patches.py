@@ -18,6 +18,7 @@ from hydra._internal.defaults_list import Overrides
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.default_element import GroupDefault
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import ConfigCompositionException
@@ -30,6 +31,21 @@ _is_hydras_own = Plugins.is_in_toplevel_plugins_module
 
 class Loader(ConfigLoaderImpl):
     """Hydra's composition of a config, with what its public face does not tell."""
+
+    composed: DictConfig | None = None  # by `get_mode`, for the run that follows
+
+    def load_configuration(
+        self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
+    ) -> DictConfig:
+        cfg, self.composed = self.composed, None
+        if cfg is None or run_mode is not RunMode.RUN:
+            return super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
+        parsed = OverridesParser.create().parse_overrides(overrides)
+        self.validate_sweep_overrides_legal(parsed, run_mode, from_shell=True)
+        if cfg.hydra.mode is None:  # Hydra has added it to the overrides
+            cfg.hydra.overrides.hydra.append("hydra.mode=RUN")
+            cfg.hydra.mode = run_mode
+        return cfg
 
     def has_group(self, name: str) -> bool:
         return self.repository.group_exists(name)
@@ -69,12 +85,26 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
 
     with (
         patch.object(hydra._internal.hydra, "ConfigLoaderImpl", loader),
+        patch.object(hydra._internal.hydra.Hydra, "get_mode", get_mode),
         patch.object(hydra._internal.utils, "run_and_report", operator.call),
         patch.object(files, "load_config", load),
         patch.object(Overrides, "add_override", add_override),
         patch.object(JobReturn, "return_value", vars(JobReturn)["return_value"].getter(result)),
     ):
         yield
+
+
+def get_mode(hydra: Any, config_name: str | None, overrides: list[str]) -> RunMode | None:
+    """What `hydra.mode` says, if anything. The config that says it is kept for the run: Hydra composes it twice."""
+    loader: Loader = hydra.config_loader
+    try:
+        cfg = loader.load_configuration(config_name, overrides, RunMode.RUN, validate_sweep_overrides=False)
+    except Exception:  # as Hydra does: whoever needs the config says what is wrong with it
+        return None
+    mode: RunMode | None = cfg.hydra.mode
+    if mode is not RunMode.MULTIRUN:
+        loader.composed = cfg
+    return mode
 
 
 _add_override = Overrides.add_override
