@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "test_words": (str,),
     "test_errors": (str,),
     "test_errors_bigram": (str,),
+    "utterances": (list,),
     "epochs": (float, NoneType),
     "seconds_per_epoch": (float, NoneType),
     "device": (str, NoneType),
@@ -55,6 +56,8 @@ STAGE_KINDS: dict[str, tuple[type, ...]] = {
     "saturation": (list,),
     "paths": (dict,),
 }
+# Of an utterance of which a result says what was heard, by grammar.
+UTTERANCE: dict[str, tuple[type, ...]] = {"id": (str,), "said": (str,), "heard": (dict,)}
 FINITE = sys.float_info.max
 SHOWN = 60  # characters of a value in a message
 SAMPLES, LETTERS = 10, 2000  # texts that a network wrote, and characters of each, that a result keeps
@@ -161,6 +164,9 @@ def check_result(result: Any, needed: Collection[str]) -> None:
     for node, key in scores:
         if node.get(key) is not None and node[key] <= 0:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
+    for utterance in result.get("utterances", ()):
+        check_kinds(utterance, UTTERANCE, UTTERANCE)
+        check_kinds(utterance["heard"], dict.fromkeys(utterance["heard"], (str,)), ())
     if MEMORY in result:
         check_memory(result[MEMORY])
 

@@ -50,6 +50,9 @@ def test_from_waveforms_to_word_errors(run: Run) -> None:
         assert result[f"test_wer{end}"] == 100 * sum(errors) / 11 < 20
         valid, test = result[f"valid_wer{end}"], result[f"test_wer{end}"]
         assert f"word errors by the {name} grammar: valid {valid:.2f} %, test {test:.2f} %" in run.out
+    (first,) = result["utterances"]  # of the one speaker
+    assert (first["id"], first["said"], list(first["heard"])) == ("eve-0", "YES NO", ["shipped", "bigram"])
+    assert all(set(heard.split()) <= {"YES", "NO", "SO"} for heard in first["heard"].values())
 
 
 def test_the_mixtures_alone_are_a_run_of_counts(

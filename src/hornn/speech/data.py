@@ -12,7 +12,7 @@ from hornn.data.base import IGNORE, SPLITS, Data, Judgement
 from hornn.data.sequences import Example, SequenceStream
 from hornn.metrics import FRAMES
 from hornn.speech import gmm
-from hornn.speech.corpus import SpeechCorpus, read_corpus
+from hornn.speech.corpus import Recording, SpeechCorpus, read_corpus
 from hornn.speech.features import BANDS, cepstra, normalise_speakers, read_wave
 from hornn.speech.gmm_counts import Utterances
 from hornn.speech.grammar import BIGRAM, SHIPPED, estimate_bigram, read_shipped
@@ -25,6 +25,7 @@ from hornn.speech.word_errors import aligned, compare, errors_of
 
 ENDS = {SHIPPED: "", BIGRAM: f"_{BIGRAM}"}  # of a grammar's keys in a result
 SHOWN = 4  # utterances
+SPEAKERS = 3  # of the test set: what is heard in the first utterance of each is kept in a result
 
 
 class SpeechData(Data):
@@ -161,14 +162,24 @@ class SpeechData(Data):
     def judge(self, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
         """Word errors in percent on validation and test with each grammar, and the errors of each test utterance.
 
-        The acoustic scale of each grammar is the one with the fewest errors on validation.
+        The acoustic scale of each grammar is the one with the fewest errors on validation. `utterances` holds what is
+        heard in a few, which `first_of_speakers` chooses.
         """
         valid, test = (self.scores(split, log_probs(split)) for split in ("valid", "test"))
         found: dict[str, Any] = {"test_words": " ".join(str(len(words)) for words in self.said("test"))}
+        recordings = self.corpus.splits["test"]
+        kept: dict[int, dict[str, Any]] = {
+            place: {"id": recordings[place].id, "said": " ".join(recordings[place].words), "heard": {}}
+            for place in first_of_speakers(recordings, SPEAKERS)
+        }
+        found["utterances"] = list(kept.values())
         lines = []
         for grammar, end in ENDS.items():
             scale, rate = choose_scale(self.recogniser, grammar, valid, self.said("valid"))
-            errors = errors_of(self.said("test"), self.recogniser.hear(scale, test, grammar))
+            heard = self.recogniser.hear(scale, test, grammar)
+            for place, utterance in kept.items():
+                utterance["heard"][grammar] = " ".join(heard[place])
+            errors = errors_of(self.said("test"), heard)
             tested = 100 * int(errors.sum()) / self.words("test")
             found |= {
                 f"acoustic_scale{end}": scale,
@@ -243,6 +254,14 @@ class SpeechData(Data):
             for split in SPLITS
         )
         return [f"frames of {self.prepared.number} states: {sizes}"]
+
+
+def first_of_speakers(recordings: Sequence[Recording], speakers: int) -> list[int]:
+    """The places of the first utterance of each of the first few speakers."""
+    first: dict[str, int] = {}
+    for place, recording in enumerate(recordings):
+        first.setdefault(recording.speaker, place)
+    return list(first.values())[:speakers]
 
 
 def build_data(
