@@ -1,6 +1,10 @@
 # `make train` and `make test` need python3 (3.11 or later), pip and make; each makes .venv on its first call.
 PYTHON ?= python3
 ARGS ?= experiment=demo
+# LOCK=.ci/lock.txt installs the versions behind the committed results and checks their hashes.
+LOCK ?=
+# uv checks hashes also of what a package needs, and only if it needs it; pip would want all of the lock, a GPU's part too.
+UV := uv==0.13.9
 # Test processes, each with one thread: one a core.
 JOBS ?= auto
 BIN := .venv/bin
@@ -54,5 +58,10 @@ clean:
 .venv/stamp: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hornn needs Python 3.11 or later, this is " + sys.version)'
 	$(PYTHON) -m venv .venv
+ifdef LOCK
+	$(BIN)/pip install --quiet $(UV)
+	UV_FIND_LINKS="$${UV_FIND_LINKS-$$PIP_FIND_LINKS}" $(BIN)/uv pip install --quiet --constraints $(LOCK) --editable '.[dev]'
+else
 	$(BIN)/pip install --quiet --editable '.[dev]'
+endif
 	touch $@
