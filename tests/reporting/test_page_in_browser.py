@@ -10,6 +10,7 @@ import pytest
 from hornn.reporting.commands import write_report
 from reporting.browser import PROGRAM, Browser
 from reporting.place import CLAIMS, SWEEP, Place, fill
+from speech.tiny import sound, write_wave
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,7 +67,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = fill(Place(tmp_path_factory.mktemp("place")))
     place.write_sweep("toy", SWEEP.replace("  figure:", CLAIMS + "  figure:", 1))
-    place.commit("sum-3", 1, 107.0, samples={"epoch": 3, "texts": ["the <i>first</i> text", "the second"]})
+    heard = {"shipped": "YES <b>SO</b>", "bigram": "NO"}
+    place.commit(
+        "sum-3",
+        1,
+        107.0,
+        samples={"epoch": 3, "texts": ["the <i>first</i> text", "the second"]},
+        corpus={"name": "tones"},
+        utterances=[{"id": "one", "said": "YES NO", "heard": heard}],
+    )
+    recording = place.results / "tables" / "recordings" / "tones" / "one.wav"
+    recording.parent.mkdir(parents=True)
+    write_wave(recording, sound("YES NO", 1))
     place.write_sweep("many", MANY)
     place.commit("hidden_size8", 1, sweep="many")
     write_report(place.results, place.sweeps, place.results / "report")
@@ -142,6 +154,19 @@ def test_what_a_run_wrote_stands_there_as_text(tab: Tab) -> None:
     assert tab.texts("#compare .sample") == ["the <i>first</i> text", "the second"]
     tab.open("#run=toy/sum-2/1")
     assert tab.texts("#compare .sample") == []
+
+
+@pytest.mark.parametrize("address", ["#toy", "#run=toy/sum-3/1"])
+def test_one_listens_to_an_utterance_and_reads_what_was_heard(tab: Tab, address: str) -> None:
+    tab.open(address)
+    view = "[...document.querySelectorAll('.view')].find(each => each.checkVisibility())"
+    assert tab.texts(".view .heard del") == ["NO", "YES"]
+    assert tab.texts(".view .heard ins") == ["<b>SO</b>"]
+    seconds = tab.run(
+        f"new Promise((done, refuse) => {{ const sound = {view}.querySelector('audio'); sound.preload = 'metadata';"
+        "sound.onloadedmetadata = () => done(sound.duration); sound.onerror = refuse; sound.load(); })"
+    )
+    assert seconds == pytest.approx(len(sound("YES NO", 1)) / 16_000)
 
 
 def test_the_first_screen_has_the_main_claims(tab: Tab) -> None:

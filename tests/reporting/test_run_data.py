@@ -14,7 +14,7 @@ from reporting.place import Place, table_of
 
 @pytest.fixture
 def data(filled: Place) -> dict[str, Any]:
-    return page_data([table_of(filled)], filled.results / "report")
+    return page_data([table_of(filled)], filled.results / "report", {})
 
 
 def test_a_row_has_its_runs_and_the_mean_of_their_numbers(data: dict[str, Any]) -> None:
@@ -58,7 +58,7 @@ def test_curves_are_columns_that_count_time_from_the_beginning() -> None:
 
 def test_no_text_of_a_result_can_end_the_script(filled: Place) -> None:
     filled.commit("rnn", 1, 99.0, device="</script><script>alert(1)</script>")
-    text = packed(page_data([table_of(filled)], filled.results / "report"))
+    text = packed(page_data([table_of(filled)], filled.results / "report", {}))
     assert "<" not in text
     content = json.loads(zlib.decompress(b64decode(text)))
     assert "</script>" in json.dumps(content["origins"])
@@ -68,7 +68,7 @@ def test_samples_are_few_short_texts(filled: Place) -> None:
     texts = ["<b>a text</b>", 7, "x" * 9000, *["more"] * 20]
     filled.commit("rnn", 1, 99.0, samples={"epoch": 3, "temperature": "<hot>", "texts": texts})
     filled.commit("rnn", 2, 99.0, samples={"texts": "no list"})
-    runs = page_data([table_of(filled)], filled.results / "report")["runs"]
+    runs = page_data([table_of(filled)], filled.results / "report", {})["runs"]
     first, second = (run["samples"] for run in runs[:2])
     assert list(first) == ["texts", "epoch"]
     assert first["texts"][0] == "<b>a text</b>", "the page sets it as text"

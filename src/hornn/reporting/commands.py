@@ -10,6 +10,7 @@ from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.json_table import table_json
 from hornn.reporting.latex import table_latex
+from hornn.reporting.listening import copy_recordings
 from hornn.reporting.markdown import table_markdown
 from hornn.reporting.memory import draw_memory
 from hornn.reporting.page import render_page
@@ -30,6 +31,7 @@ WATCHED = (
     "sweeps/*.json",
     "tables/*/*.json",
     "tables/*/sample.png",
+    "tables/recordings/*/*",
     "studies/*/study.json",
     "*/*/*/seed=*/metrics.csv",
     "*/*/*/seed=*/result.json",
@@ -51,7 +53,9 @@ def write_report(
         out.mkdir(parents=True, exist_ok=True)
         written = write_table_files(tables, out)
         samples = {path.parent.name: path.read_bytes() for path in results.glob("tables/*/sample.png")}
-        page = render_page(tables, found.warnings.get("", ()), out, studies, draw, memory, samples)
+        recordings, copied = copy_recordings(results, tables, out)
+        warnings = found.warnings.get("", ())
+        page = render_page(tables, warnings, out, studies, draw, memory, samples, recordings)
         write_atomically(out / PAGE_OF_REPORT, page)
     except OSError as error:
         raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error
@@ -62,6 +66,7 @@ def write_report(
     summary = f"{out / PAGE_OF_REPORT}: {len(tables)} tables, {measured} of {runnable} rows measured"
     files = [
         *written,
+        *copied,
         *(run.path for run in runs if run.path),
         *(study.folder / SUMMARY for study in studies),
     ]

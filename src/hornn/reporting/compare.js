@@ -181,6 +181,19 @@ const samplesOf = items => {
   return sidesOf(items, linesOf("", [...about, ...texts], items.length));
 };
 
+/** What runs heard in a few utterances, a word that is wrong beside the one that was said; null where none is kept. */
+const heardOf = items => {
+  const kept = items.map(item => item.runs.map(run => run.heard).find(list => list.length) ?? []);
+  const all = kept.flat().filter((one, n, list) => list.findIndex(other => other.id === one.id && other.said === one.said) === n);
+  const words = pairs => (pairs ?? []).flatMap(([said, heard]) => said === heard ? [said, " "]
+    : [said ? [element("del", {}, said), " "] : "", heard ? [element("ins", {}, heard), " "] : ""]);
+  const parts = all.map(({ id, said, recording, by_grammar }) => linesOf(
+    [said, " ", recording ? element("audio", { controls: true, preload: "none", src: encodeURI(recording), "aria-label": `The recording of ${said}` }) : ""],
+    Object.keys(by_grammar).map(grammar => [grammar, ...kept.map(list => element("p", { class: "heard" },
+      words(list.find(other => other.id === id && other.said === said)?.by_grammar[grammar])))]), items.length));
+  return parts.length ? sidesOf(items, parts) : null;
+};
+
 /** Fill the view for the items of an address, and say what it is called. */
 const renderRuns = (view, addresses) => {
   const asked = distinct(addresses), named = asked.map(itemOf).filter(Boolean), items = spread(named);
@@ -225,7 +238,9 @@ const renderRuns = (view, addresses) => {
   const differences = several ? part("Where the configs differ", differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed.")) : null;
   const right = [lone ? part("Its config", configOf(lone)) : null, differences, lone?.one && origins ? part("Where it comes from", origins) : null];
   parts.push(element("div", { class: "columns" }, element("div", {}, left), element("div", {}, right)));
-  const written = samplesOf(items);
+  const written = samplesOf(items), heard = heardOf(items);
+  if (heard) parts.push(part("What was heard", heard, element("p", { class: "soft" }, element("del", {}, "Struck out"), ": said and not heard. ",
+    element("ins", {}, "Underlined"), ": heard and not said.")));
   if (written) parts.push(part("What it writes", written));
   parts.push(folded(several ? "What their configs share" : "The whole config", sidesOf(items, linesOf("", common, items.length))));
   if (origins && !lone?.one) parts.push(folded("Where they come from", origins));

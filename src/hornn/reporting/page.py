@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from hornn.reporting.glance import draw_glance
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
+from hornn.reporting.listening import GRAMMARS, LICENCE, Recordings, utterances_of
 from hornn.reporting.markdown import gain_text, relative_address
 from hornn.reporting.memory import factor_notes
 from hornn.reporting.notes import table_notes
@@ -38,10 +39,11 @@ def render_page(
     draw: Callable[[Table], list[Plot]],
     draw_memory: Callable[[Table], list[Plot]],
     samples: Mapping[str, bytes],
+    recordings: Recordings,
 ) -> str:
     """The page: an overview, the claims and a view for each table. Links to result files start at `out`.
 
-    samples: of a table by its name, a PNG of what a network of it wrote.
+    samples: of a table by its name, a PNG of what a network of it wrote. recordings: below `out`.
     """
     claims = list_claims(tables)
     papers: dict[str, list[Table]] = {}
@@ -65,7 +67,7 @@ def render_page(
     return environment.from_string(read("page.html")).render(
         style=read("page.css"),
         script="".join(map(read, SCRIPTS)),
-        data=packed(page_data(tables, out)),
+        data=packed(page_data(tables, out, recordings)),
         tables=tables,
         papers=papers,
         claims=claims,
@@ -91,6 +93,9 @@ def render_page(
         address=address,
         samples={name: b64encode(picture).decode() for name, picture in samples.items()},
         link=lambda path: relative_address(path, out),
+        utterances_of=lambda table: utterances_of(table, recordings),
+        GRAMMARS=GRAMMARS.values(),
+        LICENCE=LICENCE,
         warnings=warnings,
         studies=studies,
         draw_study=draw_study,

@@ -15,6 +15,7 @@ from hornn.metrics import bits
 from hornn.recipe import flatten
 from hornn.reporting.departures import departures
 from hornn.reporting.lines import Line
+from hornn.reporting.listening import Recordings, heard_by
 from hornn.reporting.markdown import relative_address
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.panels import COLOURS, SHAPES, nth_style
@@ -51,7 +52,7 @@ NOT_DRAWN = {"epoch", "step", "seconds", "tokens_per_second"}
 ORIGIN = {"finished": "finished", "device": "device", "backend": "time loop", "world_size": "processes"}
 
 
-def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
+def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dict[str, Any]:
     """All rows and runs, each run once; equal configs and their keys are held once, too."""
     runs: list[dict[str, Any]] = []
     places: dict[Path, int] = {}
@@ -66,7 +67,7 @@ def page_data(tables: Sequence[Table], out: Path) -> dict[str, Any]:
                 assert key
                 if key not in places:
                     places[key] = len(runs)
-                    runs.append(run_data(line, run, configs, origins, out))
+                    runs.append(run_data(line, run, configs, origins, out, recordings))
                 runs[places[key]]["numbers"] |= scores_of_table(table, run)
                 numbers.append(places[key])
             if numbers:
@@ -150,7 +151,9 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, int | float) else json.dumps(value) if value is None else str(value)
 
 
-def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Path) -> dict[str, Any]:
+def run_data(
+    line: Line, run: Run, configs: Interned, origins: Interned, out: Path, recordings: Recordings
+) -> dict[str, Any]:
     result = run.result
     config = result if result else {"choices": line.row.recipe.choices, "config": line.row.recipe.config}
     return {
@@ -162,6 +165,7 @@ def run_data(line: Line, run: Run, configs: Interned, origins: Interned, out: Pa
         "origin": origins.add(origin(result) | flatten(result.get("versions") or {})),
         "curves": curves(result.get("metrics") or run.records, of_characters(result)),
         "samples": samples(result),
+        "heard": [heard._asdict() for heard in heard_by(result, recordings)],
         "departures": departures(line.row.recipe, result) if result else [],
         "folder": folder_of(result, run.seed),
         "file": relative_address(run.path, out) if run.path else "",

@@ -21,6 +21,7 @@ from hornn.result import (
 )
 
 RECORD_VERSION = 2
+RECORDINGS = "recordings"  # below the tables, beside the folders of the sweeps
 ADDED_LATER = ("dynamic", MEMORY)  # parts of a result that a run has only where somebody asked for them
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
@@ -90,7 +91,7 @@ def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = Fal
                 add_run(found.runs.setdefault(row.identity, []), run)
     names = {sweep.name for sweep in sweeps}
     for folder in sorted((results / "tables").glob("*/")):
-        if folder.name not in names:
+        if folder.name not in {*names, RECORDINGS}:
             found.warnings.setdefault("", []).append(f"{folder} belongs to no sweep file: name it after one")
     return found
 

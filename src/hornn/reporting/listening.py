@@ -1,0 +1,132 @@
+"""What the models of a table heard in a few utterances, word by word, and the recordings that belong to them.
+
+A result of speech keeps the words (`hornn.speech.data`). Recordings lie below the kept results, in a folder for each
+corpus with its licence: tables/recordings/<corpus>/<utterance>.flac. None is looked for anywhere else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hornn.reporting.lines import Line
+from hornn.reporting.runs import RECORDINGS
+from hornn.reporting.tables import Table
+from hornn.result import LETTERS, SAMPLES
+
+LICENCE = "LICENSE"
+KINDS = (".flac", ".wav")
+WORDS = 60  # of an utterance that are shown
+GRAMMARS = {"shipped": "by the grammar of the corpus", "bigram": "by the bigram of the training transcripts"}
+
+Pairs = list[tuple[str, str]]  # a word that was said and one that was heard, "" where there is none
+Recordings = Mapping[tuple[str, str], str]  # (corpus, utterance) -> where its recording is
+
+
+class Heard(NamedTuple):
+    """What one run heard in an utterance, by the words of `GRAMMARS`."""
+
+    id: str
+    said: str
+    recording: str
+    by_grammar: dict[str, Pairs]
+
+
+class Utterance(NamedTuple):
+    """An utterance, and what the best run of each row heard in it."""
+
+    said: str
+    recording: str
+    rows: list[tuple[Line, Heard]]
+
+
+def find_recordings(results: Path) -> dict[tuple[str, str], Path]:
+    paths = sorted((results / "tables" / RECORDINGS).glob("*/*"))
+    return {(path.parent.name, path.stem): path for path in paths if path.suffix in KINDS}
+
+
+def copy_recordings(
+    results: Path, tables: Iterable[Table], out: Path
+) -> tuple[dict[tuple[str, str], str], list[Path]]:
+    """Copy to `out` the recordings that results of these tables speak of, and the licences beside them.
+
+    The addresses of the recordings below `out`, and the files written.
+    """
+    kept = find_recordings(results)
+    asked = {
+        (corpus_of(run.result), utterance["id"])
+        for table in tables
+        for line in table.lines
+        for run in line.runs
+        for utterance in run.result.get("utterances", ())
+    }
+    addresses, written = {}, []
+    for key in sorted(asked & kept.keys()):
+        path = kept[key]
+        folder = out / RECORDINGS / path.parent.name
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in (path, path.with_name(LICENCE)):
+            if source.exists():
+                (folder / source.name).write_bytes(source.read_bytes())
+                written.append(folder / source.name)
+        addresses[key] = (folder / path.name).relative_to(out).as_posix()
+    return addresses, written
+
+
+def corpus_of(result: Mapping[str, Any]) -> str:
+    return str((result.get("corpus") or {}).get("name"))
+
+
+def heard_by(result: Mapping[str, Any], recordings: Recordings) -> list[Heard]:
+    """What a run heard; as much of it as the page has room for, since a stranger's file may hold more."""
+    return [
+        Heard(
+            utterance["id"],
+            " ".join(words_of(utterance["said"])),
+            recordings.get((corpus_of(result), utterance["id"]), ""),
+            {
+                words: align(words_of(utterance["said"]), words_of(utterance["heard"][grammar]))
+                for grammar, words in GRAMMARS.items()
+                if grammar in utterance["heard"]
+            },
+        )
+        for utterance in result.get("utterances", ())[:SAMPLES]
+    ]
+
+
+def words_of(text: str) -> list[str]:
+    return text[:LETTERS].split()[:WORDS]
+
+
+def utterances_of(table: Table, recordings: Recordings) -> list[Utterance]:
+    """The utterances that rows of a table speak of; of each row the seed that is best on validation."""
+    found: dict[tuple[str, str], Utterance] = {}
+    for line in table.lines:
+        for heard in heard_by(line.best.result, recordings) if line.best else ():
+            empty = Utterance(heard.said, heard.recording, [])
+            found.setdefault((heard.id, heard.said), empty).rows.append((line, heard))
+    return list(found.values())
+
+
+def align(said: Sequence[str], heard: Sequence[str]) -> Pairs:
+    """The words side by side, with as few differences as can be.
+
+    d(i, j) = min(d(i-1, j-1) + [said_i is not heard_j],   d(i-1, j) + 1,   d(i, j-1) + 1)
+
+    Source: Levenshtein 1966.
+    """
+    d = [[max(i, j) if 0 in (i, j) else 0 for j in range(len(heard) + 1)] for i in range(len(said) + 1)]
+    for i, word in enumerate(said, start=1):
+        for j, other in enumerate(heard, start=1):
+            d[i][j] = min(d[i - 1][j - 1] + (word != other), d[i - 1][j] + 1, d[i][j - 1] + 1)
+    pairs, i, j = list[tuple[str, str]](), len(said), len(heard)
+    while i or j:
+        if i and j and d[i][j] == d[i - 1][j - 1] + (said[i - 1] != heard[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((said[i], heard[j]))
+        elif i and d[i][j] == d[i - 1][j] + 1:
+            i -= 1
+            pairs.append((said[i], ""))
+        else:
+            j -= 1
+            pairs.append(("", heard[j]))
+    return pairs[::-1]
