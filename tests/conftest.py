@@ -18,7 +18,7 @@ from hypothesis import settings
 
 import fork_server
 from fork_server import write_program
-from small_text import write_text
+from small_text import SMALL, write_text
 
 ROOT = Path(__file__).parents[1]
 # What a test may be skipped for -> the variable that says it is there, so that a skip is a failure.
@@ -147,14 +147,7 @@ def text(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def small(text: list[str]) -> list[str]:
     """Overrides for a run of two epochs on that corpus, in half a second."""
-    return [
-        *text,
-        "data.eval_batch_size=2",
-        "model.hidden_size=6",
-        "logger=csv",
-        "trainer.enable_progress_bar=false",
-        "trainer.max_epochs=2",
-    ]
+    return [*text, *SMALL]
 
 
 @pytest.fixture(scope="session")

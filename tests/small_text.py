@@ -3,6 +3,15 @@
 import random
 from pathlib import Path
 
+# Overrides for two epochs of it.
+SMALL = [
+    "data.eval_batch_size=2",
+    "model.hidden_size=6",
+    "logger=csv",
+    "trainer.enable_progress_bar=false",
+    "trainer.max_epochs=2",
+]
+
 
 def write_text(folder: Path) -> list[str]:
     """Overrides for a small corpus, written to `folder`: 15 chunks of 5 x 4 tokens an epoch, the last one ragged."""

@@ -59,7 +59,9 @@ def test_every_entry_has_a_help(command: Command, entry: str) -> None:
     assert len(out.splitlines()) > 3
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "tune" else pytest.mark.thorough) for name in COMMANDS]
+)
 def test_every_command_of_hornn_has_a_help(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

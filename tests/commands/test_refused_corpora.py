@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from commands.outcomes import refusal
+from commands.outcomes import contents, refusal
 
 Command = Callable[..., Any]
 
@@ -48,6 +48,17 @@ def test_own_text_that_is_not_there(train: Command, tmp_path: Path, split: str) 
 def test_own_text_without_words(train: Command, tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("\n \n")
     assert "the test split of files" in refusal(train("data.eos=false"))
+
+
+def test_a_run_does_not_go_on_over_another_text(train: Command, run_dir: Path, tmp_path: Path) -> None:
+    (run_dir / "result.json").unlink()
+    before = contents(run_dir)
+    text = (tmp_path / "train.txt").read_text().splitlines()
+    (tmp_path / "train.txt").write_text("\n".join(reversed(text)) + "\n")  # the vocabulary is the same
+    line = refusal(train())
+    assert "holds the unfinished run " in line
+    assert "give another run_dir, or overwrite=true to replace it" in line
+    assert contents(run_dir) == before
 
 
 @pytest.fixture

@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
+from commands.conftest import Lent
 from commands.outcomes import contents, refusal
 
 Command = Callable[..., Any]
+
+
+@pytest.fixture
+def text(lent: Lent) -> list[str]:
+    return lent.text
+
+
+@pytest.fixture
+def run_dir(lent_run: Path) -> Path:
+    return lent_run
 
 
 @pytest.mark.parametrize(
@@ -70,17 +81,6 @@ def test_a_full_disk_leaves_no_half_checkpoint(train: Command, tmp_path: Path) -
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left <= {".lock", "config.yaml", "csv"}
     assert train().code == 0  # with space again, the same command runs
-
-
-def test_a_run_does_not_go_on_over_another_text(train: Command, run_dir: Path, tmp_path: Path) -> None:
-    (run_dir / "result.json").unlink()
-    before = contents(run_dir)
-    text = (tmp_path / "train.txt").read_text().splitlines()
-    (tmp_path / "train.txt").write_text("\n".join(reversed(text)) + "\n")  # the vocabulary is the same
-    line = refusal(train())
-    assert "holds the unfinished run " in line
-    assert "give another run_dir, or overwrite=true to replace it" in line
-    assert contents(run_dir) == before
 
 
 @pytest.mark.parametrize("words", [[], ["overwrite=true"]])
