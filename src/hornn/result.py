@@ -56,7 +56,8 @@ STAGE_KINDS: dict[str, tuple[type, ...]] = {
     "saturation": (list,),
     "paths": (dict,),
 }
-# Of an utterance of which a result says what was heard, by grammar.
+# Of its part `utterances`, which `hornn.speech.data` writes: an utterance, and what was heard by grammar.
+UTTERANCES = "utterances"
 UTTERANCE: dict[str, tuple[type, ...]] = {"id": (str,), "said": (str,), "heard": (dict,)}
 FINITE = sys.float_info.max
 SHOWN = 60  # characters of a value in a message
@@ -164,7 +165,7 @@ def check_result(result: Any, needed: Collection[str]) -> None:
     for node, key in scores:
         if node.get(key) is not None and node[key] <= 0:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
-    for utterance in result.get("utterances", ()):
+    for utterance in result.get(UTTERANCES, ()):
         check_kinds(utterance, UTTERANCE, UTTERANCE)
         check_kinds(utterance["heard"], dict.fromkeys(utterance["heard"], (str,)), ())
     if MEMORY in result:

@@ -1,13 +1,17 @@
 """Which utterances a result keeps, and what of them is refused."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hornn.result import check_result
+from hornn.result import NAME, UTTERANCES, check_result
 from hornn.speech.corpus import Recording
 from hornn.speech.data import first_of_speakers
+from speech.conftest import Run
 
 KEPT: dict[str, Any] = {"id": "a-1", "said": "YES NO", "heard": {"shipped": "YES", "bigram": ""}}
 
@@ -35,3 +39,16 @@ def test_other_things_are_no_utterances(utterances: Any) -> None:
     check_result({"status": "diverged", "utterances": [KEPT]}, ())
     with pytest.raises(ValueError, match=r"must|without"):
         check_result({"status": "diverged", "utterances": utterances}, ())
+
+
+def test_an_older_result_gets_its_utterances(command: Callable[..., Any], run: Run, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run.folder, tmp_path / "run"))
+    whole = json.loads((copy / NAME).read_text())
+    older = {key: value for key, value in whole.items() if key != UTTERANCES}
+    (copy / NAME).write_text(json.dumps(older))
+    words = [f"checkpoint={copy / 'best.ckpt'}", *run.places, "record=true"]
+    done = command("evaluate", *words)
+    assert done.code == 0, done.err
+    assert json.loads((copy / NAME).read_text()) == whole
+    (copy / NAME).unlink()
+    assert "record=true adds to" in command("evaluate", *words).err

@@ -78,6 +78,7 @@ def test_music_goes_on_from_a_piece(command: Command, run: Path, music_root: str
         ("generate", ["to=x.mid", "prompt=bach"], "prompt= is text, and this model writes music"),
         ("generate", ["to=nowhere/x.mid"], "the folder of nowhere/x.mid does not exist"),
         ("evaluate", ["text=x.txt"], "text= is for models of text"),
+        ("evaluate", ["record=true"], "record=true adds what a network of speech heard"),
         (
             "score",
             ["text=x.txt"],

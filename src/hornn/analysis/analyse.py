@@ -33,9 +33,9 @@ from hornn.result import (
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
-from hornn.use.evaluate import result_beside
 from hornn.use.figures import require_probabilities, require_target
 from hornn.use.opening import open_corpus
+from hornn.use.recorded import result_beside
 from hornn.use.scorers import NetworkScorer, load
 
 console = Console(highlight=False, soft_wrap=True)
@@ -55,7 +55,7 @@ def analyse(cfg: DictConfig) -> None:
         scorer = load(path, cfg.device)
         if not isinstance(scorer, NetworkScorer):
             raise ValueError(f"{path} counts and has no states to measure: give the checkpoint of a network")
-        result = result_beside(scorer, path) if cfg.record or cfg.sweep is not None else None
+        result = result_beside(scorer.card or {}, path) if cfg.record or cfg.sweep is not None else None
         if result is not None:
             if cfg.sweep is not None and is_measured(result, cfg):
                 console.print(f"{path.parent / NAME} holds these measurements already", markup=False)

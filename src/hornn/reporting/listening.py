@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hornn.reporting.lines import Line
 from hornn.reporting.runs import RECORDINGS
 from hornn.reporting.tables import Table
-from hornn.result import LETTERS, SAMPLES
+from hornn.result import LETTERS, SAMPLES, UTTERANCES
 
 LICENCE = "LICENSE"
 KINDS = (".flac", ".wav")
@@ -57,7 +57,7 @@ def copy_recordings(
         for table in tables
         for line in table.lines
         for run in line.runs
-        for utterance in run.result.get("utterances", ())
+        for utterance in run.result.get(UTTERANCES, ())
     }
     addresses, written = {}, []
     for key in sorted(asked & kept.keys()):
@@ -89,7 +89,7 @@ def heard_by(result: Mapping[str, Any], recordings: Recordings) -> list[Heard]:
                 if grammar in utterance["heard"]
             },
         )
-        for utterance in result.get("utterances", ())[:SAMPLES]
+        for utterance in result.get(UTTERANCES, ())[:SAMPLES]
     ]
 
 

@@ -13,6 +13,7 @@ from hornn.result import (
     MEMORY,
     NAME,
     SCHEMA_VERSION,
+    UTTERANCES,
     check_kinds,
     check_result,
     read_json,
@@ -22,7 +23,11 @@ from hornn.result import (
 
 RECORD_VERSION = 2
 RECORDINGS = "recordings"  # below the tables, beside the folders of the sweeps
-ADDED_LATER = ("dynamic", MEMORY)  # parts of a result that a run has only where somebody asked for them
+ADDED_LATER = (
+    "dynamic",
+    MEMORY,
+    UTTERANCES,
+)  # parts of a result that a run has only where somebody asked for them
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 

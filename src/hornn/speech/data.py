@@ -11,6 +11,7 @@ from hornn.checks import require_range
 from hornn.data.base import IGNORE, SPLITS, Data, Judgement
 from hornn.data.sequences import Example, SequenceStream
 from hornn.metrics import FRAMES
+from hornn.result import UTTERANCES
 from hornn.speech import gmm
 from hornn.speech.corpus import Recording, SpeechCorpus, read_corpus
 from hornn.speech.features import BANDS, cepstra, normalise_speakers, read_wave
@@ -172,7 +173,7 @@ class SpeechData(Data):
             place: {"id": recordings[place].id, "said": " ".join(recordings[place].words), "heard": {}}
             for place in first_of_speakers(recordings, SPEAKERS)
         }
-        found["utterances"] = list(kept.values())
+        found[UTTERANCES] = list(kept.values())
         lines = []
         for grammar, end in ENDS.items():
             scale, rate = choose_scale(self.recogniser, grammar, valid, self.said("valid"))

@@ -17,12 +17,12 @@ from hornn.checks import require_choice, require_positive
 from hornn.data.base import SPLITS
 from hornn.data.text import encode_text
 from hornn.metrics import bits, perplexity
-from hornn.result import NAME, read_result, require_writable, write_result
-from hornn.run.identity import BEST
+from hornn.result import NAME, require_writable, write_result
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
 from hornn.use.figures import report, require_probabilities, require_target
 from hornn.use.opening import chosen_on, corpus_of, mix, names_of, open_corpus, paths_of, weights_of
+from hornn.use.recorded import result_beside
 from hornn.use.scorers import CountScorer, NetworkScorer, NoModelOfText, Scorer, load
 from hornn.use.sequences import evaluate_sequences, open_sequences
 
@@ -48,6 +48,11 @@ def evaluate(cfg: DictConfig) -> None:
     if cfg.arpa is not None:
         report(export(scorers[0], Path(str(cfg.arpa))), console, cfg.result)
         return
+    if cfg.record and (cfg.dynamic_lr is None or cfg.text is not None or cfg.split != "test"):
+        raise ValueError(
+            "record=true adds the score of the test split with dynamic evaluation to the run's result: give "
+            "dynamic_lr=RATE or a list of rates, and leave out text= and split="
+        )
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
             scorer.prepare(cfg.batch_size, cfg.seq_len, rates[0] if rates else None, cfg.precision)
@@ -55,7 +60,7 @@ def evaluate(cfg: DictConfig) -> None:
             raise ValueError(
                 f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
             )
-    run = result_beside(scorers[0], paths[0]) if cfg.record else None
+    run = result_beside(scorers[0].card or {}, paths[0]) if cfg.record else None
     if run is not None:
         require_writable(paths[0].parent / NAME)
     program = commit() if cfg.record else {}
@@ -119,11 +124,6 @@ def check_options(cfg: DictConfig) -> None:
         raise ValueError("dynamic_lr= learns from the text in its order: leave out batch_size=")
     if cfg.cache is not None:
         require_lengths("cache", cfg.cache)
-    if cfg.record and (cfg.dynamic_lr is None or cfg.text is not None or cfg.split != "test"):
-        raise ValueError(
-            "record=true adds the score of the test split with dynamic evaluation to the run's result: give "
-            "dynamic_lr=RATE or a list of rates, and leave out text= and split="
-        )
     if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
         raise ValueError("dynamic_lr= changes the weights as it scores: leave out mix= and cache=")
     for target in (cfg.result, cfg.arpa):
@@ -140,23 +140,6 @@ def rates_of(cfg: DictConfig) -> list[float]:
             f"dynamic_lr must be > 0 and finite, or a list of such rates, got {cfg.dynamic_lr!r}"
         )
     return [float(rate) for rate in rates]
-
-
-def result_beside(scorer: Scorer, checkpoint: Path) -> dict[str, Any]:
-    """The result of the run that a checkpoint lies in. ValueError where there is none or it is of another run."""
-    path = checkpoint.parent / NAME
-    result = read_result(checkpoint.parent)
-    if result is None:
-        raise ValueError(
-            f"record=true adds to {path}, which cannot be read: give the best.ckpt of a finished run"
-        )
-    card = scorer.card or {}
-    same = all(result.get(key) == card.get(key) for key in ("name", "seed"))
-    if result.get("status") != "completed" or not same or checkpoint.name != BEST:
-        raise ValueError(
-            f"{path} is not the result of the finished run of {checkpoint}: give the best.ckpt beside it"
-        )
-    return result
 
 
 def choose_rate(scorer: Scorer, rates: Sequence[float], valid: np.ndarray) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,15 @@ from hornn.checkpoint import CARD
 from hornn.data.base import Data
 from hornn.data.sequences import SequenceStream
 from hornn.network import SequenceModel
+from hornn.result import NAME, UTTERANCES, require_writable, write_result
 from hornn.run.composed import as_dict
 from hornn.use.figures import report, require_probabilities
 from hornn.use.posteriors import log_probs_of
+from hornn.use.recorded import result_beside
 from hornn.use.scorers import NoModelOfText, make_ready, weights_of_network
 
 # Keys of `evaluate` that speak of text, and their neutral values.
-OF_TEXT = {"mix": None, "cache": None, "text": None, "dynamic_lr": None, "arpa": None, "record": False}
+OF_TEXT = {"mix": None, "cache": None, "text": None, "dynamic_lr": None, "arpa": None}
 
 
 class SequenceScorer(NamedTuple):
@@ -89,6 +92,14 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
     """Print score, accuracy and speed on a split. ValueError for keys that speak of text."""
     if given := [key for key, neutral in OF_TEXT.items() if cfg[key] != neutral]:
         raise ValueError(f"{given[0]}= is for models of text, and {scorer.name} is none: leave it out")
+    if cfg.record and "recogniser" not in scorer.card:
+        raise ValueError(
+            f"record=true adds what a network of speech heard, and {scorer.name} is none: leave it out"
+        )
+    path = Path(scorer.name)
+    run = result_beside(scorer.card, path) if cfg.record else None
+    if run is not None:
+        require_writable(path.parent / NAME)
     data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len)
     units = data.units
     started = time.perf_counter()
@@ -109,6 +120,10 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
     report(figures, console, cfg.result, {**exact, **beside.figures})
     for line in beside.lines:
         console.print(line, markup=False)
+    if run is not None:
+        found = data.judge(partial(log_probs, scorer.model, data)).figures
+        write_result(path.parent, {**run, UTTERANCES: found[UTTERANCES]})
+        console.print(f"added to {path.parent / NAME}", markup=False)
 
 
 def log_probs(model: SequenceModel | CountModel, data: Data, split: str) -> list[np.ndarray]:
