@@ -143,6 +143,22 @@ def test_perplexity_is_plotted_against_order_alpha_time_and_size(spec: dict[str,
     assert all(runs == [("jobType", "!=", "report")] for runs, _ in plots)
 
 
+def test_scores_have_the_units_of_the_tables(place: Place) -> None:
+    """Perplexity of all runs and nats of all runs; of each table, its own."""
+    pytest.importorskip("wandb_workspaces", reason=NEEDED)
+    text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: tunes")
+    place.write_sweep("tunes", text.replace("test_ppl", "test_nll").replace("perplexity, test", "nats, test"))
+    tables = measured_tables(place.results, place.sweeps)
+    spec = build_dashboard(tables, "tests")._to_model().spec.model_dump(by_alias=True, exclude_none=True)
+    panels = [panel for _, panel in panels_of(spec)]
+    plots = [panel["config"] for panel in panels if panel["viewType"] == "Scatter Plot"]
+    assert [plot["yAxis"] for plot in plots] == ["summary:test/ppl"] * 4 + ["summary:test/nll"] * 4
+    assert plots[4]["chartTitle"] == "test: nats per step against order"
+    curves = [panel["config"] for panel in panels if panel["viewType"] == "Run History Line Plot"]
+    shown = [(*curve["metrics"], curve.get("yLogScale", False)) for curve in curves[::2]]
+    assert shown == [("valid/ppl", True), ("valid/nll", False)] * 2
+
+
 def test_learning_curves_are_those_of_the_runs_of_a_table(spec: dict[str, Any]) -> None:
     """By model of all runs; by row of a table's runs, done or at work. A table of sizes has none."""
     curves = [

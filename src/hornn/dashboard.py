@@ -16,8 +16,10 @@ import wandb
 
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.notes import table_notes
+from hornn.reporting.run_data import SPLITS, UNITS
 from hornn.reporting.runs import find_runs
-from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.scores import has_other_unit
+from hornn.reporting.sweeps import Metric, read_sweeps
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 TITLE = "Recurrent language models compared"
 TABLE, REPORT = "comparison", "report"  # the key of a table in its run, and that run's job type
-SCORES = ("test_ppl", "test_bpc")  # metrics whose runs are worth curves
 NUMBERS = {
     *("published", "mean", "deviation", "seeds", "best_by_validation", "difference"),
     *("num_parameters", "seconds_per_epoch"),
@@ -163,27 +164,44 @@ def build_dashboard(tables: Sequence[Table], project: str, entity: str = "") -> 
     training = wr.Runset(name="runs", filters=And(Metric("JobType") != REPORT))
     blocks: list[Any] = [
         wr.P(
-            "Perplexity on the test text by order, forgetting factor, time and size; on validation text over time."
+            "Test scores by order, forgetting factor, time and size; validation scores over updates and time."
         ),
         wr.TableOfContents(),
         wr.H1("All runs"),
-        wr.PanelGrid(runsets=[training], panels=[*scatters(), *curves(wr.Config("model"))]),
     ]
+    for unit in dict.fromkeys(unit for table in tables for unit in scores(table)):
+        blocks.append(
+            wr.PanelGrid(runsets=[training], panels=[*scatters(unit), *curves(unit, wr.Config("model"))])
+        )
     for table in tables:
         name = table.sweep.name
         remarks = [f"- {text}" for text in (*map(str, table.verdicts), *table_notes(table))]
         blocks += [wr.H1(table.sweep.title), wr.MarkdownBlock("\n".join([table.sweep.paper, "", *remarks]))]
         logged = wr.Runset(name=name, filters=And(Metric("JobType") == REPORT, Metric("Group") == name))
         blocks.append(wr.PanelGrid(runsets=[logged], panels=comparison(table)))
-        hashes = sorted({run.name for line in table.lines for run in line.runs if run.name})
-        if any(metric.key in SCORES for metric in table.sweep.metrics):
-            runs = wr.Runset(name=name, filters=And(Config("run_name").isin(hashes)))
-            blocks.append(wr.PanelGrid(runsets=[runs], panels=curves(wr.Metric("JobType"))))
+        for unit, metric in scores(table).items():
+            runs = [run for line in table.lines for run in line.runs]
+            fitting = [
+                run for run in runs if run.name and not has_other_unit(metric, table.sweep, run.result)
+            ]
+            hashes = sorted({str(run.name) for run in fitting})
+            found = wr.Runset(name=name, filters=And(Config("run_name").isin(hashes)))
+            blocks.append(wr.PanelGrid(runsets=[found], panels=curves(unit, wr.Metric("JobType"))))
     return wr.Report(project=project, entity=entity, title=TITLE, blocks=blocks, width="fluid")
 
 
-def scatters() -> list[Any]:
-    """Test perplexity of each run against what may explain it."""
+def scores(table: Table) -> dict[str, Metric]:
+    """The units in which runs of a table are scored, as `ppl`, each with its first metric."""
+    found: dict[str, Metric] = {}
+    for metric in table.sweep.metrics:
+        split, _, unit = metric.key.partition("_")
+        if split in SPLITS and unit in UNITS:
+            found.setdefault(unit, metric)
+    return found
+
+
+def scatters(unit: str) -> list[Any]:
+    """The test score of each run against what may explain it."""
     import wandb_workspaces.reports.v2 as wr
 
     against: dict[str, Any] = {
@@ -194,9 +212,9 @@ def scatters() -> list[Any]:
     }
     return [
         wr.ScatterPlot(
-            title=f"test perplexity against {label}",
+            title=f"test: {UNITS[unit][0]} against {label}",
             x=x,
-            y=wr.SummaryMetric("test/ppl"),
+            y=wr.SummaryMetric(f"test/{unit}"),
             legend_template="${run:displayName}",
             layout=wr.Layout(x=6 * column, w=6, h=8),
         )
@@ -204,16 +222,16 @@ def scatters() -> list[Any]:
     ]
 
 
-def curves(by: Any) -> list[Any]:
-    """Validation perplexity over updates and over time, a curve for each value of `by`, its mean over the runs."""
+def curves(unit: str, by: Any) -> list[Any]:
+    """The validation score over updates and over time, a curve for each value of `by`, its mean over the runs."""
     import wandb_workspaces.reports.v2 as wr
 
     return [
         wr.LinePlot(
-            title=f"validation perplexity over {label}",
+            title=f"validation: {UNITS[unit][0]} over {label}",
             x=x,
-            y=["valid/ppl"],
-            log_y=True,
+            y=[f"valid/{unit}"],
+            log_y=unit == "ppl",
             groupby=by,
             groupby_aggfunc="mean",
             groupby_rangefunc="stddev",

@@ -61,6 +61,20 @@ def test_a_study_is_shown(page: Any) -> None:
     assert 'href="../studies/mine/study.json"' in text
 
 
+def test_scores_have_the_unit_that_the_summary_names(page: Any) -> None:
+    trials = [
+        {
+            **{key: value for key, value in trial(number, None).items() if key != "valid_ppl"},
+            "valid_nll": score,
+        }
+        for number, score in ((1, 3.25), (2, 3.125))
+    ]
+    text = page({**summary(*trials), "metric": "valid_nll"})
+    assert '<button type="button">nats per step, validation</button>' in text
+    assert text.index(">3.125<") < text.index(">3.250<")
+    assert "its metric is unknown: mood" in page({**summary(*trials), "metric": "mood"})
+
+
 def test_a_study_without_trials_is_a_line(page: Any) -> None:
     text = page(summary())
     assert "no trial yet." in text

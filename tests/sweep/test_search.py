@@ -24,7 +24,7 @@ from hornn.run.composed import as_dict
 from hornn.run.identity import identify
 from hornn.sweep.parent_watch import end_with_launcher
 from hornn.sweep.run_state import claim, is_claimed
-from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study
+from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, shown
 
 ROOT = Path(__file__).parents[2]
 Command = Callable[..., Any]
@@ -39,13 +39,15 @@ FAKE = [f"hydra.launcher.program={__file__}", "model=rnn", "trainer.max_epochs=3
 def main(cfg: DictConfig) -> None:
     """A run without training: the validation perplexity has its lowest at optimizer.lr = 0.5, the test's its highest.
 
-    FAKE_EPOCH: seconds an epoch takes. FAKE_DIVERGE: the rate above which it diverges. FAKE_FAIL: it fails.
+    FAKE_UNIT: `nll` for the scores of music. FAKE_EPOCH: seconds an epoch takes. FAKE_DIVERGE: the rate above which it
+    diverges. FAKE_FAIL: it fails.
     """
     end_with_launcher()
     identity = identify(HydraConfig.get().runtime.choices, as_dict(cfg))
     run_dir = identity.folder
     metrics = run_dir / "metrics.csv"
-    rows = metrics.read_text().splitlines() if metrics.exists() else ["epoch,valid_ppl"]
+    unit = os.environ.get("FAKE_UNIT", "ppl")
+    rows = metrics.read_text().splitlines() if metrics.exists() else [f"epoch,valid_{unit}"]
     with (run_dir / "starts").open("a") as starts:
         print(len(rows), os.environ["HORNN_SWEEP"], os.environ["HORNN_ROW"], file=starts)
     if os.environ.get("FAKE_FAIL"):
@@ -62,7 +64,7 @@ def main(cfg: DictConfig) -> None:
         time.sleep(float(os.environ.get("FAKE_EPOCH", "0")))
         rows.append(f"{epoch},{100 + distance + 30 / epoch}")
         write_atomically(metrics, "\n".join(rows) + "\n")
-    scores = {"valid_ppl": 110 + distance, "test_ppl": 1000 - distance}
+    scores = {f"valid_{unit}": 110 + distance, f"test_{unit}": 1000 - distance}
     write_result(run_dir, {**result, "status": "completed", **scores})
 
 
@@ -108,7 +110,7 @@ def test_the_best_by_validation_is_a_command_line(search: Command, command: Comm
     scores = sorted(result["valid_ppl"] for result in runs().values())
     assert len(scores) == 3
     *_, said, line = done.out.splitlines()
-    assert said == f"best on validation {scores[0]:.2f}, by which alone it was chosen:"
+    assert said == f"best: {scores[0]:.2f} (perplexity, validation), by which alone it was chosen:"
     python, script, *words = shlex.split(line)
     assert (python, script) == ("python", "src/train.py")
     assert words[:4] == ["model=rnn", "trainer.max_epochs=3", "seed=5", words[3]]
@@ -118,6 +120,21 @@ def test_the_best_by_validation_is_a_command_line(search: Command, command: Comm
     assert {line.split(maxsplit=1)[1] for line in starts()} == {
         f"{journal().parent.name} trial {number}" for number in (1, 2, 3)
     }
+
+
+def test_scores_have_the_unit_of_the_task(search: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_UNIT", "nll")
+    done = search("trials=1")
+    assert (done.code, done.err) == (0, "")
+    (result,) = runs().values()
+    assert f"best: {result['valid_nll']:.3f} (nats per step, validation), by which" in done.out
+    summary = json.loads(journal().with_name("study.json").read_text())
+    assert (summary["metric"], summary["trials"][0]["valid_nll"]) == ("valid_nll", result["valid_nll"])
+
+
+def test_scores_of_characters_are_shown_in_bits() -> None:
+    assert shown(8.0, "valid_bpc") == pytest.approx(3)
+    assert shown(8.0, "valid_ppl") == 8.0
 
 
 def test_a_search_goes_on_to_the_number_of_trials_asked_for(search: Command) -> None:
@@ -368,7 +385,7 @@ def test_a_search_over_real_runs(
     results = [json.loads(path.read_text()) for path in Path("outputs").rglob("result.json")]
     assert len(results) == 3
     completed = [result["valid_ppl"] for result in results if result["status"] == "completed"]
-    assert f"best on validation {min(completed):.2f}," in done.out
+    assert f"best: {min(completed):.2f} (perplexity, validation)," in done.out
     assert len(shlex.split(done.out.splitlines()[-1])) == 2 + len(small) + 7
 
 

@@ -2,36 +2,48 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 from hornn.reporting.axes import Axes
 from hornn.reporting.panels import COLOURS, SHAPES, Panel, draw_panel
+from hornn.reporting.run_data import known_name
 from hornn.result import check_kinds, read_json
 
 SUMMARY = "study.json"
-KINDS = {"study": (str,), "trials": (list,), "importance": (dict,)}
+PERPLEXITY = "valid_ppl"  # the metric of a summary that names none
+KINDS = {"study": (str,), "metric": (str,), "trials": (list,), "importance": (dict,)}
 TRIAL = {"trial": (int,), "state": (str,), "constants": (dict,)}
 SHOWN = 10  # trials of a study that the page lists
 
 
 class Study(NamedTuple):
-    """A search. `trials`: as its summary has them; `importance`: constant -> its share, the largest first."""
+    """A search. `trials`: as its summary has them; `metric`: the key of their scores, as `valid_ppl`.
+
+    `importance`: constant -> its share, the largest first.
+    """
 
     name: str
     folder: Path
     command: str
     trials: tuple[dict[str, Any], ...]
     importance: dict[str, float]
+    metric: str = PERPLEXITY
     problem: str = ""
 
     @property
     def completed(self) -> list[dict[str, Any]]:
-        return [trial for trial in self.trials if trial["valid_ppl"] is not None]
+        return [trial for trial in self.trials if trial[self.metric] is not None]
 
     @property
     def best(self) -> list[dict[str, Any]]:
         """The completed trials, the best first, as many as are shown."""
-        return sorted(self.completed, key=lambda trial: trial["valid_ppl"])[:SHOWN]
+        return sorted(self.completed, key=lambda trial: trial[self.metric])[:SHOWN]
+
+    @property
+    def label(self) -> str:
+        """What the scores are: `perplexity, validation`."""
+        return known_name(self.metric)
 
     @property
     def counts(self) -> str:
@@ -50,22 +62,23 @@ def read_studies(results: Path) -> list[Study]:
 def read_study(path: Path) -> Study:
     try:
         summary = read_json(path)
-        check_kinds(summary, KINDS, KINDS)
+        check_kinds(summary, KINDS, KINDS.keys() - {"metric"})
+        metric = summary.get("metric", PERPLEXITY)
+        if not known_name(metric):
+            raise ValueError(f"its metric is unknown: {metric}")
+        kinds = {**TRIAL, metric: (float, NoneType)}
         for trial in summary["trials"]:
-            check_kinds(
-                trial,
-                TRIAL,
-                (*TRIAL, "valid_ppl"),
-            )
+            check_kinds(trial, kinds, kinds)
     except (OSError, ValueError) as error:
         problem = f"{path} cannot be read ({error}): the next search of this study writes it again"
-        return Study(path.parent.name, path.parent, "", (), {}, problem)
+        return Study(path.parent.name, path.parent, "", (), {}, problem=problem)
     return Study(
         summary["study"],
         path.parent,
         summary.get("command") or "",
         tuple(summary["trials"]),
         summary["importance"],
+        metric,
     )
 
 
@@ -76,7 +89,7 @@ def draw_study(study: Study) -> list[Panel]:
 
 
 def draw_history(study: Study) -> Panel:
-    found = [(trial["trial"], trial["valid_ppl"]) for trial in study.completed]
+    found = [(trial["trial"], trial[study.metric]) for trial in study.completed]
     best = [min(score for _, score in found[: end + 1]) for end in range(len(found))]
 
     def paint(axes: Axes) -> None:
@@ -90,7 +103,7 @@ def draw_history(study: Study) -> Panel:
         axes.line([*corners, (trials[-1], best[-1])], COLOURS[1])
 
     caption = "Each completed trial, and the best one so far. Pruned and failed trials are left out."
-    return draw_panel("trial", "perplexity, validation", caption, paint)
+    return draw_panel("trial", study.label, caption, paint)
 
 
 def draw_importance(study: Study) -> Panel:

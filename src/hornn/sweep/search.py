@@ -22,7 +22,9 @@ from rich.console import Console
 from rich.text import Text
 
 from hornn.recipe import flatten
-from hornn.result import write_atomically
+from hornn.reporting.run_data import known_name
+from hornn.reporting.scores import of_characters
+from hornn.result import unit_of, write_atomically
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
@@ -30,9 +32,10 @@ from hornn.sweep.job import Job
 from hornn.sweep.launcher import cores
 from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
-from hornn.sweep.run_state import claim
+from hornn.sweep.run_state import claim, result_of
 from hornn.sweep.space import as_word, constants, distribution, leaves
 from hornn.sweep.study import (
+    METRIC,
     POSITION,
     REASON,
     Batch,
@@ -41,7 +44,9 @@ from hornn.sweep.study import (
     counted,
     importance,
     load_optuna,
+    metric_of,
     open_study,
+    shown,
 )
 from hornn.sweep.trials import Attempt, Trials
 
@@ -219,13 +224,13 @@ class Teller:
             self.add(attempt, states.PRUNED, attempt.scores[: attempt.pruned_at])
             say(f"{attempt.title}    pruned    {found}{took}: epoch {attempt.pruned_at}", "dim")
         elif job.status == "done" and job.valid_score is not None:
-            earlier = best(self.study)
+            earlier, metric = best(self.study), metric_of_run(job)
             mark = "*" if earlier is None or job.valid_score < earlier.value else " "
-            self.add(attempt, states.COMPLETE, attempt.scores, value=job.valid_score)
-            say(f"{attempt.title}  {job.valid_score:8.2f} {mark}  {found}{took}")
+            self.add(attempt, states.COMPLETE, attempt.scores, job.valid_score, {METRIC: metric})
+            say(f"{attempt.title}  {as_text(job.valid_score, metric):>8} {mark}  {found}{took}")
         else:
             reason = job.error or "no finite validation score"
-            self.add(attempt, states.FAIL, attempt.scores, reason=reason)
+            self.add(attempt, states.FAIL, attempt.scores, said={REASON: reason})
             say(f"{attempt.title}    failed    {found}{took}: {reason}", "red")
         self.summarize()
 
@@ -235,7 +240,7 @@ class Teller:
         state: Any,
         scores: Sequence[float],
         value: float | None = None,
-        reason: str | None = None,
+        said: Mapping[str, str] | None = None,
     ) -> None:
         self.study.add_trial(
             self.optuna.trial.create_trial(
@@ -244,22 +249,23 @@ class Teller:
                 params=attempt.params,
                 distributions=self.distributions,
                 intermediate_values=dict(enumerate(scores, start=1)),
-                user_attrs={POSITION: attempt.position, **({REASON: reason} if reason else {})},
+                user_attrs={POSITION: attempt.position, **(said or {})},
             )
         )
 
     def summarize(self) -> None:
         """Write what the report shows of the study, which it reads without optuna."""
-        found = best(self.study)
+        found, metric = best(self.study), metric_of(self.study)
         summary = {
             "study": self.folder.name,
             "command": command_of(self.runs, found) if found else None,
+            "metric": metric,
             "importance": importance(self.optuna, self.study),
             "trials": [
                 {
                     "trial": position + 1,
                     "state": trial.state.name.lower(),
-                    "valid_ppl": trial.value if trial.state.name == "COMPLETE" else None,
+                    metric: shown(trial.value, metric) if trial.state.name == "COMPLETE" else None,
                     "constants": constants(trial.params),
                     "epochs": len(trial.intermediate_values),
                     "reason": trial.user_attrs.get(REASON),
@@ -268,6 +274,16 @@ class Teller:
             ],
         }
         write_atomically(self.folder / SUMMARY, json.dumps(summary, indent=1) + "\n")
+
+
+def metric_of_run(job: Job) -> str:
+    """What is read of a finished run on validation text: `valid_bpc` of characters, else as its result has it."""
+    result = result_of(job.run_dir, job.name, job.seed) or {}
+    return "valid_bpc" if of_characters(result) else f"valid_{unit_of(result)}"
+
+
+def as_text(score: float, metric: str) -> str:
+    return f"{shown(score, metric):.{2 if metric.endswith('_ppl') else 3}f}"
 
 
 def raise_fault(attempt: Attempt) -> None:
@@ -295,7 +311,9 @@ def show_best(study: Any, runs: Runs) -> None:
     found = best(study)
     if found is None:
         raise ValueError("no trial was completed: what is said of each above tells why")
-    say(f"best on validation {found.value:.2f}, by which alone it was chosen:", "bold")
+    metric = metric_of(study)
+    score = f"{as_text(found.value, metric)} ({known_name(metric)})"
+    say(f"best: {score}, by which alone it was chosen:", "bold")
     say(command_of(runs, found))
 
 

@@ -5,13 +5,17 @@ is drawn depends neither on how many trials are at work at a time nor on which e
 """
 
 import importlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hornn.metrics import bits
+
 SEARCH = "search"  # the attribute of a study that says what is searched in which runs
 REASON = "reason"  # the attribute of a trial that says why it failed
+METRIC = "metric"  # the attribute of a trial that says what its validation score is shown as: `valid_nll`
 POSITION = "position"  # the attribute of a trial that says how many were drawn before it
 ENOUGH = 4  # completed trials, from which on the importance of constants is told
 
@@ -78,7 +82,7 @@ class Batch:
         return found
 
     def pruned_at(self, scores: Sequence[float]) -> int | None:
-        """The first epoch after which a trial with these validation perplexities is to be ended; None: none."""
+        """The first epoch after which a trial with these validation scores is to be ended; None: none."""
         for epoch in range(1, len(scores) + 1):
             values = dict(enumerate(scores[:epoch], start=1))
             trial = self.optuna.trial.create_trial(
@@ -110,6 +114,18 @@ def best(study: Any) -> Any:
     """The completed trial of the lowest validation score, of equal ones the first; None before there is one."""
     completed = [trial for trial in counted(study).values() if trial.state.name == "COMPLETE"]
     return min(completed, key=lambda trial: trial.value, default=None)
+
+
+def metric_of(study: Any) -> str:
+    """The key under which a person reads the scores, as `valid_bpc`; perplexity as long as no trial has one."""
+    return next(
+        (t.user_attrs[METRIC] for t in counted(study).values() if METRIC in t.user_attrs), "valid_ppl"
+    )
+
+
+def shown(score: float, metric: str) -> float:
+    """A score of a trial, in nats or as a perplexity, as a person reads it: of characters in bits."""
+    return bits(math.log(score)) if metric.endswith("_bpc") else score
 
 
 def importance(optuna: Any, study: Any) -> dict[str, float]:

@@ -32,7 +32,7 @@ class Attempt:
 class Trials(Workers):
     """Runs the trials, at most `limit` at a time, until each has ended.
 
-    judge: the epoch after which validation perplexities say that a trial is to be ended, None: it may go on. conclude:
+    judge: the epoch after which validation scores say that a trial is to be ended, None: it may go on. conclude:
     takes each trial that has ended: completed, diverged or pruned. show: a line on those at work. A run that failed
     otherwise than by diverging is tried again; where it fails now, the others are interrupted and `fault` holds it.
     """
