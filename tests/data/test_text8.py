@@ -1,11 +1,17 @@
 import hashlib
+import math
 import zipfile
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from hornn.data import text8
+from hornn.data import synthetic, text8
+from hornn.data.synthetic import write_text
 from hornn.data.text import TextData
 from hornn.data.text8 import Release, Text8, build_data
 from hornn.data.vocabulary import VocabularyRule
@@ -16,13 +22,11 @@ TEST_BYTES = 60
 
 def release(zip_path: Path | None = None) -> Release:
     zip_sum = "sha256:" + hashlib.sha256(zip_path.read_bytes()).hexdigest() if zip_path else "sha256:none"
-    return Release(len(TEXT), "md5:" + hashlib.md5(TEXT).hexdigest(), zip_sum)
+    return Release(len(TEXT), "md5:" + hashlib.md5(TEXT).hexdigest(), TEST_BYTES, zip_sum)
 
 
 def corpus(root: Path, published: Release, valid_bytes: int = 0, url: str = "file:///absent") -> Text8:
-    return Text8(
-        root, "full", valid_bytes, VocabularyRule(2), url, full=published, full_test_bytes=TEST_BYTES
-    )
+    return Text8(root, "full", valid_bytes, VocabularyRule(2), url, published)
 
 
 @pytest.fixture
@@ -123,10 +127,51 @@ def test_absent_head_says_what_to_do(tmp_path: Path) -> None:
         data.prepare_data()
 
 
+def test_synthetic_text_is_drawn_once_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = BytesIO()
+    write_text(drawn, 4000, types=300)
+    text = drawn.getvalue()
+    assert (len(text), text[:4]) == (4000, b" syn")
+    assert set(text) <= set(b" abcdefghijklmnopqrstuvwxyz")
+    counts = Counter(text.split())
+    assert [word for word, _ in counts.most_common(2)] == [b"syna", b"synb"]
+    known = Release(4000, "md5:" + hashlib.md5(text).hexdigest(), 400)
+    data = TextData(Text8(tmp_path, "synthetic", 300, VocabularyRule(11), "", known), 2, 3, 2, tmp_path)
+    monkeypatch.setattr(text8, "write_text", partial(write_text, types=300))
+    data.prepare_data()
+    data.setup()
+    assert data.name == "text8-synthetic"
+    assert sum(data.size(split) for split in ("train", "valid", "test")) in (
+        len(text.split()),
+        len(text.split()) + 1,
+    )
+    training = Counter(words(data.corpus, "train"))
+    assert set(data.vocabulary.words) == {word for word, n in training.items() if n > 10} | {"<eos>", "<unk>"}
+    data.path.write_bytes(text[:-1] + b" ")
+    with pytest.raises(
+        ValueError, match=r"text8\.synthetic .* has the checksum .*: delete it to draw it again"
+    ):
+        data.prepare_data()
+
+
+def test_the_synthetic_text_has_the_frequencies_of_text8() -> None:
+    """Expected numbers of the whole text, without drawing it: its word count, types and vocabulary."""
+    ranks = np.arange(1, synthetic.TYPES + 1)
+    shares = (ranks + synthetic.SHIFT) ** -synthetic.EXPONENT
+    shares /= shares.sum()
+    length = len(synthetic.PREFIX) + 1 + sum(ranks > 26 * (26**n - 1) // 25 for n in range(4))
+    number = 1e8 / (shares @ length)
+    assert number == pytest.approx(17_005_207, rel=0.005)
+    assert -np.expm1(-number * shares).sum() == pytest.approx(253_854, rel=0.005)  # types: 1 - P(none)
+    mean = 0.99 * number * shares
+    below = sum(np.exp(k * np.log(mean) - mean) / math.factorial(k) for k in range(11))  # Poisson
+    assert (1 - below).sum() == pytest.approx(44_300, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"variant": "tail"}, "data.variant is 'tail'; allowed: full, head"),
+        ({"variant": "tail"}, "data.variant must be one of full, head, synthetic, got 'tail'"),
         ({"valid_bytes": -1}, "data.valid_bytes is -1"),
         ({"valid_bytes": 99_000_000}, "from 0 to 98,999,999"),
     ],

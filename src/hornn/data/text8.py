@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from hornn.checks import require_choice
 from hornn.data.corpus import Corpus
-from hornn.data.download import BLOCK, fetch, verify
+from hornn.data.download import BLOCK, fetch, replacing, verify
+from hornn.data.synthetic import write_text
 from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
@@ -16,21 +18,24 @@ URL = "http://mattmahoney.net/dc/text8.zip"
 
 
 class Release(NamedTuple):
-    """A published text: size in bytes, checksum, and the checksum of the zip that holds it, if any."""
+    """A text: its size and the size of its test split in bytes, its checksum, and the checksum of its zip, if any."""
 
     size: int
     checksum: str
+    test_bytes: int
     zip_checksum: str | None = None
 
 
-FULL = Release(
-    100_000_000,
-    "md5:3bea1919949baf155f99411df5fada7e",
-    "sha256:a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232",
-)
-HEAD = Release(6_877_825, "md5:972292b97e3bc2e1966b9670918cee40")
-FULL_TEST_BYTES = 1_000_000  # Mikolov's "development set", which the papers report as test
-HEAD_TEST_PERCENT = 5
+RELEASES = {
+    "full": Release(
+        100_000_000,
+        "md5:3bea1919949baf155f99411df5fada7e",
+        1_000_000,  # Mikolov's "development set", which the papers report as test
+        "sha256:a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232",
+    ),
+    "head": Release(6_877_825, "md5:972292b97e3bc2e1966b9670918cee40", 343_892),  # 5 %
+    "synthetic": Release(100_000_000, "md5:4046b75f663b3f402d25389a9893e321", 1_000_000),
+}
 
 
 class Text8(Corpus):
@@ -41,8 +46,11 @@ class Text8(Corpus):
     of Mikolov et al. 2015 (arXiv 1412.7753).
     variant `head`: `root`/text8/text8.head, a prefix of 6,877,825 bytes for development, named `text8-head`
     because its results compare with no published ones; the last 5 % are the test split.
+    variant `synthetic`: `root`/text8/text8.synthetic, words drawn at random (`hornn.data.synthetic`), named
+    `text8-synthetic`: it shows what the whole of text8 takes, and nothing of language.
     valid_bytes: how much of the end of the training text is the validation split; with 0 there is none, and
     the test split is validated on, as the papers did. Borders other than the published one fall on a blank.
+    release: of the variant, another one in tests.
     """
 
     def __init__(
@@ -52,21 +60,16 @@ class Text8(Corpus):
         valid_bytes: int,
         rule: VocabularyRule,
         url: str,
-        full: Release = FULL,
-        full_test_bytes: int = FULL_TEST_BYTES,
-        head: Release = HEAD,
+        release: Release | None = None,
     ) -> None:
-        if variant not in ("full", "head"):
-            raise ValueError(f"data.variant is {variant!r}; allowed: full, head")
-        self.release = full if variant == "full" else head
-        self.train_bytes = (
-            full.size - full_test_bytes if variant == "full" else head.size * (100 - HEAD_TEST_PERCENT) // 100
-        )
+        require_choice("data.variant", variant, RELEASES)
+        self.release = release or RELEASES[variant]
+        self.train_bytes = self.release.size - self.release.test_bytes
         if not isinstance(valid_bytes, int) or not 0 <= valid_bytes < self.train_bytes:
             raise ValueError(
                 f"data.valid_bytes is {valid_bytes!r}; it must be from 0 to {self.train_bytes - 1:,}"
             )
-        self.name = "text8" if variant == "full" else "text8-head"
+        self.name = "text8" if variant == "full" else f"text8-{variant}"
         self.variant = variant
         self.folder = root / "text8"
         self.valid_bytes = valid_bytes
@@ -77,8 +80,8 @@ class Text8(Corpus):
 
     @property
     def path(self) -> Path:
-        if self.variant == "head":
-            return self.folder / "text8.head"
+        if self.variant != "full":
+            return self.folder / f"text8.{self.variant}"
         plain = self.folder / "text8"
         return plain if plain.exists() else self.folder / "text8.zip"
 
@@ -86,13 +89,22 @@ class Text8(Corpus):
         if self.path.suffix == ".zip":
             assert self.release.zip_checksum is not None
             fetch(self.path, self.url, self.release.zip_checksum)
-        elif self.path.exists():
-            verify(self.path, self.release.checksum, "put the published file in its place")
-        else:
+            return
+        if self.variant == "synthetic" and not self.path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as file:
+                write_text(file, self.release.size)
+        if not self.path.exists():
             raise FileNotFoundError(
                 f"there is no {self.path}: it is the first {self.release.size:,} bytes of text8; "
                 "put it there, set data.root, or choose data.variant=full"
             )
+        remedy = (
+            "delete it to draw it again"
+            if self.variant == "synthetic"
+            else "put the published file in its place"
+        )
+        verify(self.path, self.release.checksum, remedy)
 
     def identity(self) -> dict[str, Any]:
         return {"checksum": self.release.checksum, "valid_bytes": self.valid_bytes}
@@ -116,7 +128,7 @@ class Text8(Corpus):
                 yield [piece.decode("ascii")]
 
     def _bounds(self, file: IO[bytes]) -> dict[str, tuple[int, int]]:
-        test = self.train_bytes if self.variant == "full" else _blank_before(file, self.train_bytes)
+        test = _blank_before(file, self.train_bytes) if self.variant == "head" else self.train_bytes
         valid = _blank_before(file, test - self.valid_bytes) if self.valid_bytes else test
         return {"train": (0, valid), "valid": (valid, test), "test": (test, self.release.size)}
 
