@@ -8,7 +8,8 @@ stands between the two lines is generated; every other byte of the page stays as
                                                            row has its gain on the first one
     <!-- claims: SWEEP|PREFIX ... -->                      src/report.py --write: the claims of these sweeps, with
                                                            their outcomes; PREFIX stands for all sweeps PREFIX_...
-    <!-- speed -->, <!-- ratios -->                        src/bench.py --write: its tables; three ratios of them
+    <!-- speed -->, <!-- ratios -->, <!-- text8 -->        src/bench.py --write: its tables; three ratios of them;
+                                                           what the tables on text8 take
     <!-- parameters -->                                    src/parameters.py --write: the table of weight counts
 
 Fenced code is never read as a block.
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from hornn.result import write_atomically
 
-NAMES = ("overview", "rows", "claims", "speed", "ratios", "parameters")
+NAMES = ("overview", "rows", "claims", "speed", "ratios", "text8", "parameters")
 BEGIN, END = re.compile(r"<!-- (\w+)(?:: *(.*?))? *-->"), "<!-- end -->"
 Writers = Mapping[str, Callable[[list[str]], str]]
 

@@ -18,7 +18,7 @@ def test_a_gpu_leaves_out_what_is_about_the_cpu(monkeypatch):
         program.choose_sections(["step"], "tpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert program.choose_sections(["roofline", "head"], "cuda") == ["head"]
-    of_the_cpu = {"roofline", "loops", "start", "table"}
+    of_the_cpu = {"roofline", "loops", "start", "table", "text8"}
     assert program.choose_sections(SECTIONS, "cuda") == [name for name in SECTIONS if name not in of_the_cpu]
     with pytest.raises(ValueError, match="roofline would measure the CPU: leave out --device cuda"):
         program.choose_sections(["roofline"], "cuda")

@@ -114,6 +114,19 @@ def test_pages_with_a_block_get_the_tables_and_the_ratios(tmp_path, results):
     assert ", output layer in bf16, " in readme.read_text()
 
 
+def test_a_page_gets_what_the_tables_on_text8_take(tmp_path, results):
+    page = tmp_path / "README.md"
+    page.write_text("<!-- text8 -->\n<!-- end -->")
+    with pytest.raises(ValueError, match=r"README.md, line 1: .*text8.json cannot be read"):
+        program.renew(tmp_path, results)
+    row = {"section": "text8", "work": "RNN", "ours": "rnn", "peak_mb": 900.0, "ms": 1000.0, "speed": 600.0}
+    row |= {"epoch_hours": 7.79, "epochs": 10, "hours": 77.9}
+    measured = {**program.read(results), "rows": [row]}
+    results.with_name("text8.json").write_text(json.dumps(measured))
+    program.renew(tmp_path, results)
+    assert "| RNN | `rnn` | 1000 | 600 | 7.8 | 10 | 78 | 900 |" in page.read_text()
+
+
 @pytest.mark.slow
 def test_every_section_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(meter, "apart", lambda function, *arguments: function(*arguments))

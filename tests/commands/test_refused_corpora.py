@@ -109,6 +109,6 @@ def test_text8_that_is_not_the_published_one(published: Command, tmp_path: Path)
     assert "data.variant=full" in refusal(published("data=text8", "data.variant=head"))
     (folder / "text8.head").write_bytes(b"")
     assert "(0 bytes) has the checksum md5:" in refusal(published("data=text8", "data.variant=head"))
-    assert "data.variant is 'tail'; allowed: full, head" in refusal(
+    assert "data.variant must be one of full, head, synthetic, got 'tail'" in refusal(
         published("data=text8", "data.variant=tail")
     )

@@ -32,6 +32,8 @@ class Plan(NamedTuple):
     table_tokens: int = 60_000  # of each run of the table
     product: int = 2048  # rows and columns of the matrices that show the machine's peak
     updates: int = 40  # of the epoch that shows what the trainer costs
+    text8_updates: int = 8  # of each row on text8, once its window of back-propagation is whole
+    text8_rows: int | None = None  # the first so many; None: all
 
 
 FULL = Plan()
@@ -58,4 +60,6 @@ QUICK = Plan(
     table_tokens=200,
     product=32,
     updates=3,
+    text8_updates=2,
+    text8_rows=1,
 )

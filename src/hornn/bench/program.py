@@ -19,6 +19,7 @@ from hornn.bench.tables import (
     compare_rows,
     find_slower,
     render,
+    render_alone,
     render_changes,
     render_ratios,
     render_section,
@@ -36,6 +37,7 @@ OF_THE_CPU = {
     "loops",
     "start",
     "table",
+    "text8",
 }  # what a GPU's benchmark leaves out, beside the rows of native kernels
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
 
@@ -182,8 +184,13 @@ def read(path: Path) -> dict[str, Any]:
 def renew(folder: Path, source: Path) -> list[Path]:
     """Write the tables of a JSON file, and three ratios of them, into the pages of `folder` that have blocks for them.
 
-    The pages that changed. ValueError where the file cannot be read or a block is wrong.
+    What text8's tables take stands in the file text8.json beside it. The pages that changed. ValueError where a file
+    cannot be read or a block is wrong.
     """
     results = read(source)
-    writers: Writers = {"speed": lambda _: render(results), "ratios": lambda _: render_ratios(results)}
+    writers: Writers = {
+        "speed": lambda _: render(results),
+        "ratios": lambda _: render_ratios(results),
+        "text8": lambda _: render_alone("text8", read(source.with_name("text8.json"))),
+    }
     return [page for page in pages_with_blocks(folder) if renew_page(page, writers)]

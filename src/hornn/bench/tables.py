@@ -21,6 +21,7 @@ from hornn.bench.sections import (
     vary,
 )
 from hornn.bench.tasks import characters, loops, music, sentences
+from hornn.bench.text8 import text8
 from hornn.bench.work import Sizes
 
 ENOUGH = 5  # rounds that show how far a ratio strays
@@ -66,6 +67,16 @@ BOUNDS = {
     "bound, ms": "{bound_ms:.1f}",
     "reached": "{reached:.0%}",
     "rounds dropped": "{drops}",
+}
+ESTIMATES = {
+    "row": "{work}",
+    "model": "`{ours}`",
+    "ms an update": "{ms:.0f}",
+    "words/s": "{speed:,.0f}",
+    "hours an epoch": "{epoch_hours:.1f}",
+    "epochs at most": "{epochs}",
+    "hours at most": "{hours:.0f}",
+    "memory, MB": "{peak_mb:.0f}",
 }
 SERIES = "A step of FOFE of order 3 beside nn.RNN's, at other sizes than the table above in one respect."
 SECTIONS = {
@@ -142,6 +153,13 @@ SECTIONS = {
     "trainer": Section(
         trainer, "Trainer", "A training step inside of the trainer beside the same in a bare loop.", TIMES
     ),
+    "text8": Section(
+        text8,
+        "The tables on text8",
+        "Updates of each network by its own recipe on random words of a vocabulary of 44,000, in CPU time of one "
+        "process; from it the hours of training on 16.8 million words, without validation.",
+        ESTIMATES,
+    ),
     "roofline": Section(
         roofline,
         "Distance from the machine's peak",
@@ -190,6 +208,12 @@ def render_ratios(results: Mapping[str, Any]) -> str:
     shown = header(["", "ours", "torch", "ratio"]) + [f"| {' | '.join(cells)} |" for cells in lines]
     precision = next(row["dtype"] for row in results["rows"] if row.get("scan") == "native")
     return "\n".join([*shown, "", f"{place(results)}, output layer in {precision}, {origin(results)}."])
+
+
+def render_alone(name: str, results: Mapping[str, Any]) -> str:
+    """One table, with the machine and the state of the code."""
+    rows = [row for row in results["rows"] if row["section"] == name]
+    return f"{render_section(name, rows)}\n\n{place(results)}, {origin(results)}."
 
 
 def describe(results: Mapping[str, Any]) -> str:
