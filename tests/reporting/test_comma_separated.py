@@ -17,3 +17,9 @@ def test_csv_holds_full_precision(place: Any) -> None:
     assert rows["sum-3"]["verified"] == "False"
     assert rows["stack"]["status"] == "not built"
     assert len(rows) == 5
+
+
+def test_no_text_of_a_result_is_a_formula(place: Any) -> None:
+    place.commit("sum-2", 1, 100.0, device='=HYPERLINK("x")')
+    rows = {row["row"]: row for row in csv.DictReader(io.StringIO(table_csv(table_of(place))))}
+    assert rows["sum-2"]["device"] == '\'=HYPERLINK("x")'

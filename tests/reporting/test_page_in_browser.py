@@ -246,6 +246,17 @@ def test_a_table_is_sorted(tab: Tab) -> None:
     assert len(numbers) > 1
 
 
+def test_a_printed_table_has_its_headings_and_no_controls(tab: Tab) -> None:
+    tab.open("#toy", width=720)
+    tab.browser.ask("Emulation.setEmulatedMedia", media="print")
+    headings = tab.texts("#toy .wide thead th")
+    for controls in ("nav", "#toy input", "#toy select", "#toy .downloads", "#toy audio"):
+        assert tab.texts(controls) == []
+    assert {"model", "published", "measured", "seeds"} <= set(headings)
+    assert tab.run("document.documentElement.scrollWidth") <= 720
+    tab.browser.ask("Emulation.setEmulatedMedia", media="")
+
+
 @pytest.mark.parametrize("address", ["", "#toy", f"#compare={ROWS}", "#run=toy/sum-2/1"])
 def test_a_narrow_screen_never_scrolls_sideways(tab: Tab, address: str) -> None:
     tab.open(address, width=380)

@@ -26,7 +26,7 @@ def table_csv(table: Table) -> str:
             "difference": score.difference,
             "num_parameters": line.parameters,
             "seconds_per_epoch": line.seconds,
-            "device": "; ".join(line.devices),
+            "device": "; ".join(map(as_words, line.devices)),
             "status": line.status,
             "marks": "; ".join(line.marks),
             "commits": " ".join(commits(line.measured)),
@@ -41,3 +41,8 @@ def table_csv(table: Table) -> str:
         writer.writeheader()
         writer.writerows(entries)
     return out.getvalue()
+
+
+def as_words(text: str) -> str:
+    """What a result says, which no spreadsheet may take for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,24 +1,51 @@
 """A table as LaTeX."""
 
-from hornn.reporting.grid import DYNAMIC_SIGN, UNVERIFIED_SIGN, table_grid
+import re
+from itertools import groupby
+
+from hornn.reporting.grid import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, table_grid
 from hornn.reporting.tables import Table
+
+SPECIAL = {char: f"\\{char}" for char in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    UNVERIFIED_SIGN: r"\dag{}",
+    DYNAMIC_SIGN: r"\ddag{}",
+    OTHER_CORPUS_SIGN: r"\S{}",
+}
 
 
 def table_latex(table: Table) -> str:
-    """A tabular for booktabs in a table environment; the runs' links are left out."""
+    """A tabular for booktabs in a table environment, without devices, the runs' links, and columns without entry."""
     grid = table_grid(table)
-    keep = [index for index, name in enumerate(grid.header) if name not in ("device",)]
+    keep = [
+        index
+        for index, (_, name) in enumerate(grid.heads)
+        if name != "device" and (name != "runs" or any(cells[index].text for cells in grid.rows))
+    ]
+    heads = [grid.heads[index] for index in keep]
     lines = [
+        r"% \usepackage{booktabs}",
         r"\begin{table}",
         rf"\caption{{{escape_latex(table.sweep.title)} ({escape_latex(table.sweep.paper)}).}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(keep) - 2)}l}}",
+        rf"\begin{{tabular}}{{{''.join('l' if name in ('model', 'runs') else 'r' for _, name in heads)}}}",
         r"\toprule",
-        " & ".join(escape_latex(grid.header[index]) for index in keep) + r" \\",
-        r"\midrule",
     ]
+    if any(metric for metric, _ in heads):
+        groups = [
+            (metric, len(list(columns))) for metric, columns in groupby(heads, key=lambda head: head[0])
+        ]
+        over = [rf"\multicolumn{{{columns}}}{{c}}{{{escape_latex(metric)}}}" for metric, columns in groups]
+        lines.append(" & ".join(over) + r" \\")
+    lines += [" & ".join(escape_latex(name) for _, name in heads) + r" \\", r"\midrule"]
     for cells in grid.rows:
         texts = [
-            escape_latex(cells[index].text) + (f"$^{{{cells[index].marks}}}$" if cells[index].marks else "")
+            number_latex(cells[index].text) + (f"$^{{{cells[index].marks}}}$" if cells[index].marks else "")
             for index in keep
         ]
         lines.append(" & ".join(texts) + r" \\")
@@ -29,13 +56,10 @@ def table_latex(table: Table) -> str:
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
+def number_latex(text: str) -> str:
+    """The text of a cell, with a minus that is one."""
+    return re.sub(r"^-(?=\d)", "$-$", escape_latex(text))
+
+
 def escape_latex(text: str) -> str:
-    special = {char: f"\\{char}" for char in "&%$#_{}"} | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "±": r"$\pm$",
-        UNVERIFIED_SIGN: r"\dag{}",
-        DYNAMIC_SIGN: r"\ddag{}",
-    }
-    return "".join(special.get(char, char) for char in text)
+    return "".join(SPECIAL.get(char, char) for char in text)
