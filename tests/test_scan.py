@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 
 def test_the_choice_of_a_backend() -> None:
     assert choose_backend("eager", Rnn(INPUT, H), CPU) == "eager"
-    for name in ("lstmp", "highway", "leaky_rnn"):
+    for name in ("highway", "leaky_rnn"):
         assert choose_backend("auto", build_cell(name, INPUT, hidden_size=H), CPU) == "eager"
     with pytest.raises(ValueError, match="one of auto, eager, native, parallel, got 'fused'"):
         choose_backend("fused", Rnn(INPUT, H), CPU)

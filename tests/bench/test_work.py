@@ -15,12 +15,12 @@ from hornn.scan import scan
 def test_the_naive_loops_compute_what_they_stand_beside():
     torch.manual_seed(0)
     x = torch.randn(5, 2, 4)
-    loop, cell = FofeLoop(4), FofeHornn(4, 4, order=3, alpha=0.6)
+    loop, cell = FofeLoop(4, 4), FofeHornn(4, 4, order=3, alpha=0.6)
     with torch.no_grad():
         cell.W_in.copy_(loop.W_in.weight)
         cell.W_h.copy_(torch.stack([tap.weight for tap in loop.taps]))
     torch.testing.assert_close(loop(x)[0], scan(cell, x, cell.initial_state(2))[0])
-    lstm, cells = nn.LSTM(4, 4, bias=False), LstmLoop(4)
+    lstm, cells = nn.LSTM(4, 4, bias=False), LstmLoop(4, 4)
     cells.cell.weight_ih.data, cells.cell.weight_hh.data = lstm.weight_ih_l0.data, lstm.weight_hh_l0.data
     torch.testing.assert_close(cells(x)[0], lstm(x)[0])
 

@@ -17,6 +17,7 @@ from hornn.cells.elman import Rnn
 from hornn.cells.gru import Gru
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, MaxHornn
 from hornn.cells.hornn_acoustic import ReluHornn, ReluHornnp, ResRnn, SigmoidHornn, SigmoidHornnp
+from hornn.cells.leaky import LeakyRnn
 from hornn.cells.lstm import Lstm, Lstmp
 from hornn.cells.scrn import Scrn, Srn
 from hornn.kernels.scans import NativeLstm
@@ -31,6 +32,7 @@ BOUNDABLE: dict[str, Callable[[int], Cell]] = {
     "scrn, context alone": lambda H: Scrn(H, 0, context_size=H, adaptive=True),
     "scrn, hidden units alone": lambda H: Scrn(H, H, context_size=0),
     "lstm": lambda H: Lstm(3, H, bias=True),
+    "lstmp": lambda H: Lstmp(3, H, projection_size=max(1, H // 3), bias=True),
     "gru": lambda H: Gru(3, H),
     "gru, with a bias": lambda H: Gru(3, H, bias=True),
     "rnn": lambda H: Rnn(3, H, activation="tanh", bias=True),
@@ -170,7 +172,7 @@ def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "lstmp"]
+    "model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "lstmp", "leaky_rnn"]
 )
 def test_training_with_and_without_the_kernels(
     command: Any, text: list[str], tmp_path: Path, model: str
@@ -195,7 +197,7 @@ def test_training_with_and_without_the_kernels(
         assert done.code == 0, done.err
         result = json.loads((tmp_path / backend / "result.json").read_text())
         found[result["backend"], result["native_kernels"]] = result["test_ppl"]
-    assert set(found) == {("eager", False), ("eager" if model == "lstmp" else "native", True)}
+    assert set(found) == {("eager", False), ("eager" if model == "leaky_rnn" else "native", True)}
     for ppl in found.values():
         assert ppl == pytest.approx(found["eager", False], rel=1e-4)
 
@@ -230,10 +232,10 @@ def test_which_cells_run_natively() -> None:
     ("cell", "device", "bound", "message"),
     [
         (
-            Lstmp(4, 5),
+            LeakyRnn(4, 5),
             "cpu",
             None,
-            "cannot run Lstmp on this cpu: there are native kernels for Rnn, .*; use auto, eager$",
+            "cannot run LeakyRnn on this cpu: there are native kernels for Rnn, .*; use auto, eager$",
         ),
         (
             Rnn(4, 5),

@@ -19,6 +19,7 @@ from hornn.bench.work import (
     Work,
     build,
     draw_text,
+    layer_and_output,
     our_optimizer,
     our_step,
     train_on,
@@ -36,10 +37,15 @@ BESIDE = {
     "dts_rnn": "nn.RNN",
     "lstm": "nn.LSTM",
     "gru": "nn.GRU",
+    "lstmp": "nn.LSTM, projected",
+    "srnn": "nn.RNN, 2 layers",
 }
 
 # Whose native loops have no counterpart in torch: a deep transition, and what is compared on speech.
-OWN = ("dts_rnn", "hornn_relu", "hornn_sigmoid", "hornnp_relu", "hornnp_sigmoid", "resrnn", "gru", "lstm")
+OWN = (
+    *("dts_rnn", "hornn_relu", "hornn_sigmoid", "hornnp_relu", "hornnp_sigmoid", "resrnn"),
+    *("gru", "lstm", "lstmp"),
+)
 
 
 def characters(bench: Bench) -> list[Row]:
@@ -142,9 +148,8 @@ def packed_step(
     layer: str, width: int, inputs: Tensor, targets: Tensor, lengths: Tensor, device: torch.device
 ) -> Work:
     """One training step of a layer of torch's on packed sequences, with nn.Linear and torch's own SGD."""
-    recurrent = {"nn.RNN": nn.RNN, "nn.LSTM": nn.LSTM, "nn.GRU": nn.GRU}[layer]
-    model = nn.ModuleDict({"layer": recurrent(KEYS, width, bias=False), "output": nn.Linear(width, KEYS)})
-    model.to(device)
+    recurrent, output = layer_and_output(layer, KEYS, width, KEYS, bias=True)
+    model = nn.ModuleDict({"layer": recurrent, "output": output}).to(device)
     optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
     packed = pack_padded_sequence(inputs, lengths)
     wanted = pack_padded_sequence(targets, lengths).data

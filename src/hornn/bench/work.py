@@ -1,6 +1,7 @@
 """What is measured: training steps and output layers, ours and what a user would otherwise write."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -93,9 +94,9 @@ def train_on(
 class LstmLoop(nn.Module):
     """An LSTM as a loop over nn.LSTMCell."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
-        self.cell = nn.LSTMCell(width, width, bias=False)
+        self.cell = nn.LSTMCell(inputs, width, bias=False)
 
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         outputs = []
@@ -108,9 +109,9 @@ class LstmLoop(nn.Module):
 class FofeLoop(nn.Module):
     """h_t = sigmoid(W_in x_t + sum_n 0.6^n W_n h_{t-n}), n = 1, 2, 3, one nn.Linear for each matrix."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
-        self.W_in = nn.Linear(width, width, bias=False)
+        self.W_in = nn.Linear(inputs, width, bias=False)
         self.taps = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(3))
 
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
@@ -125,13 +126,26 @@ class FofeLoop(nn.Module):
         return torch.stack(outputs), history
 
 
-LAYERS: dict[str, Callable[[int], nn.Module]] = {
-    "nn.RNN": lambda width: nn.RNN(width, width, bias=False),
-    "nn.LSTM": lambda width: nn.LSTM(width, width, bias=False),
-    "nn.GRU": lambda width: nn.GRU(width, width, bias=False),
+# Name -> the layer of so many inputs and units; its output has half of the units where it is projected.
+LAYERS: dict[str, Callable[[int, int], nn.Module]] = {
+    "nn.RNN": partial(nn.RNN, bias=False),
+    "nn.LSTM": partial(nn.LSTM, bias=False),
+    "nn.GRU": partial(nn.GRU, bias=False),
+    "nn.RNN, 2 layers": partial(nn.RNN, num_layers=2, bias=False),
+    "nn.LSTM, projected": lambda inputs, width: nn.LSTM(
+        inputs, width, bias=False, proj_size=(width + 1) // 2
+    ),
     "LSTMCell loop": LstmLoop,
     "FOFE loop": FofeLoop,
 }
+
+
+def layer_and_output(
+    name: str, inputs: int, width: int, classes: int, bias: bool
+) -> tuple[nn.Module, nn.Linear]:
+    """A layer of `LAYERS`, and a linear layer above it."""
+    layer = LAYERS[name](inputs, width)
+    return layer, nn.Linear(getattr(layer, "proj_size", 0) or width, classes, bias=bias)
 
 
 class TorchModel(nn.Module):
@@ -140,8 +154,8 @@ class TorchModel(nn.Module):
     def __init__(self, layer: str, sizes: Sizes) -> None:
         super().__init__()
         self.embedding = nn.Embedding(sizes.vocab_size, sizes.hidden_size)
-        self.layer = LAYERS[layer](sizes.hidden_size)
-        self.output = nn.Linear(sizes.hidden_size, sizes.vocab_size, bias=False)
+        width = sizes.hidden_size
+        self.layer, self.output = layer_and_output(layer, width, width, sizes.vocab_size, bias=False)
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         """Logits (T B, V) and the state after them."""

@@ -55,7 +55,7 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z, 3 * panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, 3 * panel, packed.mutable_data_ptr<float>());
 #pragma omp for
     for (size_t i = 0; i < blocks.size(); ++i)
       blocks[i].kernels().pack_rows(h_0_ + blocks[i].start * z.H, z.H, z.H, slot(-1) + blocks[i].start * z.H);
@@ -128,7 +128,7 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 3 * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), false, z, panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed.mutable_data_ptr<float>());
 
     float sum[ACCUMULATORS * W], parts[3][ACCUMULATORS * W];
     // sum = what flows back into the state from step t

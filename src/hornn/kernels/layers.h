@@ -13,40 +13,6 @@
 
 namespace {
 
-// A right factor that stays: the panels of a weight (rows, depth), transposed, or of a weight (depth, columns).
-class Matrix {
- public:
-  Matrix(const Tensor& weight, bool transposed)
-      : transposed(transposed), columns(weight.size(transposed ? 0 : 1)), depth(weight.size(transposed ? 1 : 0)),
-        weight(weight.const_data_ptr<float>()), packed(buffer(panels_of(columns) * depth * W)),
-        packed_(packed.mutable_data_ptr<float>()) {}
-
-  // By all threads of a team.
-  void pack() const {
-#pragma omp for
-    for (int64_t p = 0; p < panels_of(columns); ++p) {
-      float* out = packed_ + p * depth * W;
-      if (transposed)
-        pack_panel_transposed(weight + p * W * depth, depth, depth, columns - p * W, out);
-      else
-        pack_panel(weight + p * W, columns, depth, columns - p * W, out);
-    }
-  }
-
-  // sum += this tile of a packed left factor (B, depth) times the matrix.
-  void multiply(const Tile& tile, const float* left, float* sum) const {
-    tile.block.kernels().product(tile.columns)(left + tile.block.start * depth, packed_ + tile.p * depth * W,
-                                               depth * W, depth, sum);
-  }
-
- private:
-  bool transposed;
-  int64_t columns, depth;
-  const float* weight;
-  Tensor packed;
-  float* packed_;
-};
-
 // `layer` hears `source` of `lag` steps before, through a matrix or as it is.
 struct Tap {
   size_t layer, source;

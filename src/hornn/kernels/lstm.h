@@ -1,4 +1,4 @@
-// The scan of the LSTM.
+// The scan of the LSTM, plain and with a projected state.
 #pragma once
 
 #include <omp.h>
@@ -13,19 +13,24 @@
 
 namespace {
 
-// Of an LSTM with the gates i, f, g, o stacked in u (T, B, 4 H) and weight (4 H, H): the outputs and the cells
-// (T, B, H), and where `keep` the gates (T, B, 4, H) that the backward pass needs.
-std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, const Tensor& c_0, const Tensor& weight,
-                                        bool keep, int64_t threads) {
-  const Sizes z = Sizes::of_gates(u.size(0), h_0, 4);
+// Of an LSTM with the gates i, f, g, o stacked in u (T, B, 4 H) and weight (4 H, R): the outputs (T, B, R) and the cells
+// (T, B, H), and where `keep` the gates (T, B, 4, H) that the backward pass needs. The state that is fed back is the
+// `projection` (R, H) of what the cells give, or that itself, R = H.
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, const Tensor& c_0, const Tensor& weight,
+                                        const std::optional<Tensor>& projection, bool keep, int64_t threads) {
+  const Sizes z = Sizes::of_gates(u.size(0), c_0, 4), fed(z.T, z.B, r_0.size(1));
+  const int64_t R = fed.H;
   const std::vector<Block> blocks = blocks_of(z.B);
   const int64_t wide = widest(blocks.back().rows);  // gates at a time
 
-  Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
+  Tensor y = at::empty({z.T, z.B, R}, at::kFloat);
   Tensor cells = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 0, z.B, 4, z.H}, at::kFloat);
-  Tensor packed = buffer(4 * z.panels * z.H * W);
-  Tensor ring = buffer(2 * z.B * z.H);  // the outputs of this step and of the last one, packed
+  Tensor packed = buffer(4 * z.panels * R * W);
+  Tensor ring = buffer(2 * z.B * R);  // the outputs of this step and of the last one, packed
+  Tensor whole = buffer(projection ? z.B * z.H : 0);  // what is projected, packed
+  std::optional<Matrix> narrow;
+  if (projection) narrow.emplace(*projection, true);
 
   const float* u_ = u.const_data_ptr<float>();
   const float* c_0_ = c_0.const_data_ptr<float>();
@@ -34,28 +39,29 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, cons
   float* cells_ = cells.mutable_data_ptr<float>();
   float* gates_ = gates.mutable_data_ptr<float>();
   float* ring_ = ring.mutable_data_ptr<float>();
-  const auto slot = [&](int64_t t) { return ring_ + (t + 2) % 2 * z.B * z.H; };
+  float* whole_ = whole.mutable_data_ptr<float>();
+  const auto slot = [&](int64_t t) { return ring_ + (t + 2) % 2 * z.B * R; };
 
   Barrier barrier;
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z, 4 * panel, packed.mutable_data_ptr<float>());
+    const int64_t panel = R * W;
+    pack_weights(weight.const_data_ptr<float>(), true, 4, R, z.H, 4 * panel, packed.mutable_data_ptr<float>());
+    if (narrow) narrow->pack();
 #pragma omp for
     for (size_t i = 0; i < blocks.size(); ++i)
-      blocks[i].kernels().pack_rows(h_0.const_data_ptr<float>() + blocks[i].start * z.H, z.H, z.H,
-                                    slot(-1) + blocks[i].start * z.H);
+      blocks[i].kernels().pack_rows(r_0.const_data_ptr<float>() + blocks[i].start * R, R, R,
+                                    slot(-1) + blocks[i].start * R);
 
-    float sums[4 * MAX_ROWS * W], out[MAX_ROWS * W];
+    float sums[4 * MAX_ROWS * W], out[MAX_ROWS * W], narrowed[ACCUMULATORS * W];
     for (int64_t t = 0; t < z.T; ++t) {
       for_tiles(z, blocks, 1, team, me, [&](const Tile& tile) {
         const int rows = tile.block.rows;
         std::fill(sums, sums + 4 * rows * W, 0.0f);
         for (int64_t gate = 0; gate < 4; gate += wide)
-          tile.block.kernels().product(wide)(slot(t - 1) + tile.block.start * z.H,
-                                             packed_ + (tile.p * 4 + gate) * panel, panel, z.H,
-                                             sums + gate * rows * W);
+          tile.block.kernels().product(wide)(slot(t - 1) + tile.block.start * R, packed_ + (tile.p * 4 + gate) * panel,
+                                             panel, R, sums + gate * rows * W);
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           const int64_t row = i / W, at = (t * z.B + b) * z.H + j;
           const auto argument = [&](int64_t gate) {
@@ -65,17 +71,27 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, cons
           const Vec in = sigmoid(argument(0)), forget = sigmoid(argument(1)), g = tanh(argument(2)),
                     o = sigmoid(argument(3));
           const Vec c = forget * load((t ? cells_ + at - z.B * z.H : c_0_ + at), lanes) + in * g;
-          const Vec h = o * tanh(c);
+          const Vec m = o * tanh(c);
           store(cells_ + at, c, lanes);
-          store(y_ + at, h, lanes);
-          store(out + i, h);
+          if (!narrow) store(y_ + at, m, lanes);
+          store(out + i, m);
           if (keep) {
             const Vec kept[] = {in, forget, g, o};
             for (int64_t gate = 0; gate < 4; ++gate)
               store(gates_ + ((t * z.B + b) * 4 + gate) * z.H + j, kept[gate], lanes);
           }
         });
-        tile.pack(out, slot(t));
+        tile.pack(out, narrow ? whole_ : slot(t));
+      });
+      barrier.wait(team);
+      if (!narrow) continue;
+      for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
+        std::fill(narrowed, narrowed + ACCUMULATORS * W, 0.0f);
+        narrow->multiply(tile, whole_, narrowed);
+        tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+          store(y_ + (t * z.B + b) * R + j, load(narrowed + i), lanes);
+        });
+        tile.pack(narrowed, slot(t));
       });
       barrier.wait(team);
     }
@@ -83,42 +99,54 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& h_0, cons
   return {y, cells, gates};
 }
 
-// All steps from the last to the first: the gradients of u, of the first output and of the first cell.
-std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Tensor& grad_h, const Tensor& grad_c,
-                                                 const Tensor& c_0, const Tensor& weight, const Tensor& cells,
-                                                 const Tensor& gates, std::optional<double> bound, int64_t threads) {
-  const Sizes z = Sizes::of_gates(grad_y.size(0), c_0, 4);
+// All steps from the last to the first: the gradients of u, of the first output and of the first cell, and where there
+// is a projection the gradients of its products (T, B, R).
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Tensor& grad_r,
+                                                         const Tensor& grad_c, const Tensor& c_0, const Tensor& weight,
+                                                         const std::optional<Tensor>& projection, const Tensor& cells,
+                                                         const Tensor& gates, std::optional<double> bound,
+                                                         int64_t threads) {
+  const Sizes z = Sizes::of_gates(grad_y.size(0), c_0, 4), fed(z.T, z.B, grad_r.size(1));
+  const int64_t R = fed.H;
   const std::vector<Block> blocks = blocks_of(z.B);
+  const int64_t wide = widest(blocks.back().rows);
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
-  Tensor grad_h_0 = at::empty({z.B, z.H}, at::kFloat);
+  Tensor grad_r_0 = at::empty({z.B, R}, at::kFloat);
+  Tensor grad_product = at::empty({projection ? z.T : 0, z.B, R}, at::kFloat);
   Tensor carried = grad_c.clone();  // the gradient of the cell that flows back from the step after
-  Tensor packed = buffer(4 * z.panels * z.H * W);
+  Tensor packed = buffer(4 * fed.panels * z.H * W);
   Tensor ring = buffer(2 * 4 * z.B * z.H);  // the gradients of the gates' arguments, of two steps, packed
+  Tensor narrow = buffer(projection ? z.B * R : 0);  // the gradient of this step's output, packed
+  std::optional<Matrix> widen;
+  if (projection) widen.emplace(*projection, false);
 
   const float* grad_y_ = grad_y.const_data_ptr<float>();
-  const float* grad_h_ = grad_h.const_data_ptr<float>();
+  const float* grad_r_ = grad_r.const_data_ptr<float>();
   const float* c_0_ = c_0.const_data_ptr<float>();
   const float* cells_ = cells.const_data_ptr<float>();
   const float* gates_ = gates.const_data_ptr<float>();
   const float* packed_ = packed.const_data_ptr<float>();
   float* grad_u_ = grad_u.mutable_data_ptr<float>();
-  float* grad_h_0_ = grad_h_0.mutable_data_ptr<float>();
+  float* grad_r_0_ = grad_r_0.mutable_data_ptr<float>();
+  float* grad_product_ = grad_product.mutable_data_ptr<float>();
   float* carried_ = carried.mutable_data_ptr<float>();
   float* ring_ = ring.mutable_data_ptr<float>();
+  float* narrow_ = narrow.mutable_data_ptr<float>();
   const auto slot = [&](int64_t t, int64_t gate) { return ring_ + (t % 2 * 4 + gate) * z.B * z.H; };
 
-  Bounded bounded_h(bound, z);
+  Bounded bounded_r(bound, fed);
   Bounded bounded_c[] = {{bound, z}, {bound, z}};  // taken at even and at odd steps
   Barrier barrier;
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 4 * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), false, z, panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), false, 4, z.H, R, panel, packed.mutable_data_ptr<float>());
+    if (widen) widen->pack();
 
     float sum[ACCUMULATORS * W], parts[4][ACCUMULATORS * W];
-    const int64_t wide = widest(blocks.back().rows);
+    // sum += what flows back into the output from the gates of step t
     const auto multiply = [&](const Tile& tile, int64_t t) {
       for (int64_t gate = 0; gate < 4; ++gate)
         tile.block.kernels().product(tile.columns)(slot(t, gate) + tile.block.start * z.H,
@@ -127,39 +155,68 @@ std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Ten
     for (int64_t s = z.T - 1; s >= -1; --s) {
       const bool flows = s < z.T - 1, bounded = bound && flows;
       if (bounded) {
-        for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+        for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
           std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
           multiply(tile, s + 1);
-          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { bounded_h.put(b, j, load(sum + i), lanes); });
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { bounded_r.put(b, j, load(sum + i), lanes); });
         });
         barrier.wait(team);
       }
       const Bounded& bounded_now = bounded_c[s & 1];
-      const float factor_h = bounded ? bounded_h.factor() : 1.0f, factor_c = bounded ? bounded_now.factor() : 1.0f;
-      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+      const float factor_r = bounded ? bounded_r.factor() : 1.0f, factor_c = bounded ? bounded_now.factor() : 1.0f;
+      // sum = the gradient of this step's output
+      const auto output_gradient = [&](const Tile& tile) {
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
-          Vec dh{};
-          if (s >= 0) dh += load(grad_y_ + (s * z.B + b) * z.H + j, lanes);
-          if (!flows) dh += load(grad_h_ + b * z.H + j, lanes);
-          if (bounded) {
-            dh += bounded_h.take(b, j, lanes, factor_h);
-            store(carried_ + b * z.H + j, bounded_now.take(b, j, lanes, factor_c), lanes);
-          }
-          store(sum + i, dh);
+          Vec dr{};
+          if (s >= 0) dr += load(grad_y_ + (s * z.B + b) * R + j, lanes);
+          if (!flows) dr += load(grad_r_ + b * R + j, lanes);
+          if (bounded) dr += bounded_r.take(b, j, lanes, factor_r);
+          store(sum + i, dr);
         });
         if (flows && !bounded) multiply(tile, s + 1);
+      };
+      const auto cell_gradient = [&](int64_t b, int64_t j, int64_t lanes) {
+        return bounded ? bounded_now.take(b, j, lanes, factor_c) : load(carried_ + b * z.H + j, lanes);
+      };
+      if (s < 0) {
+        for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
+          output_gradient(tile);
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+            store(grad_r_0_ + b * R + j, load(sum + i), lanes);
+          });
+        });
+        for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+          tile.each([&](int64_t, int64_t b, int64_t j, int64_t lanes) {
+            store(carried_ + b * z.H + j, cell_gradient(b, j, lanes), lanes);
+          });
+        });
+        break;
+      }
+      if (widen) {
+        for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
+          output_gradient(tile);
+          tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
+            store(grad_product_ + (s * z.B + b) * R + j, load(sum + i), lanes);
+          });
+          tile.pack(sum, narrow_);
+        });
+        barrier.wait(team);
+      }
+      for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
+        if (widen) {
+          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          widen->multiply(tile, narrow_, sum);
+        } else {
+          output_gradient(tile);
+        }
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
-          if (s < 0) {
-            store(grad_h_0_ + b * z.H + j, load(sum + i), lanes);
-            return;
-          }
           const int64_t at = (s * z.B + b) * z.H + j;
           const auto gate = [&](int64_t n) { return load(gates_ + ((s * z.B + b) * 4 + n) * z.H + j, lanes); };
           const Vec in = gate(0), forget = gate(1), g = gate(2), o = gate(3), m = tanh(load(cells_ + at, lanes));
-          const Vec dh = load(sum + i), dc = load(carried_ + b * z.H + j, lanes) + dh * o * (1.0f - m * m);
+          const Vec dm = load(sum + i), dc = cell_gradient(b, j, lanes) + dm * o * (1.0f - m * m);
           const Vec before = load((s ? cells_ + at - z.B * z.H : c_0_ + at), lanes);
           const Vec arguments[] = {dc * g * (in * (1.0f - in)), dc * before * (forget * (1.0f - forget)),
-                                   dc * in * (1.0f - g * g), dh * m * (o * (1.0f - o))};
+                                   dc * in * (1.0f - g * g), dm * m * (o * (1.0f - o))};
           for (int64_t n = 0; n < 4; ++n) {
             store(parts[n] + i, arguments[n]);
             store(grad_u_ + (s * z.B + b) * z.G + n * z.H + j, arguments[n], lanes);
@@ -167,12 +224,12 @@ std::tuple<Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, const Ten
           store(carried_ + b * z.H + j, dc * forget, lanes);
           if (bound) bounded_c[(s + 1) & 1].put(b, j, dc * forget, lanes);
         });
-        for (int64_t n = 0; s >= 0 && n < 4; ++n) tile.pack(parts[n], slot(s, n));
+        for (int64_t n = 0; n < 4; ++n) tile.pack(parts[n], slot(s, n));
       });
       barrier.wait(team);
     }
   }
-  return {grad_u, grad_h_0, carried};
+  return {grad_u, grad_r_0, carried, grad_product};
 }
 
 }  // namespace

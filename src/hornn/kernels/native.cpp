@@ -30,11 +30,12 @@ OPERATORS(HORNN_NAMESPACE, library) {
       " bool need_weights, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan_backward);
   library.def(
-      "lstm(Tensor u, Tensor h_0, Tensor c_0, Tensor weight, bool keep, int threads) -> (Tensor, Tensor, Tensor)",
+      "lstm(Tensor u, Tensor r_0, Tensor c_0, Tensor weight, Tensor? projection, bool keep, int threads)"
+      " -> (Tensor, Tensor, Tensor)",
       &lstm);
   library.def(
-      "lstm_backward(Tensor grad_y, Tensor grad_h, Tensor grad_c, Tensor c_0, Tensor weight, Tensor cells,"
-      " Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor)",
+      "lstm_backward(Tensor grad_y, Tensor grad_r, Tensor grad_c, Tensor c_0, Tensor weight, Tensor? projection,"
+      " Tensor cells, Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &lstm_backward);
   library.def(
       "gru(Tensor u, Tensor h_0, Tensor weight, Tensor? bias, bool keep, int threads) -> (Tensor, Tensor)", &gru);

@@ -159,17 +159,19 @@ struct Sizes {
   int team(int64_t threads) const { return K * B * H * H < 100000 ? 1 : std::min<int64_t>(threads, panels); }
 };
 
-// Panels of K matrices (K, H, H), transposed or not: [panels][K][H][W], `stride` floats from a panel to the next.
-inline void pack_weights(const float* weight, bool transposed, const Sizes& z, int64_t stride, float* out) {
+// Panels of K matrices, each (columns, depth) where `transposed`, or else (depth, columns): [panels][K][depth][W],
+// `stride` floats from a panel to the next.
+inline void pack_weights(const float* weight, bool transposed, int64_t K, int64_t depth, int64_t columns,
+                         int64_t stride, float* out) {
 #pragma omp for collapse(2)
-  for (int64_t p = 0; p < z.panels; ++p)
-    for (int64_t n = 0; n < z.K; ++n) {
-      const float* matrix = weight + n * z.H * z.H;
-      float* packed = out + p * stride + n * z.H * W;
+  for (int64_t p = 0; p < panels_of(columns); ++p)
+    for (int64_t n = 0; n < K; ++n) {
+      const float* matrix = weight + n * depth * columns;
+      float* packed = out + p * stride + n * depth * W;
       if (transposed)
-        pack_panel_transposed(matrix + p * W * z.H, z.H, z.H, z.H - p * W, packed);
+        pack_panel_transposed(matrix + p * W * depth, depth, depth, columns - p * W, packed);
       else
-        pack_panel(matrix + p * W, z.H, z.H, z.H - p * W, packed);
+        pack_panel(matrix + p * W, columns, depth, columns - p * W, packed);
     }
 }
 
@@ -207,6 +209,31 @@ void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, i
       }
     }
 }
+
+// A right factor that stays: the panels of a weight (rows, depth), transposed, or of a weight (depth, columns).
+class Matrix {
+ public:
+  Matrix(const Tensor& weight, bool transposed)
+      : transposed(transposed), columns(weight.size(transposed ? 0 : 1)), depth(weight.size(transposed ? 1 : 0)),
+        weight(weight.const_data_ptr<float>()), packed(buffer(panels_of(columns) * depth * W)),
+        packed_(packed.mutable_data_ptr<float>()) {}
+
+  // By all threads of a team.
+  void pack() const { pack_weights(weight, transposed, 1, depth, columns, depth * W, packed_); }
+
+  // sum += this tile of a packed left factor (B, depth) times the matrix.
+  void multiply(const Tile& tile, const float* left, float* sum) const {
+    tile.block.kernels().product(tile.columns)(left + tile.block.start * depth, packed_ + tile.p * depth * W,
+                                               depth * W, depth, sum);
+  }
+
+ private:
+  bool transposed;
+  int64_t columns, depth;
+  const float* weight;
+  Tensor packed;
+  float* packed_;
+};
 
 template <class Numbers>
 double total(Numbers x) {

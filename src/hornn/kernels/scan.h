@@ -55,9 +55,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.K * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z, per * panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, packed.mutable_data_ptr<float>());
     if (gated)
-      pack_weights(gate_weight->const_data_ptr<float>(), true, z, per * panel,
+      pack_weights(gate_weight->const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel,
                    packed.mutable_data_ptr<float>() + panel);
 #pragma omp for
     for (int64_t n = 1; n <= z.K; ++n)
@@ -190,8 +190,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.K * z.H * W, matrices = z.panels * panel;
-    pack_weights(weight.const_data_ptr<float>(), false, z, panel, packed_);
-    if (gated) pack_weights(gate_weight->const_data_ptr<float>(), false, z, panel, packed_ + matrices);
+    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed_);
+    if (gated) pack_weights(gate_weight->const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed_ + matrices);
 
     float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], part_gate[ACCUMULATORS * W];
     const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* matrix) {

@@ -109,57 +109,77 @@ class NativeScan(torch.autograd.Function):
 
 
 class NativeLstm(torch.autograd.Function):
-    """The scan of the LSTM (`hornn.cells.lstm.Lstm`) over a chunk.
+    """The scan of the LSTM (`hornn.cells.lstm.Lstm`, `Lstmp`) over a chunk.
 
-    `apply(u, h, c, W_h, max_norm=None)` -> y (T, B, H) and the last h and c (B, H). u (T, B, 4 H) is what
-    `project_input` gives and W_h (4 H, H), both with the blocks i, f, g, o; h and c (B, H) are the state before the
-    chunk. `max_norm` bounds the gradients that flow back into each h and each c (`hornn.scan.scan`). The backward pass
-    runs back through time for the gradients of the states alone; the gradient of W_h is then one product over all steps
-    and columns.
+    `apply(u, r, c, W_h, P=None, max_norm=None)` -> y (T, B, R), the last r (B, R) and the last c (B, H). u (T, B, 4 H)
+    is what `project_input` gives and W_h (4 H, R), both with the blocks i, f, g, o; P (R, H) projects what is fed back,
+    without it R = H; r (B, R) and c (B, H) are the state before the chunk. `max_norm` bounds the gradients that flow
+    back into each r and each c (`hornn.scan.scan`). The backward pass runs back through time for the gradients of the
+    states alone; the gradients of W_h and P are then one product each over all steps and columns.
     Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
     kernels.
     """
 
     @classmethod
     def apply(
-        cls, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, max_norm: float | None = None
+        cls,
+        u: Tensor,
+        r: Tensor,
+        c: Tensor,
+        W_h: Tensor,
+        P: Tensor | None = None,
+        max_norm: float | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        require_floats(u=u, h=h, c=c, W_h=W_h)
-        B, H = h.shape if h.ndim == 2 else (0, 0)
-        expected = {"u": (len(u), B, 4 * H), "h": (B, H), "c": (B, H), "W_h": (4 * H, H)}
-        found = {"u": tuple(u.shape), "h": tuple(h.shape), "c": tuple(c.shape), "W_h": tuple(W_h.shape)}
-        if found != expected or 0 in expected["u"]:
+        require_floats(u=u, r=r, c=c, W_h=W_h, P=P)
+        B, H = c.shape if c.ndim == 2 else (0, 0)
+        R = H if P is None else len(P)
+        expected = {"u": (len(u), B, 4 * H), "r": (B, R), "c": (B, H), "W_h": (4 * H, R), "P": (R, H)}
+        given = {"u": u, "r": r, "c": c, "W_h": W_h, "P": P}
+        found = {name: tuple(tensor.shape) for name, tensor in given.items() if tensor is not None}
+        if found != {name: expected[name] for name in found} or 0 in (*expected["u"], R):
             raise ValueError(
-                "a native LSTM takes u (T, B, 4 H), h and c (B, H) and W_h (4 H, H), all sizes >= 1; got "
-                f"{found}"
+                "a native LSTM takes u (T, B, 4 H), r (B, R), c (B, H), W_h (4 H, R) and P (R, H), or none and R = H, "
+                f"all sizes >= 1; got {found}"
             )
-        result: tuple[Tensor, Tensor, Tensor] = super().apply(u, h, c, W_h, max_norm, torch.is_grad_enabled())
+        result: tuple[Tensor, Tensor, Tensor] = super().apply(
+            u, r, c, W_h, P, max_norm, torch.is_grad_enabled()
+        )
         return result
 
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, h: Tensor, c: Tensor, W_h: Tensor, max_norm: float | None, training: bool
+        ctx: Any,
+        u: Tensor,
+        r: Tensor,
+        c: Tensor,
+        W_h: Tensor,
+        P: Tensor | None,
+        max_norm: float | None,
+        training: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        h, c, W_h = h.contiguous(), c.contiguous(), W_h.contiguous()
+        r, c, W_h = r.contiguous(), c.contiguous(), W_h.contiguous()
+        P = None if P is None else P.contiguous()
         keep = training and any(ctx.needs_input_grad)
-        y, cells, gates = operators().lstm(u.contiguous(), h, c, W_h, keep, torch.get_num_threads())
+        y, cells, gates = operators().lstm(u.contiguous(), r, c, W_h, P, keep, torch.get_num_threads())
         if keep:
-            ctx.save_for_backward(y, h, c, W_h, cells, gates)
+            ctx.save_for_backward(y, r, c, W_h, P, cells, gates)
             ctx.max_norm = max_norm
         return y, y[-1].clone(), cells[-1].clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad_y: Tensor, grad_h: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
-        y, h, c, W_h, cells, gates = ctx.saved_tensors
-        grads = [grad.contiguous() for grad in (grad_y, grad_h, grad_c)]
-        u, h_0, c_0 = operators().lstm_backward(
-            *grads, c, W_h, cells, gates, ctx.max_norm, torch.get_num_threads()
+    def backward(ctx: Any, grad_y: Tensor, grad_r: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
+        y, r, c, W_h, P, cells, gates = ctx.saved_tensors
+        grads = [grad.contiguous() for grad in (grad_y, grad_r, grad_c)]
+        u, r_0, c_0, product = operators().lstm_backward(
+            *grads, c, W_h, P, cells, gates, ctx.max_norm, torch.get_num_threads()
         )
-        weight = None
+        weight = projection = None
         if ctx.needs_input_grad[3]:
-            weight = u.flatten(0, 1).mT @ torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
-        needed = zip(ctx.needs_input_grad, (u, h_0, c_0, weight), strict=False)
+            weight = u.flatten(0, 1).mT @ torch.cat([r.unsqueeze(0), y[:-1]]).flatten(0, 1)
+        if ctx.needs_input_grad[4]:
+            projection = product.flatten(0, 1).mT @ (gates[:, :, 3] * cells.tanh()).flatten(0, 1)
+        needed = zip(ctx.needs_input_grad, (u, r_0, c_0, weight, projection), strict=False)
         return *(grad if needs else None for needs, grad in needed), None, None
 
 

@@ -25,7 +25,7 @@ from hornn.cells.hornn_acoustic import (
     SigmoidHornnp,
     SigmoidHornnpState,
 )
-from hornn.cells.lstm import Lstm, LstmState
+from hornn.cells.lstm import Lstm, Lstmp, LstmpState, LstmState
 from hornn.cells.mlp import PointwiseUnits
 from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
 from hornn.columns import world_size
@@ -173,8 +173,13 @@ def run_residual(
 
 
 def run_lstm(cell: Lstm, u: Tensor, state: LstmState, max_norm: float | None) -> tuple[Tensor, LstmState]:
-    y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, max_norm)
+    y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, None, max_norm)
     return y, LstmState(h, c)
+
+
+def run_lstmp(cell: Lstmp, u: Tensor, state: LstmpState, max_norm: float | None) -> tuple[Tensor, LstmpState]:
+    y, r, c = NativeLstm.apply(u, state.r, state.c, cell.W_h, cell.P, max_norm)
+    return y, LstmpState(r, c)
 
 
 def run_gru(cell: Gru, u: Tensor, state: GruState, max_norm: float | None) -> tuple[Tensor, GruState]:
@@ -249,6 +254,7 @@ NATIVE: dict[type[Cell], NativeCell] = {
     SigmoidHornnp: NativeCell(run_projected, refuse_a_bound),
     ResRnn: NativeCell(run_residual, refuse_a_bound_on_several),
     Lstm: NativeCell(run_lstm),
+    Lstmp: NativeCell(run_lstmp),
     Gru: NativeCell(run_gru),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),
