@@ -36,6 +36,14 @@ def test_a_row_with_seeds_of_its_own_misses_no_others(place: Any) -> None:
     assert line_of(table_of(place), "rnn").status == ""
 
 
+def test_seeds_that_miss_alike_are_told_together(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("toy", text.replace("seeds: [1, 2]", "seeds: [1, 2, 3, 4]"))
+    place.commit("rnn", 2)
+    place.record({"row": "rnn", "seed": 3, "status": "failed"})
+    assert line_of(table_of(place), "rnn").status == "seeds 1, 4 not run, seed 3 failed"
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
     place.commit("rnn", 1, 120.0)

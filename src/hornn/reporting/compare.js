@@ -188,7 +188,8 @@ const heardOf = items => {
   const words = pairs => (pairs ?? []).flatMap(([said, heard]) => said === heard ? [said, " "]
     : [said ? [element("del", {}, said), " "] : "", heard ? [element("ins", {}, heard), " "] : ""]);
   const parts = all.map(({ id, said, recording, by_grammar }) => linesOf(
-    [said, " ", recording ? element("audio", { controls: true, preload: "none", src: encodeURI(recording), "aria-label": `The recording of ${said}` }) : ""],
+    [said, " ", recording ? [element("audio", { controls: true, preload: "none", src: encodeURI(recording), "aria-label": `The recording of ${said}` }), " ",
+      element("a", { class: "soft", href: encodeURI(recording.replace(/[^/]*$/, "LICENSE")) }, "licence")] : ""],
     Object.keys(by_grammar).map(grammar => [grammar, ...kept.map(list => element("p", { class: "heard" },
       words(list.find(other => other.id === id && other.said === said)?.by_grammar[grammar])))]), items.length));
   return parts.length ? sidesOf(items, parts) : null;

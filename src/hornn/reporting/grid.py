@@ -47,8 +47,9 @@ def table_grid(table: Table) -> Grid:
     """Columns: the row; for each metric the published number, the measured one, their difference; what a run cost.
 
     In a sweep that is relative to a row, both numbers divided by that row's stand in the place of the difference.
-    Columns without any entry are left out, except the measured numbers and the published ones of at least one row. A
-    device that all runs share has no column. The notes name the devices, the rows their letters there.
+    Columns without any entry are left out, except the measured numbers: those of every metric where nothing is
+    measured, else of each metric that has an entry. A device that all runs share has no column. The notes name the
+    devices, the rows their letters there.
     """
     metrics, keys = table.sweep.metrics, {metric.key for metric in table.sweep.metrics}
     base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
@@ -80,16 +81,14 @@ def table_grid(table: Table) -> Grid:
         signs = ", ".join(sign for sign, device in devices.items() if device in line.devices)
         cells += [Cell(signs, signs, kind="device"), Cell(line.status, line.status, kind="runs")]
         rows.append(tuple(cells))
-    published = {
-        metric.label if len(metrics) > 1 else "" for metric in metrics if metric.key in table.sweep.published
-    }
+    filled = [any(cells[index].text for cells in rows) for index in range(len(heads))]
+    told = {metric for (metric, name), is_filled in zip(heads, filled, strict=True) if is_filled}
     used = [
         index
         for index, (metric, name) in enumerate(heads)
         if name in ("model", "runs")
-        or (name == "published" and metric in published)
-        or (table.runnable and name.startswith("measured"))
-        or (any(cells[index].text for cells in rows) and not (name == "device" and len(devices) == 1))
+        or (table.runnable and name.startswith("measured") and (metric in told or not table.measured))
+        or (filled[index] and not (name == "device" and len(devices) == 1))
     ]
     rows = [tuple(cells[index] for index in used) for cells in rows]
     shown = "".join(cell.text for cells in rows for cell in cells)

@@ -69,7 +69,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
 
 
 def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:
-    """What is missing of a row: one word, or a word for each seed where they differ; empty where nothing is."""
+    """What is missing of a row: one word, or seeds with theirs where they differ; empty where nothing is."""
     if row.run is None:
         return row.state or ""
     states = dict.fromkeys(seeds, "not run")
@@ -79,7 +79,13 @@ def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str
     if len(set(states.values())) == 1:
         word = next(iter(states.values()))
         return "" if word == "done" else word
-    return ", ".join(f"seed {seed} {state}" for seed, state in sorted(states.items()) if state != "done")
+    missing: dict[str, list[str]] = {}
+    for seed, state in sorted(states.items()):
+        if state != "done":
+            missing.setdefault(state, []).append(str(seed))
+    return ", ".join(
+        f"seed{'s' * (len(them) > 1)} {', '.join(them)} {state}" for state, them in missing.items()
+    )
 
 
 def remarks(

@@ -68,7 +68,8 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
                 if key not in places:
                     places[key] = len(runs)
                     runs.append(run_data(line, run, configs, origins, out, recordings))
-                runs[places[key]]["numbers"] |= scores_of_table(table, run)
+                numbers_of = runs[places[key]]["numbers"]
+                runs[places[key]]["numbers"] = scores_of_table(table, run) | numbers_of
                 numbers.append(places[key])
             if numbers:
                 style = styles[line.row.name]
@@ -227,7 +228,7 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
     """The means over the seeds that a row's numbers come from, with their standard deviations."""
     values: dict[str, list[float]] = {}
     for run in line.measured:
-        keys = [*own_numbers(run.result), *line.scores]
+        keys = [*line.scores, *own_numbers(run.result)]
         for key in dict.fromkeys(keys):
             if (value := metric_value(run.result, key)) is not None:
                 values.setdefault(key, []).append(value)
