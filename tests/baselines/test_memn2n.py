@@ -1,5 +1,6 @@
 """The memory network against its transcription, in its limits, and the band of its products."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,19 +19,26 @@ T, B, D, V = 9, 3, 6, 11
 @pytest.mark.parametrize(
     ("hops", "memory_size", "linear_size"), [(1, 1, 0), (1, 4, 6), (3, 4, None), (2, 20, 2)]
 )
+@pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("backend", ["eager", "parallel"])
 def test_it_equals_the_transcription(
-    hops: int, memory_size: int, linear_size: int | None, backend: str
+    hops: int, memory_size: int, linear_size: int | None, linear: bool, backend: str
 ) -> None:
     """From the start of a text: the table of the embedding is [A, C], as the network looks it up."""
     generator = seeded(1)
-    cell = fill(MemN2N(2 * D, D, hops, memory_size, linear_size), generator)
+    cell = fill(MemN2N(2 * D, D, hops, memory_size, linear_size, linear=linear), generator)
     words, table = torch.randint(V, (T, B), generator=generator), draw(generator, V, 2 * D)
     y, _ = scan(cell, table[words], cell.initial_state(B), None, backend)
     A, C = table.numpy()[:, :D], table.numpy()[:, D:]
     for column in range(B):
         expected = memn2n(
-            words[:, column].tolist(), A, C, **weights_of(cell), hops=hops, linear_size=cell.linear_size
+            words[:, column].tolist(),
+            A,
+            C,
+            **weights_of(cell),
+            hops=hops,
+            linear_size=cell.linear_size,
+            linear=linear,
         )
         assert_close(y[:, column], torch.from_numpy(expected), rtol=1e-12, atol=1e-12)
 
@@ -105,6 +113,7 @@ def test_saturation_is_that_of_the_rectified_units() -> None:
             "needs input_size=12, twice the hidden_size, got 6: set network.embedding_size=12",
         ),
         ({"embedded_input": 1}, "embedded_input must be true or false, got 1"),
+        ({"linear": None}, "linear must be true or false, got None"),
     ],
 )
 def test_what_it_refuses(arguments: dict[str, Any], message: str) -> None:
@@ -117,7 +126,7 @@ def test_a_state_without_words_is_not_asked() -> None:
     cell = fill(MemN2N(2 * D, D, 2, memory_size=4), seeded(0))
     x, state = draw(seeded(1), T, B, 2 * D), cell.initial_state(B)
     noise = draw_state(cell, B, seeded(2))
-    for backend in ("eager", "parallel"):
+    for backend, cell.linear in product(("eager", "parallel"), (False, True)):
         y, _ = scan(cell, x, state, None, backend)
         other, _ = scan(cell, x, state._replace(memory=noise.memory), None, backend)
         assert_close(other, y, rtol=1e-12, atol=1e-12)

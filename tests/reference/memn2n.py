@@ -6,7 +6,16 @@ from reference.activations import Array
 
 
 def memn2n(
-    words: list[int], A: Array, C: Array, T_A: Array, T_C: Array, H: Array, *, hops: int, linear_size: int
+    words: list[int],
+    A: Array,
+    C: Array,
+    T_A: Array,
+    T_C: Array,
+    H: Array,
+    *,
+    hops: int,
+    linear_size: int,
+    linear: bool = False,
 ) -> Array:
     """(T, d): what follows each word. A and C (V, d) embed a word, T_A and T_C (M, d) its place, the oldest's first."""
     M, d = T_A.shape
@@ -18,8 +27,9 @@ def memn2n(
         values = [C[word] + T_C[place] for word, place in zip(memory, places, strict=True)]
         u = np.full(d, 0.1)
         for _ in range(hops):
-            weights = np.array([np.exp(u @ key) for key in keys])
-            weights = weights / weights.sum()
+            weights = np.array([u @ key for key in keys])
+            if not linear:
+                weights = np.exp(weights) / np.exp(weights).sum()
             o = np.zeros(d)
             for weight, value in zip(weights, values, strict=True):
                 o = o + weight * value

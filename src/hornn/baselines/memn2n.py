@@ -22,13 +22,14 @@ class MemN2N(Cell):
 
         a_j = A x_j,  c_j = C x_j             for the words j = 1..M of the memory, x_M = x_t the newest
         u <- 0.1                              in every unit
-        p_j = softmax_j(u . (a_j + T_A[j]))   in each hop
+        p_j = softmax_j(u . (a_j + T_A[j]))   in each hop; p_j = u . (a_j + T_A[j]) where it is `linear`
         o = sum_j p_j (c_j + T_C[j])
         u <- g(H u + o)
         y_t = u                               after the last hop
 
     g leaves the first `linear_size` units as they are and is max(0, .) of the others (None: half of the H units are
-    linear). A, C, T_A, T_C and H are the same in every hop (the paper's layer-wise tying).
+    linear). A, C, T_A, T_C and H are the same in every hop (the paper's layer-wise tying). A `linear` network has the
+    weights of the other one, for which it is a start (the linear start of the paper, as recalled).
 
     x_t (B, I), u (B, H), M = `memory_size`; A, C (H, I), T_A, T_C (M, H), H (H, H). In the paper x is one-hot, so
     that A and C are embeddings: with `embedded_input` there are no A and C and the input is already
@@ -40,7 +41,7 @@ class MemN2N(Cell):
     position whose memory is not full; we read a text in order and score every word. Words that lie before the chunk
     (before network.bptt_window) are remembered as they were then, so that A and C learn nothing from them.
     Raises ValueError for a size < 1, a linear_size outside 0..hidden_size, an `input_size` other than 2 H with
-    `embedded_input`.
+    `embedded_input`, a `linear` that is neither true nor false.
     """
 
     activation = "relu"
@@ -56,11 +57,12 @@ class MemN2N(Cell):
         memory_size: int = 200,
         linear_size: int | None = None,
         embedded_input: bool = True,
+        linear: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size)
         require_depth(hops=hops)
         require_positive(memory_size=memory_size)
-        require_truth(embedded_input=embedded_input)
+        require_truth(embedded_input=embedded_input, linear=linear)
         if linear_size is None:
             linear_size = hidden_size // 2
         if (
@@ -79,6 +81,7 @@ class MemN2N(Cell):
         self.hops = hops
         self.memory_size = memory_size
         self.linear_size = linear_size
+        self.linear = linear
         self.A = None if embedded_input else self.weight(hidden_size, input_size)
         self.C = None if embedded_input else self.weight(hidden_size, input_size)
         self.T_A = self.weight(memory_size, hidden_size)
@@ -107,6 +110,12 @@ class MemN2N(Cell):
             torch.cat([state.memory, u]), torch.cat([state.filled, torch.ones_like(u[..., :1])])
         )
 
+    def attend(self, scores: Tensor, empty: Tensor) -> Tensor:
+        """p from the scores (B, ..., M); 0 for the slots without a word."""
+        if self.linear:
+            return scores.masked_fill(empty, 0.0)
+        return scores.masked_fill(empty, -torch.inf).softmax(-1)
+
     def update(self, u: Tensor, o: Tensor) -> Tensor:
         """g(H u + o)."""
         linear, rectified = (F.linear(u, self.H) + o).tensor_split([self.linear_size], dim=-1)
@@ -120,7 +129,7 @@ class MemN2N(Cell):
         u = torch.full_like(a[:, 0], QUERY)
         for _ in range(self.hops):
             scores = (keys @ u.unsqueeze(-1)).squeeze(-1)
-            p = scores.masked_fill(empty, -torch.inf).softmax(-1)
+            p = self.attend(scores, empty)
             u = self.update(u, (p.unsqueeze(1) @ values).squeeze(1))
         return u, MemoryState(memory[1:], filled[1:])
 
@@ -137,7 +146,7 @@ class MemN2N(Cell):
         question = torch.full_like(a[:, :T], QUERY)
         for _ in range(self.hops):
             scores = read_band(question @ a.mT) + question @ self.T_A.mT
-            p = scores.masked_fill(empty, -torch.inf).softmax(-1)
+            p = self.attend(scores, empty)
             question = self.update(question, write_band(p) @ c + p @ self.T_C)
         return question.transpose(0, 1), MemoryState(memory[T:], filled[T:])
 
