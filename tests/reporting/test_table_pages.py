@@ -116,11 +116,12 @@ def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     filled.write_sweep(
         "toy_two", (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
     )
+    judged = "[Toy](../../outputs/tables/toy/README.md) | +1.8 % | +1.8 % | confirmed, by the sign alone |"
     expected = [
         "| claim | table | gain, published | gain, measured | outcome |",
         "|---|---|---:|---:|---|",
-        "| three beat two | [Toy](../../outputs/tables/toy/README.md) | +1.8 % | +1.8 % | confirmed |",
-        "| little is gained over max | [Toy](../../outputs/tables/toy/README.md) | +1.8 % | +1.8 % | confirmed |",
+        f"| three beat two | {judged}",
+        f"| little is gained over max | {judged}",
     ]
     text = filled_block(filled, "claims: toy")
     assert text.splitlines()[:4] == expected

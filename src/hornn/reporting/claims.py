@@ -45,6 +45,12 @@ class Verdict(NamedTuple):
     of_paper: bool
     reason: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The outcome; where too few seeds gave no standard error it says that the sign alone decided."""
+        decided = self.error is None and self.outcome != NOT_JUDGED
+        return f"{self.outcome}, by the sign alone" if decided else self.outcome
+
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""

@@ -53,7 +53,7 @@ def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, st
             *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
             gain_text(verdict.published_gain),
             gain_text(verdict.gain, verdict.error),
-            verdict.outcome,
+            verdict.shown,
         ]
         for table, verdict in judged
     ]
