@@ -28,6 +28,7 @@ OURS = {
     "ptb_recipe",
     "ptb_scrn",
     "text8_recipe",
+    "text8_synthetic",
     "width",
 }  # of no paper
 EVERY = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
