@@ -69,6 +69,20 @@ def test_every_command_is_one_line_of_help() -> None:
         assert (ROOT / "src" / "hornn" / "commands" / f"{name}.py").is_file()
 
 
+def test_a_reader_of_the_help_may_go_away() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", "from hornn.commands.entry import main; main()"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_unknown_command_is_one_line() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from hornn.commands.entry import main; main()", "trian"],

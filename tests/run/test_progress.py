@@ -95,3 +95,7 @@ def test_a_run_that_has_learned_does_not(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "8.00" in out
     assert "worse" not in out
+    conclude(
+        tmp_path, {**result, "valid_ppl": 9.5, "metrics": [{"step": 1}]}, WORDS, "counts make no updates"
+    )
+    assert "worse than the unigram\n" in capsys.readouterr().out

@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from hornn.command_line.ending import FAILED, end, start
+from hornn.command_line.ending import FAILED, end, run, start
 
 COMMANDS = {
     "train": "train a language model, or the runs of a sweep",
@@ -32,10 +32,14 @@ def main() -> None:
         complete()
         return
     if word in ("-h", "--help"):
-        print("hornn COMMAND ...; `hornn COMMAND --help` says what a command takes\n")
-        print("\n".join(f"  {name:<12} {does}" for name, does in COMMANDS.items()))
+        lines = [f"  {name:<12} {does}" for name, does in COMMANDS.items()]
+        run(
+            lambda: "\n".join(
+                ["hornn COMMAND ...; `hornn COMMAND --help` says what a command takes", "", *lines]
+            )
+        )
     elif word == "--version":
-        print(f"hornn {version('hornn')}")
+        run(lambda: f"hornn {version('hornn')}")
     elif word not in COMMANDS:
         end(f"unknown command {word!r}; it is one of: {', '.join(COMMANDS)}", FAILED)
     else:

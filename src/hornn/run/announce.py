@@ -52,12 +52,15 @@ def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -
             highlight=False,
         )
     simplest = next(iter(baselines))
-    if result[valid] > baselines[simplest][valid] and result.get("metrics"):
-        steps = result["metrics"][-1]["step"]
-        note = f"worse than the {simplest} after {steps:,} updates: it has learned no context yet"
-        console.print(
-            f"[yellow]{note}; train longer (trainer.max_epochs, trainer.max_steps)[/]", soft_wrap=True
-        )
+    if result[valid] > baselines[simplest][valid] and (records := result.get("metrics")):
+        note = f"worse than the {simplest}"
+        if "lr" in records[-1]:  # counts have no rate and make no updates
+            steps = records[-1]["step"]
+            note += (
+                f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; train longer "
+            )
+            note += "(trainer.max_epochs, trainer.max_steps)"
+        console.print(note, style="yellow", highlight=False, soft_wrap=True)
     console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
     if (run_dir / "wandb").is_dir():
         console.print(f"browse: wandb leet {run_dir / 'wandb'}", highlight=False, soft_wrap=True)
