@@ -127,6 +127,17 @@ def test_a_page_gets_what_the_tables_on_text8_take(tmp_path, results):
     assert "| RNN | `rnn` | 1000 | 600 | 7.8 | 10 | 78 | 900 |" in page.read_text()
 
 
+def test_a_page_gets_the_tables_of_another_machine(tmp_path, results):
+    page = tmp_path / "README.md"
+    page.write_text("<!-- speed: other -->\n<!-- end -->")
+    with pytest.raises(ValueError, match=r"README.md, line 1: .*other.json cannot be read"):
+        program.renew(tmp_path, results)
+    other = {**program.read(results), "rows": [timed(ours="scrn")]}
+    results.with_name("other.json").write_text(json.dumps(other))
+    program.renew(tmp_path, results)
+    assert "| training step | `scrn` |" in page.read_text()
+
+
 @pytest.mark.slow
 def test_every_section_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(meter, "apart", lambda function, *arguments: function(*arguments))

@@ -184,12 +184,12 @@ def read(path: Path) -> dict[str, Any]:
 def renew(folder: Path, source: Path) -> list[Path]:
     """Write the tables of a JSON file, and three ratios of them, into the pages of `folder` that have blocks for them.
 
-    What text8's tables take stands in the file text8.json beside it. The pages that changed. ValueError where a file
-    cannot be read or a block is wrong.
+    The tables of another machine stand in the file that their block names, beside this one; what text8's tables take, in
+    text8.json. The pages that changed. ValueError where a file cannot be read or a block is wrong.
     """
     results = read(source)
     writers: Writers = {
-        "speed": lambda _: render(results),
+        "speed": lambda names: render(read(source.with_name(f"{names[0]}.json")) if names else results),
         "ratios": lambda _: render_ratios(results),
         "text8": lambda _: render_alone("text8", read(source.with_name("text8.json"))),
     }
