@@ -184,8 +184,8 @@ def read(path: Path) -> dict[str, Any]:
 def renew(folder: Path, source: Path) -> list[Path]:
     """Write the tables of a JSON file, and three ratios of them, into the pages of `folder` that have blocks for them.
 
-    The tables of another machine stand in the file that their block names, beside this one; what text8's tables take, in
-    text8.json. The pages that changed. ValueError where a file cannot be read or a block is wrong.
+    The tables of another machine stand in the file that their block names, beside this one; what text8's tables take
+    stands in text8.json. The pages that changed. ValueError where a file cannot be read or a block is wrong.
     """
     results = read(source)
     writers: Writers = {
