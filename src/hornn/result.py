@@ -165,6 +165,8 @@ def check_result(result: Any, needed: Collection[str]) -> None:
     for node, key in scores:
         if node.get(key) is not None and node[key] <= 0:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
+    choices = result.get("choices", {})
+    check_kinds(choices, dict.fromkeys(choices, (str, NoneType)), ())
     for utterance in result.get(UTTERANCES, ()):
         check_kinds(utterance, UTTERANCE, UTTERANCE)
         check_kinds(utterance["heard"], dict.fromkeys(utterance["heard"], (str,)), ())
@@ -187,6 +189,8 @@ def check_memory(memory: Any) -> None:
         check_kinds(layer, {"layer": (int,), "units": (list,)}, ("layer", "units"))
         for unit in layer["units"]:
             check_kinds(unit, {"factor": (float,), "words": (list,)}, ("factor", "words"))
+            for word in unit["words"]:
+                check_kinds({"words": word}, {"words": (str,)}, ())
     for stage in memory["stages"]:
         check_kinds(stage, STAGE_KINDS, STAGE_KINDS)
         check_curve(stage, ("saturation",))

@@ -107,6 +107,7 @@ def test_measurements_that_were_added_are_kept(place: Any) -> None:
         (("known", "whole"), []),
         (("factors", 0, "values"), {}),
         (("factors", 0, "units", 0, "words"), "the"),
+        (("factors", 0, "units", 0, "words", 0), 7),
         (("summary",), 3),
     ],
 )

@@ -75,6 +75,7 @@ def test_a_result_that_cannot_be_used_is_shown_with_its_reason(place: Any, text:
         ({"metrics": "none"}, 'metrics must be a list, got "none"'),
         ({"config": [1]}, "config must be keys and values, got [1]"),
         ({"commit": 7}, "commit must be text or null, got 7"),
+        ({"choices": {"data": {}}}, "data must be text or null, got {}"),
         ({"num_parameters": "many"}, 'num_parameters must be a whole number, got "many"'),
     ],
 )
