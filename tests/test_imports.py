@@ -46,7 +46,17 @@ HYDRA = {
 }
 ALONE = {"command_line"}  # the command line knows nothing of the rest
 REPORTS = {"reporting"}
-HEAVY = {"torch", "torchmetrics", "lightning", "hydra", "omegaconf", "wandb", "matplotlib", "soundfile", "jiwer"}
+HEAVY = {
+    "torch",
+    "torchmetrics",
+    "lightning",
+    "hydra",
+    "omegaconf",
+    "wandb",
+    "matplotlib",
+    "soundfile",
+    "jiwer",
+}
 
 
 def name_of(path: Path) -> str:
