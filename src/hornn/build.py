@@ -4,6 +4,7 @@ import os
 import resource
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from hornn.places import CONF
 from hornn.recipe import COUNTED, TEXT, read_choice
 
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
+OWN: ContextVar[tuple[Path, ...]] = ContextVar(
+    "OWN", default=()
+)  # folders of choices that a caller in Python named
 
 
 def build_network(
@@ -164,7 +168,8 @@ def chosen(card: Mapping[str, Any], group: str) -> dict[str, Any]:
         known = read_choice(group, str(card["choices"][group]), conf_folders())
     except ValueError as error:
         raise ValueError(
-            f"the checkpoint's {error}: add conf/{group}/{card['choices'][group]}.yaml"
+            f"the checkpoint's {error}: add conf/{group}/{card['choices'][group]}.yaml, or name a folder of yours that "
+            "has it: --config-dir=FOLDER, in Python config_dir"
         ) from error
     instructions = {key: value for key, value in known.items() if key.startswith("_")}
     given = {key: value for key, value in arguments(card["config"].get(group, {})).items() if is_plain(value)}
@@ -179,12 +184,26 @@ def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float) or plain_text
 
 
+@contextmanager
+def looked_up_in(folder: str | Path | None) -> Iterator[None]:
+    """Within it choices are looked up in this folder first. FileNotFoundError where it is none."""
+    if folder is not None and not Path(folder).is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}: config_dir takes one like conf, with model/NAME.yaml"
+        )
+    before = OWN.set(() if folder is None else (Path(folder),))
+    try:
+        yield
+    finally:
+        OWN.reset(before)
+
+
 def conf_folders() -> Iterable[Path]:
-    """Where choices are looked up: the folders of the command line, --config-dir's among them."""
+    """Where choices are looked up: `OWN`, then the folders of the command line, --config-dir's among them."""
     if not HydraConfig.initialized():
-        return (CONF,)
+        return (*OWN.get(), CONF)
     sources = HydraConfig.get().runtime.config_sources
-    return tuple(Path(source.path) for source in sources if source.schema == "file")
+    return (*OWN.get(), *(Path(source.path) for source in sources if source.schema == "file"))
 
 
 def holds_counts(card: Mapping[str, Any]) -> bool:

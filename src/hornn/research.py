@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hornn.build import build_network
+from hornn.build import build_network, conf_folders, looked_up_in
 from hornn.network import SequenceModel
 from hornn.recipe import flatten, read_choice
 from hornn.result import read_result_file
@@ -17,25 +17,28 @@ def make_network(
     network: dict[str, Any] | None = None,
     counts: Sequence[int] | None = None,
     input_width: int | None = None,
+    config_dir: str | Path | None = None,
     **arguments: Any,
 ) -> SequenceModel:
     """The network of `model=MODEL model.KEY=VALUE ... network.KEY=VALUE`, with fresh weights.
 
     model, head: names of files in conf/model and conf/head. arguments: keys of the model's file. counts: how often
     each word occurs, for a head that needs to know; by default equally often. input_width: of vectors that the network
-    reads in the place of ids; `vocab_size` then counts what it predicts. Raises ValueError for a name or a key that
-    does not exist, or a value out of its range.
+    reads in the place of ids; `vocab_size` then counts what it predicts. config_dir: a folder of your own
+    choices that is read before conf. Raises ValueError for a name or a key that does not exist, or a value out of its
+    range, and FileNotFoundError for a folder that is not there.
     """
-    config = {
-        "model": choose("model", model, arguments),
-        "head": choose("head", head, {}),
-        "network": choose("network", "default", network or {}),
-    }
+    with looked_up_in(config_dir):
+        config = {
+            "model": choose("model", model, arguments),
+            "head": choose("head", head, {}),
+            "network": choose("network", "default", network or {}),
+        }
     return build_network(config, [1] * vocab_size if counts is None else counts, input_width)
 
 
 def choose(group: str, choice: str, given: dict[str, Any]) -> dict[str, Any]:
-    known = read_choice(group, choice)
+    known = read_choice(group, choice, conf_folders())
     keys = [key for key in known if not key.startswith("_")]
     if unknown := sorted(given.keys() - set(keys)):
         raise ValueError(f"{group} {choice!r} has no key {unknown[0]!r}; it takes: {', '.join(keys)}")

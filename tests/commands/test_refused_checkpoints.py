@@ -141,7 +141,7 @@ def test_a_checkpoint_whose_choice_is_gone(command: Command, run_dir: Path) -> N
     rewrite(run_dir / "best.ckpt", lambda c: c["hornn"]["choices"].update(model="gone"))
     line = refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}"))
     assert "the checkpoint's unknown model 'gone'; it is one of: clockwork, " in line
-    assert line.endswith("add conf/model/gone.yaml\n")
+    assert "add conf/model/gone.yaml, or name a folder of yours that has it: --config-dir=FOLDER" in line
 
 
 @pytest.mark.parametrize("entry", ["evaluate", "generate"])

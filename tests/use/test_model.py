@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import hornn
 from small_text import write_text
@@ -33,6 +34,7 @@ def folder(command: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 NAMES = ["network/best.ckpt", "counts/best.ckpt", "kn.arpa"]
+ROOT = Path(__file__).parents[2]
 TEXT = "a b c\nd e\n"
 
 
@@ -63,6 +65,23 @@ def test_a_score_is_of_one_text_alone(folder: Path, name: str) -> None:
     alone = model.score(["d e"])[0]
     assert (alone.log_prob, alone.tokens, alone.token_log_probs) == (pytest.approx(two.log_prob), 3, None)
     assert model.score([]) == []
+
+
+def test_a_choice_of_ones_own_is_found_in_its_folder(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
+    checkpoint["hornn"]["choices"]["model"] = "mine"
+    torch.save(checkpoint, tmp_path / "mine.ckpt")
+    (tmp_path / "own" / "model").mkdir(parents=True)
+    known = (ROOT / "conf" / "model" / "gru.yaml").read_text()
+    (tmp_path / "own" / "model" / "mine.yaml").write_text(known)
+    with pytest.raises(ValueError, match=r"unknown model 'mine'.* in Python config_dir"):
+        hornn.load(tmp_path / "mine.ckpt")
+    found = hornn.load(tmp_path / "mine.ckpt", config_dir=tmp_path / "own")
+    assert found.perplexity(TEXT) == hornn.load(folder / NAMES[0]).perplexity(TEXT)
+    network = hornn.make_network("mine", vocab_size=11, hidden_size=5, config_dir=tmp_path / "own")
+    assert type(network.cells[0]).__name__ == "Gru"
+    with pytest.raises(FileNotFoundError, match="there is no folder nowhere: config_dir takes one like conf"):
+        hornn.load(folder / NAMES[0], config_dir="nowhere")
 
 
 def test_a_mixture_is_the_mean_of_its_models(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from hornn.build import looked_up_in
 from hornn.checks import require_positive, require_range
 from hornn.data.text import encode, encode_text
 from hornn.data.vocabulary import EOS
@@ -199,18 +200,23 @@ def names_a_file(text: str) -> bool:
 
 
 def load(
-    path: str | Path | Sequence[str | Path], fit_on: str | Path | None = None, device: str = "cpu"
+    path: str | Path | Sequence[str | Path],
+    fit_on: str | Path | None = None,
+    device: str = "cpu",
+    config_dir: str | Path | None = None,
 ) -> Model:
     """The model of a checkpoint or of an ARPA file; of several, their linear interpolation.
 
     The weights of an interpolation suit the text, or text file, `fit_on`, which no model was trained on; they are equal
-    without `fit_on`. device: of networks, cpu or cuda. Raises FileNotFoundError or ValueError for a file that is
-    absent, damaged or of another program, and ValueError for models of different vocabularies.
+    without `fit_on`. device: of networks, cpu or cuda. config_dir: a folder of your own choices, such as
+    model/mine.yaml, that is read before conf, as --config-dir is. Raises FileNotFoundError or ValueError for a file
+    that is absent, damaged or of another program, and ValueError for models of different vocabularies.
     """
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise ValueError("load takes a path, or several, got none")
-    scorers = load_ready([Path(each) for each in paths], device, SEQ_LEN, "fp32")
+    with looked_up_in(config_dir):
+        scorers = load_ready([Path(each) for each in paths], device, SEQ_LEN, "fp32")
     if len(scorers) == 1:
         if fit_on is not None:
             raise ValueError("fit_on chooses the weights of several models, got one: leave it out")
