@@ -30,6 +30,7 @@ def words(picture: ElementTree.Element) -> list[str | None]:
         (3, 3, False, [3]),
         (2, 9, True, [2, 4, 6, 8]),
         (0.9, 60, True, [1, 2, 5, 10, 20, 50]),
+        (1, 100, True, [1, 2, 5, 10, 20, 50, 100]),
         (1e-6, 1.5, True, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1]),
     ],
 )

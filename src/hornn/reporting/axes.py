@@ -251,7 +251,7 @@ def round_numbers(low: float, high: float, most: int = 6, log: bool = False) -> 
     """Round numbers between these two, about as many as `most`; over much of a logarithmic axis, by powers of ten."""
     if log and high / low > 8:
         factors = (1,) if high / low > 300 else (1, 2, 5)
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
         found = [factor * 10.0**power for power in powers for factor in factors]
         found = [value for value in found if low <= value <= high]
         return found[:: math.ceil(len(found) / 8)]

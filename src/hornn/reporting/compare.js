@@ -1,7 +1,7 @@
 // Runs beside one another: their curves, their numbers, and where their configs differ; one run alone is its own view.
 let data = { rows: {}, runs: [], tables: {}, measures: {} };
-const readData = async () => {
-  const bytes = Uint8Array.from(atob(document.getElementById("runs").textContent), letter => letter.charCodeAt(0));
+const readData = async (page = document) => {
+  const bytes = Uint8Array.from(atob(page.getElementById("runs").textContent), letter => letter.charCodeAt(0));
   data = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 };
 

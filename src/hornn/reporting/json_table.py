@@ -46,4 +46,4 @@ def table_json(table: Table) -> str:
         ],
         "claims": [verdict._asdict() for verdict in table.verdicts],
     }
-    return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"

@@ -154,13 +154,14 @@ const renew = async () => {
   const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
   const open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
-  for (const query of ["main", "nav", "#runs"]) document.querySelector(query).replaceWith(next.querySelector(query));
+  await readData(next); // before anything changes, so that nothing jumps
+  for (const query of ["main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
   byId("live").textContent = "live";
   byId("search").value = words;
   byId("menu").open = menu;
   find(".filters select[data-key]").forEach((choice, n) => { choice.value = chosen[n] ?? ""; });
   for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
-  await start(true);
+  start(true);
 };
 const follow = () => {
   const source = new EventSource("changes");
@@ -171,6 +172,6 @@ const follow = () => {
   source.onopen = async () => { if (lost) await renew(); lost = false; say("live"); };
 };
 
-const start = async keep => { await readData(); search(); filter(); show(keep); showTicks(); };
-const ready = start(false).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
+const start = keep => { search(); filter(); show(keep); showTicks(); };
+const ready = readData().then(() => start(false)).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
 if (root.dataset.live !== undefined) follow();
