@@ -31,7 +31,9 @@ PAGES = [page for page in pages_with_blocks(ROOT) if blocks_of(page)]
 TRAIN = "python src/train.py logger=csv trainer.enable_progress_bar=false trainer.max_epochs=1 data=files"
 TEXT = "data.train=train.txt data.valid=valid.txt data.test=test.txt data.batch_size=4 data.seq_len=5"
 NETWORK = "model.hidden_size=6"
-LONG = ("sweeps.md", "CONTRIBUTING.md", "using.md", "speech.md", "memory.md")  # a minute and more each
+LONG = (  # the blocks of which take longest
+    *("sweeps.md", "CONTRIBUTING.md", "using.md", "speech.md", "memory.md", "choosing.md", "reproducing.md"),
+)
 PREPARED = {  # a finished run that a page's commands may name -> what trains it
     "RUN": f"{TRAIN} {TEXT} model=hornn_fofe {NETWORK}",
     "A": f"{TRAIN} {TEXT} model=rnn {NETWORK}",

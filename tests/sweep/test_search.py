@@ -201,7 +201,12 @@ def test_a_trial_worse_than_the_median_is_ended_early(
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGKILL, -9, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_search_that_is_ended_leaves_all_resumable(
     number: signal.Signals, code: int, search: Command, forked_python: str, monkeypatch: pytest.MonkeyPatch

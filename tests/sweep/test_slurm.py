@@ -31,6 +31,7 @@ PLUGINS = {
     "submitit_local": "hydra_plugins.hydra_submitit_launcher",
     "slurm": "hydra_plugins.hydra_submitit_launcher",
 }
+OTHERS = [pytest.param(launcher, marks=pytest.mark.thorough) for launcher in ("basic", "joblib")]
 LOCAL = ("hydra.launcher.timeout_min=10", "hydra.launcher.cpus_per_task=1")
 
 
@@ -60,7 +61,7 @@ def logs() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", [*OTHERS, "submitit_local"])
 def test_a_table_keeps_its_rows_and_is_not_run_twice(
     launcher: str, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
@@ -86,7 +87,7 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", [*OTHERS[1:], "submitit_local"])
 def test_a_run_that_fails_is_told_of(
     launcher: str, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
