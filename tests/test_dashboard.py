@@ -90,6 +90,17 @@ def test_nothing_to_show_is_said(tmp_path: Path) -> None:
         show(settings_of(place))
 
 
+def test_sweep_files_are_found_outside_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb_workspaces", reason=NEEDED)
+    monkeypatch.chdir(tmp_path)
+    done = show(Settings("tests", results=str(ROOT / "outputs"), spec="spec.json"))
+    assert done.startswith("spec.json: the spec of the dashboard, ")
+    with pytest.raises(ValueError, match="there is no folder absent: give sweeps=FOLDER"):
+        show(Settings("tests", sweeps="absent"))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wandb
 
+from hornn.places import sweep_files
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.notes import table_notes
 from hornn.reporting.run_data import SPLITS, UNITS
@@ -36,14 +37,17 @@ NUMBERS = {
 
 
 class Settings(NamedTuple):
-    """What the command line says; `spec`: the file that takes the report's spec, so that nothing is sent."""
+    """What the command line says; `spec`: the file that takes the report's spec, so that nothing is sent.
+
+    sweeps: the folder of sweep files; empty, it is found as the report finds it.
+    """
 
     project: str
     entity: str = ""
     offline: str = "false"
     spec: str = ""
     results: str = "outputs"
-    sweeps: str = "sweeps"
+    sweeps: str = ""
 
 
 def read_settings(words: Sequence[str]) -> Settings:
@@ -70,7 +74,12 @@ def show(settings: Settings) -> str:
 
     Raises ValueError where there is nothing to show, the extra is missing, or W&B cannot be reached.
     """
-    tables = measured_tables(Path(settings.results), Path(settings.sweeps))
+    sweeps = Path(settings.sweeps) if settings.sweeps else sweep_files()
+    if not sweeps.is_dir():
+        raise ValueError(
+            f"there is no folder {sweeps}: give sweeps=FOLDER, the one that holds the sweep files"
+        )
+    tables = measured_tables(Path(settings.results), sweeps)
     if settings.spec:
         spec = build_dashboard(tables, settings.project, settings.entity)._to_model().spec
         text = json.dumps(spec.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1)

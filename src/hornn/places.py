@@ -7,6 +7,12 @@ PACKAGE = Path(__file__).parent
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parents[1] / "conf"
 
 
+def sweep_files() -> Path:
+    """The folder of sweep files: `sweeps` where the command runs, else the program's own."""
+    own = Path("sweeps")
+    return own if own.is_dir() else CONF / "sweeps"
+
+
 def script_of(command: Path) -> Path:
     """What a further process runs for the file of a command: the script in `src/` of a checkout, else the file."""
     script = PACKAGE.parent / command.name

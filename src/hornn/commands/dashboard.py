@@ -5,7 +5,8 @@
     python src/dashboard.py project=hornn offline=true     # the tables alone, without a network: `wandb sync` later
     python src/dashboard.py project=hornn spec=FILE        # writes what would be published, sends nothing
 
-results=FOLDER and sweeps=FOLDER are where the runs and the sweep files lie (outputs and sweeps).
+results=FOLDER and sweeps=FOLDER are where the runs and the sweep files lie: outputs, and sweeps or else the program's
+own sweep files.
 """
 
 import sys

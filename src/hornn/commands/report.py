@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hornn.command_line import ending
 from hornn.command_line.options import Parser
-from hornn.places import CONF
+from hornn.places import sweep_files
 
 
 def main() -> str | None:
@@ -13,10 +13,7 @@ def main() -> str | None:
     parser.add_argument(
         "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
     )
-    own = Path("sweeps")
-    parser.add_argument(
-        "--sweeps", type=Path, default=own if own.is_dir() else CONF / "sweeps", help="folder of sweep files"
-    )
+    parser.add_argument("--sweeps", type=Path, default=sweep_files(), help="folder of sweep files")
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder written")
     one = parser.add_mutually_exclusive_group()
     for option, does in (
