@@ -110,8 +110,11 @@ class StrictLoader(Loader):
         return f"{group or 'config'} is one of: {', '.join(self._choices(group))}"
 
     def _choices(self, group: str) -> list[str]:
-        """The files of a group; those in a subfolder are written folder/name."""
-        folders = self.list_groups(group) if group else []
+        """The files of a group; those in a subfolder are written folder/name.
+
+        The subfolder of sweeps holds files for W&B's agents.
+        """
+        folders = self.list_groups(group) if group not in ("", "sweeps") else []
         inner = [f"{folder}/{name}" for folder in folders for name in self._choices(f"{group}/{folder}")]
         files = self.get_group_options(group, ObjectType.CONFIG)
         return sorted([*inner, *(name for name in files if not name.startswith("_"))])
