@@ -60,7 +60,7 @@ clean:
 	$(PYTHON) -m venv .venv
 ifdef LOCK
 	$(BIN)/pip install --quiet $(UV)
-	UV_FIND_LINKS="$${UV_FIND_LINKS-$$PIP_FIND_LINKS}" $(BIN)/uv pip install --quiet --constraints $(LOCK) --editable '.[dev]'
+	UV_FIND_LINKS="$${UV_FIND_LINKS-$$PIP_FIND_LINKS}" $(BIN)/uv pip install --quiet --compile-bytecode --constraints $(LOCK) --editable '.[dev]'
 else
 	$(BIN)/pip install --quiet --editable '.[dev]'
 endif

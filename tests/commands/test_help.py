@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,10 +49,8 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
         assert key in out
 
 
-@pytest.mark.parametrize(
-    "entry", sorted(path.stem for path in (Path(__file__).parents[2] / "src").glob("*.py"))
-)
-def test_every_entry_has_a_help(command: Command, entry: str) -> None:
+@pytest.mark.parametrize("entry", ["analyse", "bench", "dashboard", "parameters", "report", "status", "tune"])
+def test_the_other_entries_have_a_help(command: Command, entry: str) -> None:
     code, out, err = command(entry, "--help")
     assert (code, err) == (0, "")
     assert len(out.splitlines()) > 3

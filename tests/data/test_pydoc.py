@@ -20,7 +20,7 @@ print(cache.read().text_checksum)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_write_the_same_text_at_once(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen(

@@ -147,7 +147,7 @@ def start_build(python: str, folder: Path) -> subprocess.Popen[str]:
 
 
 @needs_compiler
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_processes_that_build_at_once(tmp_path: Path, forked_python: str) -> None:
     """One builds, the other waits.
 

@@ -104,6 +104,7 @@ def journal() -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_the_best_by_validation_is_a_command_line(search: Command, command: Command) -> None:
     done = search("trials=3", "seed=5")
     assert (done.code, done.err) == (0, "")
@@ -170,6 +171,7 @@ def test_runs_that_diverge_are_failed_trials(search: Command, monkeypatch: pytes
     assert search("trials=1", "seed=2").err.startswith("error: no trial was completed")
 
 
+@pytest.mark.thorough
 def test_another_failure_ends_the_search_and_its_trial_is_repeated(
     search: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +186,7 @@ def test_another_failure_ends_the_search_and_its_trial_is_repeated(
     assert len(runs()) == 2
 
 
+@pytest.mark.thorough
 def test_a_trial_worse_than_the_median_is_ended_early(
     search: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

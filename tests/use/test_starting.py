@@ -27,7 +27,13 @@ finally:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", [["model=hornn_fofe"], ["model=rnn", "network.recurrent_fan_in=2"]])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        ["model=hornn_fofe"],
+        pytest.param(["model=rnn", "network.recurrent_fan_in=2"], marks=pytest.mark.thorough),
+    ],
+)
 def test_no_library_is_loaded_that_scoring_does_not_use(
     command: Callable[..., Any], tmp_path: Path, recipe: list[str]
 ) -> None:
