@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
     @property
     def shown(self) -> str:
         """The outcome; where too few seeds gave no standard error it says that the sign alone decided."""
-        decided = self.error is None and self.outcome != NOT_JUDGED
+        decided = self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED)
         return f"{self.outcome}, by the sign alone" if decided else self.outcome
 
     def __str__(self) -> str:
