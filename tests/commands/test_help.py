@@ -49,7 +49,9 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
         assert key in out
 
 
-@pytest.mark.parametrize("entry", ["analyse", "bench", "dashboard", "parameters", "report", "tune"])
+@pytest.mark.parametrize(
+    "entry", ["analyse", "bench", "dashboard", "parameters", "report", "sweep_status", "tune"]
+)
 def test_the_other_entries_have_a_help(command: Command, entry: str) -> None:
     code, out, err = command(entry, "--help")
     assert (code, err) == (0, "")

@@ -42,7 +42,11 @@ def test_a_sweep_for_agents_is_one(path: Path) -> None:
     assert sweep["parameters"]["logger"] == {"value": "wandb"}
 
 
-@pytest.mark.parametrize("path", AGENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [AGENTS[0], *(pytest.param(path, marks=pytest.mark.thorough) for path in AGENTS[1:])],
+    ids=lambda path: path.stem,
+)
 def test_every_combination_of_an_agent_is_a_run(path: Path, command: Command) -> None:
     """Composed and checked by train.py itself, of which only the training is left out."""
     asked = list(combinations(yaml.safe_load(path.read_text())["parameters"]))
