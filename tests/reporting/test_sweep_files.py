@@ -62,11 +62,8 @@ def values(row: Row) -> dict[str, Any]:
 
 
 def runs() -> Iterator[Any]:
-    """All rows; one that sets the keys of an earlier row, with the same choices, is `thorough`.
-
-    The first row of each table never is.
-    """
-    seen = set()
+    """All rows; one that neither begins its table nor has a choice or a key that no earlier row has is `thorough`."""
+    seen: set[str] = set()
     for sweep in SWEEPS.values():
         for row in sweep.rows:
             if row.run is not None:
@@ -74,10 +71,9 @@ def runs() -> Iterator[Any]:
                     word if (ROOT / "conf" / key).is_dir() else key
                     for word in row.run
                     for key in [word.split("=")[0]]
-                }
-                kind = (frozenset(words), row.start is None)
-                marks = [pytest.mark.thorough] if kind in seen and row is not sweep.rows[0] else []
-                seen.add(kind)
+                } | ({"start"} if row.start else set())
+                marks = [pytest.mark.thorough] if words <= seen and row is not sweep.rows[0] else []
+                seen |= words
                 yield pytest.param(sweep, row, id=f"{sweep.name}-{row.name}", marks=marks)
 
 
