@@ -1,4 +1,7 @@
-"""The versions of .ci/lock.txt lie in the ranges of pyproject.toml, are whole, hashed, and those of results."""
+"""The lock .ci/lock.txt: its versions lie in the ranges of pyproject.toml, are complete, and have hashes.
+
+The committed results were made with these versions.
+"""
 
 import json
 import re

@@ -26,9 +26,8 @@ from hornn.places import CONF
 from hornn.recipe import COUNTED, TEXT, read_choice
 
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
-OWN: ContextVar[tuple[Path, ...]] = ContextVar(
-    "OWN", default=()
-)  # folders of choices that a caller in Python named
+# Folders of choices that a caller in Python named.
+OWN: ContextVar[tuple[Path, ...]] = ContextVar("OWN", default=())
 
 
 def build_network(

@@ -8,7 +8,7 @@ from reporting.place import SWEEP, Place, table_of
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """The cells of the tabular as a reader sees them; those that span columns come once."""
+    """The cells of the tabular as a reader sees them; a cell that spans columns comes once."""
     rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if line.endswith(r"\\")]
     return [[re.sub(r"\$\^\{\w+\}\$$", "", cell) for cell in row] for row in rows]
 

@@ -59,17 +59,15 @@ def copy_recordings(
         for run in line.runs
         for utterance in run.result.get(UTTERANCES, ())
     }
-    addresses, written = {}, []
-    for key in sorted(asked & kept.keys()):
-        path = kept[key]
-        folder = out / RECORDINGS / path.parent.name
-        folder.mkdir(parents=True, exist_ok=True)
-        for source in (path, path.with_name(LICENCE)):
-            if source.exists():
-                (folder / source.name).write_bytes(source.read_bytes())
-                written.append(folder / source.name)
-        addresses[key] = (folder / path.name).relative_to(out).as_posix()
-    return addresses, written
+    paths = {key: kept[key] for key in asked & kept.keys()}
+    licences = {path.with_name(LICENCE) for path in paths.values()}
+    written = []
+    for source in sorted({*paths.values(), *(path for path in licences if path.exists())}):
+        copy = out / RECORDINGS / source.parent.name / source.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(source.read_bytes())
+        written.append(copy)
+    return {key: f"{RECORDINGS}/{path.parent.name}/{path.name}" for key, path in paths.items()}, written
 
 
 def corpus_of(result: Mapping[str, Any]) -> str:

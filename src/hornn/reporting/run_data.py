@@ -103,7 +103,7 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
 
 
 def packed(data: Mapping[str, Any]) -> str:
-    """As JSON, deflated to a quarter and in base64: in a page, no value of it can be taken for markup."""
+    """As JSON, deflated to 25 % of its size, in base64: a page cannot take any value in it for markup."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return b64encode(zlib.compress(text.encode(), 9)).decode()
 

@@ -57,9 +57,9 @@ def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -
         if "lr" in records[-1]:  # counts have no rate and make no updates
             steps = records[-1]["step"]
             note += (
-                f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; train longer "
+                f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; train longer"
+                " (trainer.max_epochs, trainer.max_steps)"
             )
-            note += "(trainer.max_epochs, trainer.max_steps)"
         console.print(note, style="yellow", highlight=False, soft_wrap=True)
     console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
     if (run_dir / "wandb").is_dir():

@@ -8,20 +8,9 @@ from typing import Any
 
 import pytest
 
-from commands.conftest import Lent
 from commands.outcomes import refusal, rewrite
 
 Command = Callable[..., Any]
-
-
-@pytest.fixture
-def text(lent: Lent) -> list[str]:
-    return lent.text
-
-
-@pytest.fixture
-def run_dir(lent_run: Path) -> Path:
-    return lent_run
 
 
 def flip_a_weight(content: bytes) -> bytes:

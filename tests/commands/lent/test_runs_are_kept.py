@@ -7,20 +7,9 @@ from typing import Any
 
 import pytest
 
-from commands.conftest import Lent
 from commands.outcomes import contents, refusal
 
 Command = Callable[..., Any]
-
-
-@pytest.fixture
-def text(lent: Lent) -> list[str]:
-    return lent.text
-
-
-@pytest.fixture
-def run_dir(lent_run: Path) -> Path:
-    return lent_run
 
 
 @pytest.mark.parametrize(
