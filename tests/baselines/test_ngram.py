@@ -232,7 +232,8 @@ def repeated_head(root: str, cache_dir: Path) -> tuple[np.ndarray, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", [pytest.param("independent", marks=pytest.mark.thorough), "head"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("source", ["independent", "head"])
 def test_a_text_of_the_size_of_text8_fits(
     source: str, corpus_root: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -13,7 +13,11 @@ OTHER_PROCESSORS = {"portable": ("-O1", "-fopenmp"), "avx2": ("-O1", "-march=has
 
 
 @pytest.fixture(
-    params=["native", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHER_PROCESSORS)],
+    params=[
+        "native",
+        pytest.param("portable", marks=pytest.mark.slow),
+        pytest.param("avx2", marks=pytest.mark.thorough),
+    ],
     name="kernels",
 )
 def _kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -87,7 +87,8 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", [*OTHERS[1:], "submitit_local"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_a_run_that_fails_is_told_of(
     launcher: str, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
@@ -115,6 +116,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_job_whose_time_is_over_continues_its_run(small: list[str], folder: Path) -> None:
     """The signal is the one that Slurm sends so long before the end as `signal_delay_s` says."""
     need("submitit_local")
@@ -145,6 +147,7 @@ def test_a_job_whose_time_is_over_continues_its_run(small: list[str], folder: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_several_devices_inside_a_job(fresh_process: Process, small: list[str], folder: Path) -> None:
     """Lightning starts the ranks by itself, although Slurm's variables say that there is one task."""
     need("submitit_local")
