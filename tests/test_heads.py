@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from hornn.cells.base import Cell
 from hornn.heads import two_level
-from hornn.heads.base import Head
+from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.heads.two_level import TwoLevelSoftmaxHead, fill_clusters, group_clusters
 from hornn.kernels import library
@@ -294,6 +294,30 @@ def test_the_two_level_softmax_says_that_it_works_in_fp32(monkeypatch: pytest.Mo
     assert network.head.precision == "fp32"
     with pytest.raises(ValueError, match=r"network\.precision must be one of auto, fp32, got 'bf16'"):
         SequenceModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead, precision="bf16")
+
+
+@pytest.mark.parametrize(
+    ("has_bf16", "has_amx", "is_intel", "chosen"),
+    [
+        (False, False, True, "fp32"),
+        (True, False, True, "fp32"),
+        (True, False, False, "bf16"),
+        (True, True, True, "bf16"),
+    ],
+)
+def test_bf16_is_chosen_where_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, has_bf16: bool, has_amx: bool, is_intel: bool, chosen: str
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr("hornn.heads.base.is_intel", lambda: is_intel)
+    cpu = torch.device("cpu")
+    assert resolve_precision("auto", cpu) == chosen
+    if has_bf16:
+        assert resolve_precision("bf16", cpu) == "bf16"
+        return
+    with pytest.raises(ValueError, match="precision=bf16 is not supported by this cpu; use fp32, or auto"):
+        resolve_precision("bf16", cpu)
 
 
 @heads

@@ -91,9 +91,12 @@ class Bench(NamedTuple):
         return NAMED if self.device == CPU else tuple(name for name in NAMED if name != "native")
 
     def compare_steps(
-        self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int
+        self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int, **given: Any
     ) -> Row:
-        """Our training step beside the step of a layer of `LAYERS`, or of another of our models."""
+        """Our training step beside the step of a layer of `LAYERS`, or of another of our models.
+
+        `given`: further arguments of our network.
+        """
 
         def measure(network: SequenceModel) -> Row:
             ours = our_step(network, sizes)
@@ -105,7 +108,8 @@ class Bench(NamedTuple):
             times = self.meter.compare(self.meter.sampler(ours), self.meter.sampler(theirs), rounds)
             return {**times, "gflop": matrix_gflop(network, sizes)}
 
-        return self.row_of(work, variant, other if isinstance(other, str) else other.model, sizes, measure)
+        name = other if isinstance(other, str) else other.model
+        return self.row_of(work, variant, name, sizes, measure, **given)
 
     def row_of(
         self,

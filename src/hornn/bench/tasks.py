@@ -47,11 +47,14 @@ OWN = (
     *("gru", "lstm", "lstmp"),
 )
 
+START = {"init_std": 0.02}  # from which no ReLU diverges, however many steps are timed
+
 
 def characters(bench: Bench) -> list[Row]:
     """Training steps at the sizes of the deep RNN paper's characters."""
+    plan = bench.plan
     return [
-        bench.compare_steps("training step", Variant(model), other, bench.plan.characters, bench.plan.rounds)
+        bench.compare_steps("training step", Variant(model), other, plan.characters, plan.rounds, **START)
         for model, other in BESIDE.items()
     ]
 
@@ -59,15 +62,14 @@ def characters(bench: Bench) -> list[Row]:
 def loops(bench: Bench) -> list[Row]:
     """Training steps on classes of frames beside the same cell's own loop over `step`."""
     sizes = bench.plan.frames
-    start = {"init_std": 0.02}  # of which no ReLU diverges
 
     def measure(model: str, network: SequenceModel) -> Row:
-        eager = build(Variant(model, backend="eager"), sizes, bench.device, **start)
+        eager = build(Variant(model, backend="eager"), sizes, bench.device, **START)
         ours, theirs = our_step(network, sizes), our_step(eager, sizes)
         return bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), bench.plan.rounds)
 
     return [
-        bench.row_of("training step", Variant(model), "own loop", sizes, partial(measure, model), **start)
+        bench.row_of("training step", Variant(model), "own loop", sizes, partial(measure, model), **START)
         for model in OWN
     ]
 

@@ -1,5 +1,6 @@
 """What is measured: training steps and output layers, ours and what a user would otherwise write."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ MODELS = CONF / "model"
 CPU = torch.device("cpu")
 UPDATE: dict[str, Any] = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5}
 CLIP = 5.0
+# torch says so of each projected layer, and computes it in another way.
+warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
 
 Work = Callable[[], object]  # does the work once
 

@@ -1,6 +1,7 @@
 """What every output layer promises."""
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -11,18 +12,25 @@ PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Turn `auto` into `bf16` where `device` multiplies bf16 matrices in hardware, else into `fp32`.
+    """Turn `auto` into `bf16` where `device` multiplies matrices faster in bf16, else into `fp32`.
 
     Raises ValueError for an unknown precision, or for `bf16` on a device that only emulates it.
     """
     require_choice("precision", precision, PRECISIONS)
     if device.type == "cuda":
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+        has_bf16 = is_faster = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
-    if precision == "bf16" and not fast:
+        has_bf16 = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+        is_faster = has_bf16 and (torch.cpu._is_amx_tile_supported() or not is_intel())
+    if precision == "bf16" and not has_bf16:
         raise ValueError(f"precision=bf16 is not supported by this {device.type}; use fp32, or auto")
-    return ("bf16" if fast else "fp32") if precision == "auto" else precision
+    return ("bf16" if is_faster else "fp32") if precision == "auto" else precision
+
+
+def is_intel() -> bool:
+    """Whether Intel made this CPU: its AVX-512 multiplies half as fast in bf16 as in fp32 (docs/speed.md)."""
+    cpuinfo = Path("/proc/cpuinfo")
+    return cpuinfo.exists() and "GenuineIntel" in cpuinfo.read_text("utf-8")
 
 
 class Head(nn.Module, ABC):
