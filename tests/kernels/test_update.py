@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hornn.kernels.update import add_noise_, grad_norm, momentum_update_
+from hornn.kernels.update import add_noise_, grad_norm, momentum_update_, momentum_update_rows_
 from hornn.optim.descent import MomentumSGD
 from kernels.tolerance import error, needs_compiler
 
@@ -75,6 +75,52 @@ def test_an_update_without_momentum_needs_none(kernels: None) -> None:
     assert torch.equal(weight, other)
     with pytest.raises(ValueError, match="each momentum must have the shape of its parameter"):
         momentum_update_([weight], [torch.empty(0)], [grad], 0.3, 0.9, 0.1, math.inf, 1.0, None)
+
+
+@pytest.mark.parametrize("clip", [None, 0.7])
+@pytest.mark.parametrize("decay", [0.0, 0.05])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("shape", [(7, 3), (90, 45), (3, 5000)])
+def test_the_update_of_rows_is_momentum_sgd(
+    kernels: None, shape: tuple[int, int], momentum: float, decay: float, clip: float | None
+) -> None:
+    torch.manual_seed(0)
+    V, H = shape
+    weight = torch.randn(shape)
+    velocity = torch.zeros(shape if momentum else 0)
+    reference = torch.nn.Parameter(weight.double())
+    optimizer = MomentumSGD([reference], 0.3, momentum, decay, None, clip, "element")
+    for count in (0, 1, V - 1, V // 2):
+        rows = torch.randperm(V)[:count].sort().values
+        grad = torch.randn(count, H)
+        reference.grad = torch.zeros(shape, dtype=torch.float64).index_copy(0, rows, grad.double())
+        optimizer.step()
+        before, version = weight.clone(), weight._version
+        momentum_update_rows_(weight, velocity, rows, grad, 0.3, momentum, decay, clip or math.inf, 1.0)
+        assert weight._version > version
+        if not (momentum or decay):
+            others = torch.ones(V, dtype=torch.bool).index_fill(0, rows, value=False)
+            assert torch.equal(weight[others], before[others])
+    assert error(weight, reference.detach()) < 1e-6
+    if momentum:
+        assert error(velocity, optimizer.state[reference]["momentum"]) < 1e-6
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("rows", "grad", "message"),
+    [
+        (torch.tensor([0]), torch.zeros(1, 4), r"1 rows and gradient \(1, 4\) do not fit"),
+        (torch.tensor([0]), torch.zeros(2, 3), r"1 rows and gradient \(2, 3\) do not fit"),
+        (torch.tensor([2, 0]), torch.zeros(2, 3), "rows must ascend"),
+        (torch.tensor([1, 1]), torch.zeros(2, 3), "rows must ascend"),
+        (torch.tensor([0, 5]), torch.zeros(2, 3), "rows must be from 0 to 4, got 0 to 5"),
+        (torch.tensor([0]), torch.zeros(1, 3).double(), "float64 on cpu for gradient"),
+    ],
+)
+def test_the_update_of_rows_refuses(rows: Tensor, grad: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        momentum_update_rows_(torch.zeros(5, 3), torch.zeros(5, 3), rows, grad, 0.1, 0.9, 0.0, math.inf, 1.0)
 
 
 def test_noise_is_normal(kernels: None) -> None:

@@ -66,5 +66,9 @@ OPERATORS(HORNN_NAMESPACE, library) {
       " float momentum,"
       " float decay, float clip, float scale, float max_norm, int threads) -> ()",
       &momentum_update);
+  library.def(
+      "momentum_update_rows(Tensor(a!) param, Tensor(b!) momentum, Tensor rows, Tensor grad, float lr, float mu,"
+      " float decay, float clip, float scale, int threads) -> ()",
+      &momentum_update_rows);
   library.def("add_noise(Tensor(a!) weight, Tensor? rows, float std, int seed, int threads) -> ()", &add_noise);
 }

@@ -60,36 +60,46 @@ struct Constants {
   double max_norm;
 };
 
-// One weight; `grad` is null where it is zero, `copy` where no copy in bf16 is wanted, `momentum` empty without one.
+// The step of descent for `size` floats of a weight; `grad` and `velocity` are null where they are zero, `copy` where no
+// copy in bf16 is wanted. Returns the sums of squares of the new weights where there is a `max_norm`.
+template <class Element>
+Doubles descend(const Constants& z, float* weight, float* velocity, const Element* grad, uint16_t* copy, int64_t size) {
+  Doubles squares{};
+  for (int64_t i = 0; i < size; i += W) {
+    Vec g = grad ? z.factor * read(grad + i, size - i) : Vec{};
+    g = g < -z.bound ? splat(-z.bound) : g;
+    g = g > z.bound ? splat(z.bound) : g;
+    Vec m = -z.rate * g;
+    if (velocity) {
+      m += z.mu * load(velocity + i, size - i);
+      store(velocity + i, m, size - i);
+    }
+    const Vec w = z.keep * load(weight + i, size - i) + m;
+    store(weight + i, w, size - i);
+    if (copy) write(copy + i, w, size - i);
+    if (z.max_norm > 0) {
+      const Doubles wide = __builtin_convertvector(w, Doubles);
+      squares += wide * wide;
+    }
+  }
+  return squares;
+}
+
+inline float* numbers(const Tensor& x) { return x.numel() ? x.mutable_data_ptr<float>() : nullptr; }
+
+// One weight.
 template <class Element>
 void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* copy,
             int64_t threads) {
-  float* weight = param.mutable_data_ptr<float>();
-  float* velocity = momentum.numel() ? momentum.mutable_data_ptr<float>() : nullptr;
+  float *weight = numbers(param), *velocity = numbers(momentum);
   const bool bounded = z.max_norm > 0 && param.dim() > 1;
   const int64_t size = param.numel(), length = bounded ? param.size(-1) : BLOCK;
   const int64_t rows = (size + length - 1) / length;
 #pragma omp parallel for num_threads(threads) if (size > 8 * BLOCK)
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t start = row * length, end = std::min(size, start + length);
-    Doubles squares{};
-    for (int64_t i = start; i < end; i += W) {
-      Vec g = grad ? z.factor * read(grad + i, end - i) : Vec{};
-      g = g < -z.bound ? splat(-z.bound) : g;
-      g = g > z.bound ? splat(z.bound) : g;
-      Vec m = -z.rate * g;
-      if (velocity) {
-        m += z.mu * load(velocity + i, end - i);
-        store(velocity + i, m, end - i);
-      }
-      const Vec w = z.keep * load(weight + i, end - i) + m;
-      store(weight + i, w, end - i);
-      if (copy) write(copy + i, w, end - i);
-      if (bounded) {
-        const Doubles wide = __builtin_convertvector(w, Doubles);
-        squares += wide * wide;
-      }
-    }
+    const Doubles squares = descend(z, weight + start, velocity ? velocity + start : nullptr,
+                                    grad ? grad + start : nullptr, copy ? copy + start : nullptr, end - start);
     if (!bounded) continue;
     double square = 0;
     for (int l = 0; l < W; ++l) square += squares[l];
@@ -100,6 +110,35 @@ void update(const Constants& z, const Tensor& param, const Tensor& momentum, con
         store(weight + i, w, end - i);
         if (copy) write(copy + i, w, end - i);
       }
+    }
+  }
+}
+
+// One weight (V, H) whose gradient is zero but in these rows, which ascend.
+void momentum_update_rows(const Tensor& param, const Tensor& momentum, const Tensor& rows, const Tensor& grad,
+                          double lr, double mu, double decay, double clip, double scale, int64_t threads) {
+  const Constants z{static_cast<float>(lr),   static_cast<float>(mu),    static_cast<float>(1 - lr * decay),
+                    static_cast<float>(clip), static_cast<float>(scale), 0.0};
+  float *weight = numbers(param), *velocity = numbers(momentum);
+  const float* g = grad.const_data_ptr<float>();
+  const int64_t *first = rows.const_data_ptr<int64_t>(), *last = first + rows.numel();
+  const int64_t V = param.size(0), H = param.size(1);
+  const auto step = [&](int64_t row, const float* grad) {
+    descend(z, weight + row * H, velocity ? velocity + row * H : nullptr, grad, nullptr, H);
+  };
+  if (!velocity && z.keep == 1.0f) {  // then the other rows stay
+#pragma omp parallel for num_threads(threads) if (rows.numel() * H > 8 * BLOCK)
+    for (int64_t i = 0; i < rows.numel(); ++i) step(first[i], g + i * H);
+    return;
+  }
+  const int64_t share = std::max<int64_t>(1, BLOCK / H);  // rows that a thread takes at a time
+#pragma omp parallel for num_threads(threads) if (V * H > 8 * BLOCK)
+  for (int64_t start = 0; start < V; start += share) {
+    const int64_t* next = std::lower_bound(first, last, start);
+    for (int64_t row = start; row < std::min(V, start + share); ++row) {
+      const bool has_gradient = next < last && *next == row;
+      step(row, has_gradient ? g + (next - first) * H : nullptr);
+      next += has_gradient;
     }
   }
 }

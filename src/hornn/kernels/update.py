@@ -69,6 +69,48 @@ def momentum_update_(
 
 
 @torch.no_grad()
+def momentum_update_rows_(
+    param: Tensor,
+    momentum: Tensor,
+    rows: Tensor,
+    grad: Tensor,
+    lr: float,
+    mu: float,
+    decay: float,
+    clip: float,
+    scale: float,
+) -> None:
+    """`momentum_update_` of a matrix (V, H) whose gradient is zero but in some rows: grad (n, H) of `rows` (n).
+
+    The rows ascend, int64. Without momentum, for which `momentum` may be empty, and decay the other rows stay as they
+    are. ValueError for tensors that do not fit.
+    """
+    require_floats(weight=param, gradient=grad, momentum=momentum if mu else None)
+    _require_contiguous([param, momentum, grad])
+    if param.ndim != 2 or grad.shape != (len(rows), param.size(1)) or (mu and momentum.shape != param.shape):
+        raise ValueError(
+            f"weight {tuple(param.shape)}, momentum {tuple(momentum.shape)}, {len(rows)} rows and gradient "
+            f"{tuple(grad.shape)} do not fit"
+        )
+    _require_rows(rows, len(param))
+    if not (rows.diff() > 0).all():
+        raise ValueError("rows must ascend, each named once")
+    operators().momentum_update_rows(
+        param,
+        momentum if mu else param.new_empty(0),
+        rows,
+        grad,
+        lr,
+        mu,
+        decay,
+        clip,
+        scale,
+        torch.get_num_threads(),
+    )
+    torch.autograd.graph.increment_version([param, momentum])
+
+
+@torch.no_grad()
 def add_noise_(weight: Tensor, std: float, seed: int, rows: Tensor | None = None) -> None:
     """Add independent N(0, std^2) to every number of `weight`, or of the given `rows`, each named once.
 
@@ -81,15 +123,19 @@ def add_noise_(weight: Tensor, std: float, seed: int, rows: Tensor | None = None
         raise ValueError(
             f"noise is for a weight that is not empty, and with rows a matrix, got {tuple(weight.shape)}"
         )
-    if rows is not None and rows.numel():
-        if rows.dtype != torch.int64 or rows.ndim != 1 or rows.is_cuda or not rows.is_contiguous():
-            raise ValueError(f"rows must be contiguous int64 on the CPU, got {rows.dtype} on {rows.device}")
-        if not 0 <= int(rows.min()) <= int(rows.max()) < len(weight):
-            raise ValueError(
-                f"rows must be from 0 to {len(weight) - 1}, got {int(rows.min())} to {int(rows.max())}"
-            )
+    if rows is not None:
+        _require_rows(rows, len(weight))
     operators().add_noise(weight, rows, std, seed, torch.get_num_threads())
     torch.autograd.graph.increment_version(weight)
+
+
+def _require_rows(rows: Tensor, count: int) -> None:
+    if not rows.numel():
+        return
+    if rows.dtype != torch.int64 or rows.ndim != 1 or rows.is_cuda or not rows.is_contiguous():
+        raise ValueError(f"rows must be contiguous int64 on the CPU, got {rows.dtype} on {rows.device}")
+    if not 0 <= int(rows.min()) <= int(rows.max()) < count:
+        raise ValueError(f"rows must be from 0 to {count - 1}, got {int(rows.min())} to {int(rows.max())}")
 
 
 def _require_contiguous(tensors: Sequence[Tensor]) -> None:

@@ -163,16 +163,15 @@ class MomentumSGD(ClippedOptimizer):
         lr, mu, decay = group["lr"], group["momentum"], group["weight_decay"]
         assert weight.grad is not None
         assert group["max_norm"] is None
-        step = weight.grad.values().mul(scale).clamp_(-clip, clip).mul_(-lr)
-        rows = weight.grad.indices()[0]
+        rows, grad = weight.grad.indices()[0], weight.grad.values()
+        momentum = self.momentum_of(weight) if mu else weight.new_empty(0)
+        if self.native:
+            kernels.momentum_update_rows_(weight, momentum, rows, grad, lr, mu, decay, clip, scale)
+            return
+        step = grad.mul(scale).clamp_(-clip, clip).mul_(-lr)
         if mu:
-            momentum = self.momentum_of(weight)
-            if self.native:
-                none = weight.new_empty(0)
-                kernels.momentum_update_([weight], [momentum], [none], lr, mu, decay, math.inf, 1.0, None)
-            else:
-                momentum.mul_(mu)
-                weight.mul_(1 - lr * decay).add_(momentum)
+            momentum.mul_(mu)
+            weight.mul_(1 - lr * decay).add_(momentum)
             momentum.index_add_(0, rows, step)
         elif decay:
             weight.mul_(1 - lr * decay)
