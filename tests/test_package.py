@@ -33,7 +33,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path) -> None:
-    def run(*words: str) -> str:
+    def run(*words: str, fails: bool = False) -> str:
         done = subprocess.run(
             [sys.executable, str(installed / "bin" / "hornn"), *words],
             cwd=tmp_path,
@@ -41,8 +41,8 @@ def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert bool(done.returncode) == fails, done.stderr
+        return done.stderr if fails else done.stdout
 
     assert run("--version").strip() == "hornn 0.1.0"
     (tmp_path / "own" / "model").mkdir(parents=True)
@@ -53,6 +53,17 @@ def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path
     assert sorted(result["seed"] for result in results) == [1, 2]
     assert "adhoc" in run("status")
     assert "index.html" in run("report")
+    shown_by = {
+        "score": "hornn score checkpoint=PATH",
+        "dashboard": "hornn dashboard project=",
+        "report": "usage: hornn report",
+    }
+    for entry, shown in shown_by.items():
+        said = run(entry, "--help")
+        assert shown in said
+        assert "python src" not in said
+    refused = run("analyse", "sweep=memory", fails=True)
+    assert "train some with `hornn train -m sweeps=memory`" in refused
     assert (installed / "hornn" / "py.typed").is_file()
 
 

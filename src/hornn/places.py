@@ -1,5 +1,6 @@
 """Where the program's own files lie, in a checkout and in an installed package alike."""
 
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -17,3 +18,10 @@ def script_of(command: Path) -> Path:
     """What a further process runs for the file of a command: the script in `src/` of a checkout, else the file."""
     script = PACKAGE.parent / command.name
     return script if command.parent == PACKAGE / "commands" and script.is_file() else command
+
+
+def as_typed(text: str) -> str:
+    """The text with its commands as they are typed here: without a checkout `python src/train.py` is `hornn train`."""
+    if (PACKAGE.parent / "train.py").is_file():
+        return text
+    return re.sub(r"python src/(?:sweep_)?(\w+)\.py", r"hornn \1", text)

@@ -184,13 +184,16 @@ def read(path: Path) -> dict[str, Any]:
 def renew(folder: Path, source: Path) -> list[Path]:
     """Write the tables of a JSON file, and three ratios of them, into the pages of `folder` that have blocks for them.
 
-    The tables of another machine stand in the file that their block names, beside this one; what text8's tables take
-    stands in text8.json. The pages that changed. ValueError where a file cannot be read or a block is wrong.
+    The tables of another machine stand in the file that their block names, beside this one. What text8's tables take
+    has a block of its own. The pages that changed. ValueError where a file cannot be read or a block is wrong.
     """
     results = read(source)
+    shown = [name for name in SECTIONS if name != "text8"]
     writers: Writers = {
-        "speed": lambda names: render(read(source.with_name(f"{names[0]}.json")) if names else results),
+        "speed": lambda names: render(
+            read(source.with_name(f"{names[0]}.json")) if names else results, shown
+        ),
         "ratios": lambda _: render_ratios(results),
-        "text8": lambda _: render_alone("text8", read(source.with_name("text8.json"))),
+        "text8": lambda _: render_alone("text8", results),
     }
     return [page for page in pages_with_blocks(folder) if renew_page(page, writers)]

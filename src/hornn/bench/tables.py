@@ -23,6 +23,7 @@ from hornn.bench.sections import (
 from hornn.bench.tasks import characters, loops, music, sentences
 from hornn.bench.text8 import text8
 from hornn.bench.work import Sizes
+from hornn.scan import BACKENDS
 
 ENOUGH = 5  # rounds that show how far a ratio strays
 
@@ -170,12 +171,11 @@ SECTIONS = {
 
 
 def render(results: Mapping[str, Any], only: Collection[str] = tuple(SECTIONS)) -> str:
-    """The tables of the sections in `only` as Markdown."""
-    measured = {row["section"] for row in results["rows"]}
+    """The tables of the sections in `only` as Markdown, without rows of a backend that is no more."""
+    rows = [row for row in results["rows"] if row.get("backend", "auto") in BACKENDS]
+    measured = {row["section"] for row in rows}
     names = [name for name in SECTIONS if name in measured and name in only]
-    tables = [
-        render_section(name, [row for row in results["rows"] if row["section"] == name]) for name in names
-    ]
+    tables = [render_section(name, [row for row in rows if row["section"] == name]) for name in names]
     return "\n\n".join([describe(results), *tables])
 
 

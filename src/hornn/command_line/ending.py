@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
+from hornn.places import as_typed
+
 FAILED = 2
 UNFINISHED = 124  # what timeout(1) says
 INTERRUPTED = 128 + signal.SIGINT
@@ -44,7 +46,7 @@ def run(main: Callable[[], str | None], needed: bool = False) -> None:
         try:
             said = main()
             if said is not None:
-                print(said)
+                print(as_typed(said))
         except KeyboardInterrupt:
             end("interrupted", INTERRUPTED)
         except OSError as error:
@@ -55,7 +57,7 @@ def run(main: Callable[[], str | None], needed: bool = False) -> None:
 
 def end(message: str, code: int) -> NoReturn:
     """End the program with one line on stderr."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {as_typed(' '.join(message.split()))}", file=sys.stderr)
     sys.exit(code)
 
 

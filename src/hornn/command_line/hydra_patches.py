@@ -26,6 +26,8 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from hornn.places import as_typed
+
 _is_hydras_own = Plugins.is_in_toplevel_plugins_module
 
 
@@ -86,6 +88,7 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
     with (
         patch.object(hydra._internal.hydra, "ConfigLoaderImpl", loader),
         patch.object(hydra._internal.hydra.Hydra, "get_mode", get_mode),
+        patch.object(hydra._internal.hydra.Hydra, "get_help", get_help),
         patch.object(hydra._internal.utils, "run_and_report", operator.call),
         patch.object(files, "load_config", load),
         patch.object(Overrides, "add_override", add_override),
@@ -105,6 +108,14 @@ def get_mode(hydra: Any, config_name: str | None, overrides: list[str]) -> RunMo
     if mode is not RunMode.MULTIRUN:
         loader.composed = cfg
     return mode
+
+
+_get_help = hydra._internal.hydra.Hydra.get_help
+
+
+def get_help(*args: Any, **kwargs: Any) -> str:
+    """The help of a command, with commands as they are typed here."""
+    return as_typed(_get_help(*args, **kwargs))
 
 
 _add_override = Overrides.add_override

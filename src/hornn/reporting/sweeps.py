@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.places import CONF
+from hornn.places import CONF, as_typed
 from hornn.recipe import has_key
 from hornn.reporting.claimed import Claim, read_claim
 from hornn.reporting.departures import Recipe, read_recipe
@@ -187,7 +187,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         node.get("relative_to"),
         node.get("note", ""),
         path,
-        f"python src/train.py -m sweeps={path.stem}",
+        as_typed(f"python src/train.py -m sweeps={path.stem}"),
         axes,
         node.get("published_on", ""),
     )

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.text import Text
 
+from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
@@ -197,7 +198,7 @@ def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
             )
     if choices.get("sweeps") or config["sweep"] != {"name": None}:
         raise ValueError(
-            "a search is of one model on one corpus: leave out sweeps, which src/train.py -m runs"
+            "a search is of one model on one corpus: leave out sweeps; `python src/train.py -m sweeps=...` runs them"
         )
     if config["data"].get("valid_bytes") == 0:
         raise ValueError(
@@ -319,7 +320,8 @@ def show_best(study: Any, runs: Runs) -> None:
 
 def command_of(runs: Runs, trial: Any) -> str:
     """The command that repeats a trial."""
-    return shlex.join(["python", "src/train.py", *runs.options, *runs.settings(constants(trial.params))])
+    words = [*runs.options, *runs.settings(constants(trial.params))]
+    return as_typed(f"python src/train.py {shlex.join(words)}")
 
 
 def say(text: str, style: str = "") -> None:
