@@ -12,13 +12,16 @@ from reference.gru import gru
 T, B, INPUT, H = 7, 3, 4, 6
 
 
+@pytest.mark.parametrize("reset_after", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
-def test_equals_the_transcription(bias: bool) -> None:
+def test_equals_the_transcription(bias: bool, reset_after: bool) -> None:
     generator = seeded(1)
-    cell = fill(Gru(input_size=INPUT, hidden_size=H, bias=bias), generator)
+    cell = fill(Gru(input_size=INPUT, hidden_size=H, bias=bias, reset_after=reset_after), generator)
     x, state = draw(generator, T, B, INPUT), draw_state(cell, B, generator)
     y, (h,) = scan(cell, x, state)
-    expected_y, (expected_h,) = gru(x.numpy(), as_arrays(state), **weights_of(cell))
+    expected_y, (expected_h,) = gru(
+        x.numpy(), as_arrays(state), **weights_of(cell), reset_after=reset_after
+    )
     assert_close(y, torch.from_numpy(expected_y), rtol=1e-12, atol=1e-12)
     assert_close(h, torch.from_numpy(expected_h), rtol=1e-12, atol=1e-12)
 

@@ -222,6 +222,8 @@ def test_which_cells_run_natively() -> None:
     assert choose(Hornn(4, 5).double()) == "eager"
     assert choose(Scrn(9, 5, context_size=4)) == "native"
     assert choose(Scrn(9, 5, context_size=4, context_input="previous")) == "eager"
+    assert choose(Gru(4, 5)) == "native"
+    assert choose(Gru(4, 5, reset_after=False)) == "eager"
     assert choose(DeepRnn(4, 5)) == choose(DeepRnn(4, 5, output_depth=2, output_dropout=0.5)) == "native"
     assert choose(DeepRnn(4, 5, transition_depth=1, state_activation="maxout")) == "eager"
     assert choose(DeepRnn(4, 5, transition_activation="lp")) == "eager"
@@ -252,6 +254,7 @@ def test_which_cells_run_natively() -> None:
         (Hornn(4, 5), "cpu", 1.0, "bounds the gradient of a state that holds several steps"),
         (GatedHornn(4, 5), "cpu", 1.0, "has no native kernel with this recurrence"),
         (Scrn(4, 2, 2, context_input="previous"), "cpu", None, "no native kernel for context_input=previous"),
+        (Gru(4, 5, reset_after=False), "cpu", None, "no native kernel for reset_after=false"),
         (
             DeepRnn(4, 5, transition_dropout=0.5),
             "cpu",

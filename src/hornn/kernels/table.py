@@ -219,6 +219,10 @@ def refuse_a_bound_on_levels(cell: StackedRnn, max_norm: float | None) -> str | 
     return "network.state_grad_norm bounds the gradient of all levels as one vector"
 
 
+def refuse_an_early_reset(cell: Gru, max_norm: float | None) -> str | None:
+    return None if cell.reset_after else "there is no native kernel for reset_after=false"
+
+
 def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
     return None if cell.context_input == "current" else "there is no native kernel for context_input=previous"
 
@@ -255,7 +259,7 @@ NATIVE: dict[type[Cell], NativeCell] = {
     ResRnn: NativeCell(run_residual, refuse_a_bound_on_several),
     Lstm: NativeCell(run_lstm),
     Lstmp: NativeCell(run_lstmp),
-    Gru: NativeCell(run_gru),
+    Gru: NativeCell(run_gru, refuse_an_early_reset),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),
     DeepRnn: NativeCell(run_deep, refuse_units_and_dropout),
