@@ -19,9 +19,7 @@ def test_equals_the_transcription(bias: bool, reset_after: bool) -> None:
     cell = fill(Gru(input_size=INPUT, hidden_size=H, bias=bias, reset_after=reset_after), generator)
     x, state = draw(generator, T, B, INPUT), draw_state(cell, B, generator)
     y, (h,) = scan(cell, x, state)
-    expected_y, (expected_h,) = gru(
-        x.numpy(), as_arrays(state), **weights_of(cell), reset_after=reset_after
-    )
+    expected_y, (expected_h,) = gru(x.numpy(), as_arrays(state), **weights_of(cell), reset_after=reset_after)
     assert_close(y, torch.from_numpy(expected_y), rtol=1e-12, atol=1e-12)
     assert_close(h, torch.from_numpy(expected_h), rtol=1e-12, atol=1e-12)
 
