@@ -36,8 +36,14 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
     [
         ("evaluate", ["checkpoint", "split: test", "text", "batch_size: 1", "result"]),
         ("score", ["checkpoint", "text: '-'", "per_token: false", "batch_size: 64"]),
-        ("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
-        ("transcribe", ["checkpoint", "wav", "grammar: shipped", "acoustic_scale", "nbest"]),
+        pytest.param(
+            *("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            *("transcribe", ["checkpoint", "wav", "grammar: shipped", "acoustic_scale", "nbest"]),
+            marks=pytest.mark.thorough,
+        ),
         ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1"]),
     ],
 )
@@ -50,7 +56,11 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
 
 
 @pytest.mark.parametrize(
-    "entry", ["analyse", "bench", "dashboard", "parameters", "report", "sweep_status", "tune"]
+    "entry",
+    [
+        *("bench", "dashboard", "parameters", "report", "sweep_status", "tune"),
+        pytest.param("analyse", marks=pytest.mark.thorough),
+    ],
 )
 def test_the_other_entries_have_a_help(command: Command, entry: str) -> None:
     code, out, err = command(entry, "--help")

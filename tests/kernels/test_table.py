@@ -172,7 +172,14 @@ def test_an_lstm_without_gradients_and_with_a_nan(kernels: None) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "model", ["rnn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "dts_rnn", "lstmp", "leaky_rnn"]
+    "model",
+    [
+        *("hornn_fofe", "lstm", "dts_rnn"),
+        *(
+            pytest.param(model, marks=pytest.mark.thorough)
+            for model in ("rnn", "hornn_max", "hornn_gated", "lstmp", "leaky_rnn")
+        ),
+    ],
 )
 def test_training_with_and_without_the_kernels(
     command: Any, text: list[str], tmp_path: Path, model: str

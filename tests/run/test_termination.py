@@ -76,10 +76,8 @@ def test_a_training_that_is_terminated_says_so_and_goes_on(
     assert (result["epochs"], result["world_size"], len(result["starts"])) == (40, 2, 2)
 
 
-@pytest.mark.parametrize(
-    "whom",
-    [*(pytest.param(whom, marks=pytest.mark.thorough) for whom in ("all ranks", "the first")), "the second"],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("whom", ["all ranks", "the first", "the second"])
 def test_all_ranks_end_at_once(small: list[str], tmp_path: Path, whom: str) -> None:
     training = begin(sys.executable, small, tmp_path / "run", *TWO)
     ranks = ranks_of(training.pid)

@@ -133,7 +133,9 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert starts()[recorded()["elman", 1]["run_dir"]][1].startswith("epoch=2 "), "not continued"
 
 
-@pytest.mark.parametrize("again", ["hydra.launcher.retry_failed=true", "overwrite=true"])
+@pytest.mark.parametrize(
+    "again", ["hydra.launcher.retry_failed=true", pytest.param("overwrite=true", marks=pytest.mark.thorough)]
+)
 def test_a_diverged_run_is_replaced_when_retried(launch: Launch, again: str) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, FAKE_DIVERGE="1").code == 2
     assert recorded()["elman", 1]["error"] == "the loss is infinite"

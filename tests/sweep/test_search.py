@@ -363,8 +363,8 @@ def test_trials_are_judged_epoch_by_epoch(tmp_path: Path) -> None:
 
 def test_jobs_change_no_outcome(search: Command, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials at a time draw, prune and choose what one at a time does."""
-    monkeypatch.setenv("FAKE_EPOCH", "0.1")
-    words = ["trials=8", "trainer.max_epochs=4", "pruning={trials:2,epoch:2}", "seed=3"]
+    monkeypatch.setenv("FAKE_EPOCH", "0.05")
+    words = ["trials=6", "trainer.max_epochs=3", "pruning={trials:2,epoch:2}", "seed=3"]
     outcomes = []
     for jobs in (3, 1):
         folder = Path(f"jobs{jobs}")

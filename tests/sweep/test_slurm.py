@@ -31,7 +31,6 @@ PLUGINS = {
     "submitit_local": "hydra_plugins.hydra_submitit_launcher",
     "slurm": "hydra_plugins.hydra_submitit_launcher",
 }
-OTHERS = [pytest.param(launcher, marks=pytest.mark.thorough) for launcher in ("basic", "joblib")]
 LOCAL = ("hydra.launcher.timeout_min=10", "hydra.launcher.cpus_per_task=1")
 
 
@@ -61,7 +60,8 @@ def logs() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", [*OTHERS, "submitit_local"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
 def test_a_table_keeps_its_rows_and_is_not_run_twice(
     launcher: str, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
