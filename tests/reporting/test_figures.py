@@ -39,6 +39,23 @@ def test_a_figure_speaks_of_seeds_where_a_row_has_several(place: Any) -> None:
     assert "Full marks: measured, with one standard deviation where a row has several seeds; open" in caption
 
 
+def test_times_on_another_device_are_left_out(place: Any) -> None:
+    place.commit("rnn", 1)
+    place.commit("sum-2", 1)
+    place.commit("sum-3", 1, device="cpu (slide rule)")
+    (by_time,) = draw_figures(table_of(place))[-1].panels
+    assert by_time.caption.endswith("trained, on cpu (abacus); 1 row ran on another device.")
+    assert [name in by_time.svg for name in ("RNN: ", "Sum, order 2: ", "Sum, order 3: ")] == [
+        True,
+        True,
+        False,
+    ]
+    place.commit("sum-2", 1, device="cpu (tally)")
+    assert not any(
+        "trained, on" in panel.caption for plot in draw_figures(table_of(place)) for panel in plot.panels
+    )
+
+
 def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> None:
     """The rows of the base's group that are measured, the best first, and no others."""
     broken("group: max", "group: sum")

@@ -96,7 +96,7 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
         "perplexity, test against order",
         "Ranks by perplexity, test, the best on top: a line that rises is ranked better than published",
         "perplexity, test against the number of weights",
-        "perplexity, test against the time that the best run trained",
+        "perplexity, test against the time that the best run of each row trained, on cpu (abacus)",
     ]
     assert len(page.ids) == len(set(page.ids))
     assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(page.ids)

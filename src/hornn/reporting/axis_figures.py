@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 from hornn.reporting.axes import SMALL, Axes
-from hornn.reporting.curves import learning_curve, time_unit
+from hornn.reporting.curves import time_unit, training_times
 from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import (
@@ -89,13 +89,8 @@ def draw_axis(
 
 def draw_sizes(metric: Metric, groups: Groups, drawn: dict[str, Style], styles: Styles) -> list[Panel]:
     """The same lines against the number of weights, and against the time that the best run of each row trained."""
-    times = {
-        line.row.name: curve[-1][1]
-        for members in groups.values()
-        for line in members
-        if line.best and (curve := learning_curve(line.best, metric))
-    }
-    unit, size = time_unit(max(times.values(), default=0.0))
+    times = training_times([line for members in groups.values() for line in members], metric)
+    unit, size = time_unit(max(times.seconds.values(), default=0.0))
 
     def panel(what: str, x_label: str, at: Callable[[Line], float | None], caption: str) -> Panel:
         def paint(canvas: Axes) -> None:
@@ -114,8 +109,8 @@ def draw_sizes(metric: Metric, groups: Groups, drawn: dict[str, Style], styles: 
         panel(
             "time",
             f"training time ({unit})",
-            lambda line: times[line.row.name] / size if times.get(line.row.name) else None,
-            "the time that the best run of each row trained",
+            lambda line: seconds / size if (seconds := times.seconds.get(line.row.name)) else None,
+            times.caption,
         ),
     ]
 

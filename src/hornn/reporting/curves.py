@@ -1,9 +1,13 @@
 """A run over time, as its result file tells it."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from hornn.metrics import bits
+from hornn.reporting.lines import Line
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric
 from hornn.result import score_of
@@ -30,3 +34,27 @@ def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]
         (epoch, time, bits(math.log(score)) if in_bits else score)
         for (epoch, _, score), time in zip(records, times, strict=True)
     ]
+
+
+class Times(NamedTuple):
+    """Seconds that the best run of each row trained, on one device: times on another one do not compare."""
+
+    seconds: dict[str, float]
+    caption: str  # whose times they are
+
+
+def training_times(lines: Sequence[Line], metric: Metric) -> Times:
+    """Of the device on which most of these rows ran."""
+    curves = {line.row.name: learning_curve(line.best, metric) for line in lines if line.best}
+    places = {
+        line.row.name: str(line.best.result.get("device"))
+        for line in lines
+        if line.best and curves[line.row.name]
+    }
+    if not places:
+        return Times({}, "")
+    ((device, count),) = Counter(places.values()).most_common(1)
+    seconds = {name: curves[name][-1][1] for name, place in places.items() if place == device}
+    others = len(places) - count
+    elsewhere = f"; {others} {'row' if others == 1 else 'rows'} ran on another device" if others else ""
+    return Times(seconds, f"the time that the best run of each row trained, on {device}{elsewhere}")

@@ -1,11 +1,11 @@
 """The figures of a table: scores against the rows' x, ranks, scores against cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from hornn.reporting.axes import Axes
 from hornn.reporting.axis_figures import draw_axes, draw_axis
-from hornn.reporting.curves import learning_curve, time_unit
+from hornn.reporting.curves import time_unit, training_times
 from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
 from hornn.reporting.numbers import format_number
@@ -163,31 +163,31 @@ def signed(key: str, difference: float) -> str:
 def draw_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:
     """The metric against weights and against the time that the best run trained."""
     points = [
-        (label, line, (line.parameters / 1e6, curve[-1][1]))
+        (label, line)
         for label, line in with_full_labels(lines)
-        if line.best
-        and line.parameters
-        and line.scores[metric.key].mean is not None
-        and (curve := learning_curve(line.best, metric))
+        if line.parameters and line.scores[metric.key].mean is not None
     ]
-    if len(points) < 2:
-        return []
-    unit, size = time_unit(max(at[1] for *_, at in points))
+    times = training_times([line for _, line in points], metric)
+    weights = {line.row.name: (line.parameters or 0.0) / 1e6 for _, line in points}
+    unit, size = time_unit(max(times.seconds.values(), default=0.0))
+    times_in_units = {name: seconds / size for name, seconds in times.seconds.items()}
 
-    def panel(axis: int, scale: float, x_label: str, caption: str) -> Panel:
+    def panel(places: Mapping[str, float], x_label: str, caption: str) -> Panel:
         def paint(axes: Axes) -> None:
-            for label, line, at in points:
-                score, x = line.scores[metric.key], at[axis] / scale
+            for label, line in points:
+                if (x := places.get(line.row.name)) is None:
+                    continue
+                score = line.scores[metric.key]
                 tip = f"{label}: {measured_tip(metric.key, score)}, {x:.3g} {x_label.split(' (')[-1].rstrip(')')}"
                 draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
         return draw_panel(x_label, metric.label, caption, paint)
 
-    panels = [
-        panel(
-            1, size, f"training time ({unit})", f"{metric.label} against the time that the best run trained."
-        )
-    ]
-    if len({at[0] for *_, at in points}) > 1:
-        panels.insert(0, panel(0, 1, "weights (millions)", f"{metric.label} against the number of weights."))
-    return [Plot(tuple(panels), tuple((label, styles[line.row.name]) for label, line, _ in points))]
+    panels = []
+    if len(set(weights.values())) > 1:
+        panels.append(panel(weights, "weights (millions)", f"{metric.label} against the number of weights."))
+    if len(times.seconds) > 1:
+        caption = f"{metric.label} against {times.caption}."
+        panels.append(panel(times_in_units, f"training time ({unit})", caption))
+    legend = tuple((label, styles[line.row.name]) for label, line in points)
+    return [Plot(tuple(panels), legend)] if panels else []
