@@ -26,6 +26,7 @@ class Plan(NamedTuple):
     head_widths: tuple[int, ...] = (100, 400)
     characters: Sizes = Sizes(50, 600, 20, 100)
     music: Sizes = Sizes(88, 400, 10, 200)
+    speech: Sizes = Sizes(200, 500, 8, 300)  # states as classes, at the acoustic HORNNs' width
     frames: Sizes = Sizes(200, 500, 32, 20)  # states as classes, at the acoustic HORNNs' width
     sentences: Sizes = Sizes(14_000, 100)  # of which only vocabulary and width count
     sentence_columns: tuple[int, ...] = (1, 64)
@@ -54,6 +55,7 @@ QUICK = Plan(
     head_widths=(8,),
     characters=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
     music=Sizes(vocab_size=88, hidden_size=8, batch_size=3, seq_len=6),
+    speech=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
     frames=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
     sentences=Sizes(vocab_size=50, hidden_size=8),
     sentence_columns=(1, 3),

@@ -20,7 +20,7 @@ from hornn.bench.sections import (
     trainer,
     vary,
 )
-from hornn.bench.tasks import characters, loops, music, sentences
+from hornn.bench.tasks import characters, loops, music, sentences, speech
 from hornn.bench.text8 import text8
 from hornn.bench.work import Sizes
 from hornn.scan import BACKENDS
@@ -110,6 +110,13 @@ SECTIONS = {
         music,
         "Music",
         "Training steps on 10 sequences of 100 to 200 frames, 400 units; padded here, packed by torch there.",
+        TIMES,
+    ),
+    "speech": Section(
+        speech,
+        "Speech",
+        "Training steps on 8 utterances of 150 to 300 frames of 80 numbers, padded; 500 units, 200 classes. Beside "
+        "torch's layers, and our cells beside one another.",
         TIMES,
     ),
     "loops": Section(

@@ -1,4 +1,4 @@
-"""Other tasks than a stream of words, as sections: characters, frames, music beside torch's packed ones, lines."""
+"""Other tasks than a stream of words, as sections: characters, speech, music beside torch's packed ones, lines."""
 
 from functools import partial
 
@@ -13,7 +13,9 @@ from hornn.bench.sections import Bench
 from hornn.bench.work import (
     CLIP,
     CPU,
+    LAYERS,
     UPDATE,
+    Sizes,
     TorchModel,
     Variant,
     Work,
@@ -47,6 +49,21 @@ OWN = (
     *("gru", "lstm", "lstmp"),
 )
 
+# On speech, too: what the acoustic poster compares, our cells with one another as well.
+ON_SPEECH = (
+    ("rnn", "nn.RNN"),
+    ("hornn_relu", "nn.LSTM"),
+    ("hornn_sigmoid", "nn.LSTM"),
+    ("hornnp_relu", "nn.LSTM, projected"),
+    ("hornnp_sigmoid", "nn.LSTM, projected"),
+    ("lstm", "nn.LSTM"),
+    ("lstmp", "nn.LSTM, projected"),
+    ("hornn_relu", "lstm"),
+    ("hornnp_relu", "lstmp"),
+    ("resrnn", "hornn_sigmoid"),
+)
+COEFFICIENTS = 80  # of a frame of speech
+
 START = {"init_std": 0.02}  # from which no ReLU diverges, however many steps are timed
 
 
@@ -72,6 +89,59 @@ def loops(bench: Bench) -> list[Row]:
         bench.row_of("training step", Variant(model), "own loop", sizes, partial(measure, model), **START)
         for model in OWN
     ]
+
+
+def speech(bench: Bench) -> list[Row]:
+    """Training steps on padded utterances, whose frames are classes."""
+    sizes = bench.plan.speech
+    inputs, targets = draw_speech(sizes, bench.device)
+    given = {**START, "output_bias": True, "input_width": COEFFICIENTS}
+
+    def ours(network: SequenceModel) -> Work:
+        state = network.initial_state(sizes.batch_size)
+        return partial(train_on, network, our_optimizer(network), inputs, targets, state)
+
+    def measure(other: str, network: SequenceModel) -> Row:
+        if other in LAYERS:
+            theirs = padded_step(other, sizes, inputs, targets)
+        else:
+            theirs = ours(build(Variant(other), sizes, bench.device, **given))
+        samplers = bench.meter.sampler(ours(network)), bench.meter.sampler(theirs)
+        return bench.meter.compare(*samplers, bench.plan.rounds)
+
+    return [
+        bench.row_of("training step", Variant(model), other, sizes, partial(measure, other), **given)
+        for model, other in ON_SPEECH
+    ]
+
+
+def draw_speech(sizes: Sizes, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+    """Frames (T, B, 80) of utterances of unequal length and their classes (T, B), padded."""
+    ended = torch.arange(sizes.seq_len)[:, None] >= falling_lengths(sizes)
+    inputs = torch.randn(*ended.shape, COEFFICIENTS).masked_fill(ended[..., None], 0)
+    targets = torch.randint(sizes.vocab_size, ended.shape).masked_fill(ended, IGNORE)
+    return inputs.to(device), targets.to(device)
+
+
+def padded_step(layer: str, sizes: Sizes, inputs: Tensor, targets: Tensor) -> Work:
+    """One training step of a layer of torch's on the same padded batch, with nn.Linear and torch's own SGD."""
+    recurrent, output = layer_and_output(layer, COEFFICIENTS, sizes.hidden_size, sizes.vocab_size, bias=True)
+    model = nn.ModuleDict({"layer": recurrent, "output": output}).to(inputs.device)
+    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        logits = model["output"](model["layer"](inputs)[0])
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE).backward()
+        nn.utils.clip_grad_value_(model.parameters(), CLIP)
+        optimizer.step()
+
+    return step
+
+
+def falling_lengths(sizes: Sizes) -> Tensor:
+    """Of the sequences of a batch: from the length of a chunk down to half of it."""
+    return torch.linspace(sizes.seq_len, max(1, sizes.seq_len // 2), sizes.batch_size).long()
 
 
 def sentences(bench: Bench) -> list[Row]:
@@ -113,7 +183,7 @@ def score_lines_with_torch(model: TorchModel, ids: np.ndarray, lengths: np.ndarr
 def music(bench: Bench) -> list[Row]:
     """Training steps on a batch of sequences of unequal length, padded here, packed there."""
     sizes = bench.plan.music
-    lengths = torch.linspace(sizes.seq_len, max(1, sizes.seq_len // 2), sizes.batch_size).long()
+    lengths = falling_lengths(sizes)
     inputs, targets = draw_music(lengths, bench.device)
 
     def measure(other: str, network: SequenceModel) -> Row:
