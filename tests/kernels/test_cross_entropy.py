@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from hornn.kernels.cross_entropy import (
     LinearCrossEntropy,
+    PackedWeight,
     linear_nll,
     native_cross_entropy_,
     native_nll,
@@ -97,11 +98,11 @@ def test_scores_without_logits(kernels: None, N: int, H: int, V: int, biased: bo
     expected, *_ = score(h.double() @ weight.double().mT, bias, targets)
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        found = linear_nll(h, weight, bias, targets)
+        found = linear_nll(h, PackedWeight(weight), bias, targets)
         assert found.dtype == torch.float64
         torch.testing.assert_close(found, expected, rtol=2e-6, atol=2e-6)
-        assert torch.equal(found, linear_nll(h, weight, bias, targets))
-    assert not linear_nll(h, weight, bias, torch.full_like(targets, -1)).any()
+        assert torch.equal(found, linear_nll(h, PackedWeight(weight), bias, targets))
+    assert not linear_nll(h, PackedWeight(weight), bias, torch.full_like(targets, -1)).any()
 
 
 def test_scores_without_logits_of_extremes(kernels: None) -> None:
@@ -111,14 +112,34 @@ def test_scores_without_logits_of_extremes(kernels: None) -> None:
     targets = torch.tensor([0, 0, 7, 7])
     expected, *_ = score(h.double() @ weight.double().mT, None, targets)
     torch.testing.assert_close(
-        linear_nll(h, weight, None, targets), expected, rtol=1e-6, atol=1e-6, equal_nan=True
+        linear_nll(h, PackedWeight(weight), None, targets), expected, rtol=1e-6, atol=1e-6, equal_nan=True
     )
     weight[200] = math.nan
-    assert linear_nll(h, weight, None, targets).isnan().all()
+    assert linear_nll(h, PackedWeight(weight), None, targets).isnan().all()
     bias = torch.zeros(301)
     bias[3:9] = -math.inf
-    found = linear_nll(torch.zeros(4, 1), torch.ones(301, 1), bias, torch.tensor([0, 1, 2, 4]))
+    found = linear_nll(torch.zeros(4, 1), PackedWeight(torch.ones(301, 1)), bias, torch.tensor([0, 1, 2, 4]))
     assert found.tolist() == pytest.approx([math.log(295)] * 3 + [math.inf])
+
+
+def test_scores_without_logits_follow_the_weight(kernels: None) -> None:
+    torch.manual_seed(0)
+    h, weight, targets = torch.randn(5, 8), torch.randn(30, 8), torch.randint(30, (5,))
+    packed = PackedWeight(weight)
+
+    def check() -> None:
+        expected, *_ = score(h.double() @ weight.double().mT, None, targets)
+        torch.testing.assert_close(linear_nll(h, packed, None, targets), expected, rtol=2e-6, atol=2e-6)
+
+    check()
+    first = packed.read()
+    assert packed.read() is first
+    weight.mul_(2)
+    check()
+    weight.data = weight.data.flip(0)
+    check()
+    packed.drop()
+    check()
 
 
 @needs_compiler
@@ -136,7 +157,7 @@ def test_scores_without_logits_refuse(
     h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        linear_nll(h, weight, bias, targets)
+        linear_nll(h, PackedWeight(weight), bias, targets)
 
 
 def test_cross_entropy_does_not_depend_on_the_number_of_threads(kernels: None) -> None:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from hornn.cells.base import Cell
 from hornn.heads.base import Head
 from hornn.kernels.bf16_copy import Bf16Copy
-from hornn.kernels.cross_entropy import LinearCrossEntropy, linear_nll, native_nll
+from hornn.kernels.cross_entropy import LinearCrossEntropy, PackedWeight, linear_nll, native_nll
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 FEW = 4  # rows, below which the native scores without logits are slower than torch's product (measured)
@@ -32,6 +32,7 @@ class SoftmaxHead(Head):
         self.b_out = nn.Parameter(torch.zeros(len(counts))) if bias else None
         self.chance_nll = math.log(len(counts))
         self.bf16_copy = Bf16Copy(self.W_out)
+        self.packed = PackedWeight(self.W_out)  # for scores
 
     def log_probs(self, features: Tensor) -> Tensor:
         return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
@@ -47,7 +48,7 @@ class SoftmaxHead(Head):
             logits = F.linear(h, self.W_out, self.b_out)
             return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
         if self.native and self.scoring == "fp32" and len(h) >= FEW:
-            return linear_nll(h, self.W_out, self.b_out, words)
+            return linear_nll(h, self.packed, self.b_out, words)
         operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
         logits = h.to(operand.dtype) @ operand.mT
         if self.native:
@@ -57,6 +58,7 @@ class SoftmaxHead(Head):
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         """`scale` times the sum of `nll`, without a second (T B, V) block."""
+        self.packed.drop()
         bf16_copy = self.bf16_copy.read() if self.precision == "bf16" else None
         loss: Tensor = LinearCrossEntropy.apply(
             features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, bf16_copy, self.native

@@ -133,12 +133,37 @@ def native_nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     return result
 
 
-def linear_nll(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+class PackedWeight:
+    """A weight (V, H) as `linear_nll` reads it, packed anew where the weight has changed since.
+
+    It takes as much memory as the weight.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight = weight
+        self.tensor: Tensor | None = None
+        self.packed_at: tuple[int, int] | None = None
+
+    def read(self) -> Tensor:
+        now = (self.weight._version, self.weight.data_ptr())
+        if self.tensor is None or self.packed_at != now:
+            require_floats(weight=self.weight)
+            self.tensor = operators().pack_words(self.weight.detach().contiguous(), torch.get_num_threads())
+            self.packed_at = now
+        return self.tensor
+
+    def drop(self) -> None:
+        """Give the memory back until the next `read`."""
+        self.tensor = None
+
+
+def linear_nll(h: Tensor, packed: PackedWeight, bias: Tensor | None, targets: Tensor) -> Tensor:
     """-log softmax(W h [+ b])_target of each row (N), float64, 0 where a target is negative; in fp32, without gradient.
 
-    h (N, H), weight W (V, H), bias (V). The logits are never written: blocks of them are summed up in the cache.
+    h (N, H), packed: of W (V, H), bias (V). The logits are never written: blocks of them are summed up in the cache.
     targets and errors: as in `native_cross_entropy_`.
     """
+    weight = packed.weight
     require_floats(h=h, weight=weight)
     (N, H), (V, width) = h.shape, weight.shape
     if width != H or 0 in (H, V):
@@ -151,7 +176,7 @@ def linear_nll(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) 
     if len(scored) < N:
         h, targets = h[scored], targets[scored]
     operator = operators().linear_nll
-    found[scored] = operator(h.contiguous(), weight.contiguous(), bias, targets, torch.get_num_threads())
+    found[scored] = operator(h.contiguous(), packed.read(), V, bias, targets, torch.get_num_threads())
     return found
 
 

@@ -51,12 +51,24 @@ Summary summarize(int64_t count, const Read& read) {
   return {most, static_cast<float>(total(sum))};
 }
 
-// -ln softmax(weight h [+ bias])_target of each row of h (N, H), for weight (V, H): (N), in float64.
-Tensor linear_nll(const Tensor& h, const Tensor& weight, const std::optional<Tensor>& bias, const Tensor& targets,
-                  int64_t threads) {
-  const int64_t N = h.size(0), H = h.size(1), V = weight.size(0);
+// The weight (V, H) of a linear layer in panels of words, an even number of them: [panels][H][W].
+Tensor pack_words(const Tensor& weight, int64_t threads) {
+  const int64_t V = weight.size(0), H = weight.size(1), panels = (panels_of(V) + 1) / 2 * 2;
+  Tensor packed = buffer(panels * H * W);
+  const float* weight_ = weight.const_data_ptr<float>();
+  float* packed_ = packed.mutable_data_ptr<float>();
+#pragma omp parallel for num_threads(threads)
+  for (int64_t p = 0; p < panels; ++p)
+    pack_panel_transposed(weight_ + p * W * H, H, H, std::max<int64_t>(V - p * W, 0), packed_ + p * H * W);
+  return packed;
+}
+
+// -ln softmax(weight h [+ bias])_target of each row of h (N, H), for a weight (V, H) that is packed: (N), in float64.
+Tensor linear_nll(const Tensor& h, const Tensor& packed, int64_t V, const std::optional<Tensor>& bias,
+                  const Tensor& targets, int64_t threads) {
+  const int64_t N = h.size(0), H = h.size(1), panels = packed.numel() / (H * W);
   const int64_t group = std::clamp<int64_t>(IN_CACHE / (H * W) / 2 * 2, 2, AT_ONCE);
-  const int64_t panels = (panels_of(V) + 1) / 2 * 2, groups = (panels + group - 1) / group;
+  const int64_t groups = (panels + group - 1) / group;
   const std::vector<Block> blocks = blocks_of(N);
   constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -64,7 +76,7 @@ Tensor linear_nll(const Tensor& h, const Tensor& weight, const std::optional<Ten
   Tensor left = buffer(N * H);
   std::vector<float> wanted(N), most(N * groups), sums(N * groups);
   const float* h_ = h.const_data_ptr<float>();
-  const float* weight_ = weight.const_data_ptr<float>();
+  const float* packed_ = packed.const_data_ptr<float>();
   const int64_t* targets_ = targets.const_data_ptr<int64_t>();
   float* left_ = left.mutable_data_ptr<float>();
   double* nll_ = nll.mutable_data_ptr<double>();
@@ -80,20 +92,16 @@ Tensor linear_nll(const Tensor& h, const Tensor& weight, const std::optional<Ten
 #pragma omp for
     for (size_t i = 0; i < blocks.size(); ++i)
       blocks[i].kernels().pack_rows(h_ + blocks[i].start * H, H, H, left_ + blocks[i].start * H);
-    std::vector<float> packed(group * H * W);
     float logits[AT_ONCE * MAX_ROWS * W];
 #pragma omp for
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = g * group, count = std::min(group, panels - first);
-      for (int64_t p = 0; p < count; ++p)
-        pack_panel_transposed(weight_ + (first + p) * W * H, H, H, std::max<int64_t>(V - (first + p) * W, 0),
-                              packed.data() + p * H * W);
       for (const Block& block : blocks) {
         for (int64_t p = 0; p < count; p += 2) {
           float* tile = logits + p * block.rows * W;
           for (int r = 0; r < block.rows; ++r)
             std::copy_n(start.data() + (first + p) * W, 2 * W, tile + r * 2 * W);
-          block.kernels().product(2)(left_ + block.start * H, packed.data() + p * H * W, H * W, H, tile);
+          block.kernels().product(2)(left_ + block.start * H, packed_ + (first + p) * H * W, H * W, H, tile);
         }
         const auto place = [&](int r, int64_t p) { return p / 2 * 2 * block.rows * W + (r * 2 + p % 2) * W; };
         for (int r = 0; r < block.rows; ++r) {

@@ -58,7 +58,9 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
       " int threads) -> (Tensor, Tensor)",
       &cross_entropy);
-  library.def("linear_nll(Tensor h, Tensor weight, Tensor? bias, Tensor targets, int threads) -> Tensor", &linear_nll);
+  library.def("pack_words(Tensor weight, int threads) -> Tensor", &pack_words);
+  library.def("linear_nll(Tensor h, Tensor packed, int V, Tensor? bias, Tensor targets, int threads) -> Tensor",
+              &linear_nll);
   library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);
   library.def(
