@@ -3,12 +3,13 @@
 import csv
 import io
 
+from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
 from hornn.reporting.tables import Table
 
 
 def table_csv(table: Table) -> str:
-    """Full precision, a line for each row and metric, for other programs."""
+    """A line for each row and metric, its numbers to 12 significant digits, for other programs."""
     entries = [
         {
             "sweep": table.sweep.name,
@@ -39,7 +40,8 @@ def table_csv(table: Table) -> str:
     if entries:
         writer = csv.DictWriter(out, entries[0], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(entries)
+        for entry in entries:
+            writer.writerow({key: to_digits(x) if isinstance(x, float) else x for key, x in entry.items()})
     return out.getvalue()
 
 

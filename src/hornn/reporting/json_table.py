@@ -2,12 +2,13 @@
 
 import json
 
+from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
 from hornn.reporting.tables import Table
 
 
 def table_json(table: Table) -> str:
-    """All that the page says of a table: its rows with every seed's number, its claims, in full precision."""
+    """All that the page says of a table: its rows with every seed's number, its claims, to 12 significant digits."""
     sweep = table.sweep
     content = {
         "sweep": sweep.name,
@@ -46,4 +47,5 @@ def table_json(table: Table) -> str:
         ],
         "claims": [verdict._asdict() for verdict in table.verdicts],
     }
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    plain = json.loads(json.dumps(content, allow_nan=False), parse_float=lambda text: to_digits(float(text)))
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,6 +1,11 @@
 """How numbers are written for a reader."""
 
 
+def to_digits(value: float) -> float:
+    """To 12 significant digits, for other programs: more than any measurement has."""
+    return float(f"{value:.12g}")
+
+
 def percent(share: float, digits: int = 1, signed: bool = False) -> str:
     """0.083 as `8.3 %`; never a minus before a zero."""
     rounded = round(100 * share, digits) + 0.0

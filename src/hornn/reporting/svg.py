@@ -31,5 +31,8 @@ def picture(name: str, width: float, height: float, elements: list[str]) -> str:
 
 
 def inline(svg: str) -> str:
-    """A picture within a page, without what it needs when it stands alone."""
-    return svg.replace(SPACE, "", 1).replace(FONT, "", 1)
+    """A picture within a page, without what it needs when it stands alone; what most elements say, it says once."""
+    bare = svg.replace(SPACE, "", 1).replace(FONT, "", 1)
+    for usual in (' font-size="10"', ' fill="currentColor"'):
+        bare = bare.replace(usual, "").replace("<svg", f"<svg{usual}", 1)
+    return bare
