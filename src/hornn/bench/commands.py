@@ -14,7 +14,7 @@ from hornn.bench.sections import Bench
 from hornn.bench.work import Sizes, draw_text
 from hornn.places import PACKAGE, script_of
 
-USED = {"generate": ["length=1"], "evaluate": ["split=test"]}
+USED = {"generate": ["length=1"], "evaluate": ["split=test"], "score": ["text=test.txt"]}
 
 
 def start(bench: Bench) -> list[Row]:

@@ -55,9 +55,13 @@ double grad_norm(at::TensorList grads, int64_t threads) {
   return std::sqrt(sum);
 }
 
+// Of an update: `keep` is what decay leaves of a weight, `factor` scales a gradient before it is bounded.
 struct Constants {
   float rate, mu, keep, bound, factor;
   double max_norm;
+
+  Constants(double lr, double mu, double decay, double clip, double scale, double max_norm)
+      : rate(lr), mu(mu), keep(1 - lr * decay), bound(clip), factor(scale), max_norm(max_norm) {}
 };
 
 // The step of descent for `size` floats of a weight; `grad` and `velocity` are null where they are zero, `copy` where no
@@ -117,8 +121,7 @@ void update(const Constants& z, const Tensor& param, const Tensor& momentum, con
 // One weight (V, H) whose gradient is zero but in these rows, which ascend.
 void momentum_update_rows(const Tensor& param, const Tensor& momentum, const Tensor& rows, const Tensor& grad,
                           double lr, double mu, double decay, double clip, double scale, int64_t threads) {
-  const Constants z{static_cast<float>(lr),   static_cast<float>(mu),    static_cast<float>(1 - lr * decay),
-                    static_cast<float>(clip), static_cast<float>(scale), 0.0};
+  const Constants z(lr, mu, decay, clip, scale, 0.0);
   float *weight = numbers(param), *velocity = numbers(momentum);
   const float* g = grad.const_data_ptr<float>();
   const int64_t *first = rows.const_data_ptr<int64_t>(), *last = first + rows.numel();
@@ -146,8 +149,7 @@ void momentum_update_rows(const Tensor& param, const Tensor& momentum, const Ten
 void momentum_update(at::TensorList params, at::TensorList momenta, at::TensorList grads, at::TensorList copies,
                      double lr, double momentum, double decay, double clip, double scale, double max_norm,
                      int64_t threads) {
-  const Constants z{static_cast<float>(lr),   static_cast<float>(momentum), static_cast<float>(1 - lr * decay),
-                    static_cast<float>(clip), static_cast<float>(scale),    max_norm};
+  const Constants z(lr, momentum, decay, clip, scale, max_norm);
   for (size_t k = 0; k < params.size(); ++k) {
     uint16_t* copy = copies[k].numel() ? static_cast<uint16_t*>(copies[k].mutable_data_ptr()) : nullptr;
     const bool zero = !grads[k].numel();
