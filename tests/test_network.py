@@ -55,6 +55,31 @@ def test_learned_factors_are_those_of_all_layers(name: str, learns: str, units: 
     assert network.learned_factors() == pytest.approx({"alpha": 0.85, "alpha_min": 0.7, "alpha_max": 1.0})
 
 
+def test_each_of_repeated_words_is_read_once() -> None:
+    """Natively, where no dropout tells two of them apart; nothing else changes."""
+    network = build().float()
+    words = torch.arange(20).remainder(6).view(5, 4)
+    once, every = (1, 6, H), (5, 4, H)
+
+    def run() -> list[torch.Tensor]:
+        features, _ = network(words, network.initial_state(4))
+        return [features, *torch.autograd.grad(features.pow(2).sum(), list(network.cells.parameters()))]
+
+    def read() -> tuple[int, ...]:
+        return tuple(network.embed(words)[0].shape)
+
+    assert read() == every
+    expected = run()
+    network.native = True
+    assert read() == once
+    assert_close(run(), expected)
+    assert tuple(network.embed(torch.arange(8).view(2, 4))[0].shape) == (2, 4, H), "all of them differ"
+    network.dropout = 0.5
+    assert read() == every
+    network.eval()
+    assert read() == once
+
+
 def test_states_start_where_the_network_says() -> None:
     state = build(initial_value=0.1).initial_state(2)
     assert_close(state[0].history, torch.full((2, 2, H), 0.1, dtype=torch.float64))

@@ -17,6 +17,7 @@ from hornn.kernels import library
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
+REPEATED = 0.75  # of a chunk's words, the share of different ones up to which each is projected once
 
 
 def detach_all(state: NetworkState) -> NetworkState:
@@ -213,13 +214,26 @@ class SequenceModel(nn.Module):
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Ids (T, B) or vectors (T, B, I), the state before them -> features (T, B, H), the state after them."""
-        x = self.drop(self.embedding(inputs))
+        x, rows = self.embed(inputs)
         after = []
         for cell, cell_state in zip(self.cells, state, strict=True):
-            x, cell_state = scan(cell, x, cell_state, self.state_grad_norm, self.scan_backend)  # type: ignore[arg-type]
-            x = self.drop(x)
+            x, cell_state = scan(cell, x, cell_state, self.state_grad_norm, self.scan_backend, rows)  # type: ignore[arg-type]
+            x, rows = self.drop(x), None
             after.append(cell_state)
         return x, tuple(after)
+
+    def embed(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """What the first cell reads: e_t (T, B, W), and None.
+
+        Natively, where enough words of a chunk repeat and no dropout tells them apart, each word once, (1, D, W), and
+        which of them each step reads, (T, B).
+        """
+        dropping = self.training and self.dropout > 0
+        if self.native and self.table is not None and len(inputs) > 1 and not dropping:
+            words, rows = inputs.unique(return_inverse=True)
+            if len(words) <= REPEATED * inputs.numel():
+                return self.embedding(words[None]), rows
+        return self.drop(self.embedding(inputs)), None
 
     def learned_factors(self) -> dict[str, float]:
         """Of the forgetting factors that training moves, the mean; of several also the least and the greatest."""

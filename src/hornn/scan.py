@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from hornn.cells.base import Cell, State
 from hornn.checks import require_choice
@@ -49,9 +50,17 @@ def find_parallel_obstacle(cell: Cell, state_grad_norm: float | None) -> str | N
 
 
 def scan(
-    cell: Cell, x: Tensor, state: State, state_grad_norm: float | None = None, backend: str = "eager"
+    cell: Cell,
+    x: Tensor,
+    state: State,
+    state_grad_norm: float | None = None,
+    backend: str = "eager",
+    rows: Tensor | None = None,
 ) -> tuple[Tensor, State]:
     """Run `cell` over the inputs x (T, B, I) from `state`.
+
+    Where inputs repeat, x may hold each of them once, (1, D, I), and `rows` (T, B) says which one a step reads: the
+    products of `project_input` are then of D inputs in place of T * B.
 
     Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
@@ -61,6 +70,8 @@ def scan(
     allows.
     """
     u = cell.project_input(x)
+    if rows is not None:
+        u = F.embedding(rows, u[0])
     if backend == "parallel":
         y, state = run_parallel(cell, u, state)
     elif backend == "native":

@@ -77,6 +77,21 @@ def test_shapes(name: str) -> None:
 
 
 @every_model
+def test_a_repeated_input_need_not_be_projected_again(name: str) -> None:
+    """What belongs to a step is a function of its own input: outputs and gradients stay if each word is read once."""
+    cell, _, state = random_case(name)
+    table = draw(seeded(2), 5, INPUT).requires_grad_()
+    words = torch.randint(5, (T, B), generator=seeded(3))
+    found = []
+    for x, rows in ((table[words], None), (table[None], words)):
+        y, last = scan(cell, x, state, rows=rows)
+        wanted = [table, *(p for p in cell.parameters() if p.requires_grad)]
+        total = y.pow(2).sum() + sum(tensor.sum() for tensor in last)
+        found.append((y, *last, *torch.autograd.grad(total, wanted, allow_unused=True)))
+    assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
+
+
+@every_model
 def test_initial_state_is_a_named_tuple_of_zeros(name: str) -> None:
     cell = random_cell(name)
     for batch_size in (1, 5):

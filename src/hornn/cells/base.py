@@ -68,7 +68,7 @@ class Cell(nn.Module, ABC):
             torch.get_default_device().type == "meta"
         ):  # shapes alone; to draw them loads torch's compiler, a second
             return nn.Parameter(torch.empty(shape))
-        return nn.Parameter(torch.randn(shape) * INIT_STD)
+        return nn.Parameter(torch.randn(shape).mul_(INIT_STD))
 
     def bias(self, wanted: bool, *shape: int) -> nn.Parameter | None:
         """A zero bias where one is wanted, else None. ValueError unless `wanted` is true or false."""
@@ -89,7 +89,10 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def project_input(self, x: Tensor) -> Tensor:
-        """(T, B, I) -> (T, B, G): all that does not depend on the state, for all time at once."""
+        """(T, B, I) -> (T, B, G): all that does not depend on the state, for all time at once.
+
+        Each row of the result is a function of its own input alone: where words repeat, each is projected once.
+        """
 
     @abstractmethod
     def step(self, u_t: Tensor, state: State) -> tuple[Tensor, State]:
