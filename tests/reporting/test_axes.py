@@ -1,12 +1,25 @@
 """Axes: round numbers, where things are, and names that can be read."""
 
+import math
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from hornn.reporting.axes import FOOT, HEAD, LINE, RIGHT, WIDTH, Axes, number_text, round_numbers
+from hornn.reporting.axes import (
+    FOOT,
+    HEAD,
+    LINE,
+    RIGHT,
+    WIDTH,
+    Axes,
+    Point,
+    distance,
+    number_text,
+    path_of,
+    round_numbers,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 HEIGHT, LEFT = 245, 58
@@ -14,6 +27,11 @@ HEIGHT, LEFT = 245, 58
 
 def drawn(axes: Axes) -> ElementTree.Element:
     return ElementTree.fromstring(axes.svg("A <figure>", HEIGHT, LEFT))
+
+
+def places_of(points: list[Point]) -> list[Point]:
+    numbers = [float(number) for number in path_of(points, float, float)[1:].replace("l", " ").split()]
+    return list(zip(accumulate(numbers[::2]), accumulate(numbers[1::2]), strict=True))
 
 
 def words(picture: ElementTree.Element) -> list[str | None]:
@@ -57,8 +75,31 @@ def test_what_is_drawn_is_where_its_values_are(log: bool, middle: float) -> None
     ways = list(map(float, line.attrib["d"].removeprefix("M").replace("l", " ").split()))
     right, foot = WIDTH - RIGHT, HEIGHT - FOOT
     assert ways[:2] == [LEFT, foot]
-    assert ways[2:] == pytest.approx([(right - LEFT) / 2, (HEAD - foot) / 2] * 2, abs=0.11)
+    assert ways[2:] == pytest.approx([right - LEFT, HEAD - foot], abs=0.11), "the middle lies on the way"
     assert line.attrib["data-tip"] == 'a "tip" & <more>'
+
+
+@pytest.mark.parametrize(
+    ("points", "kept"),
+    [
+        ([(0, 0), (1, 0), (5, 0), (9, 0)], [(0, 0), (9, 0)]),
+        ([(0, 0), (1, 1), (5, 0)], [(0, 0), (1, 1), (5, 0)]),
+        ([(0, 0), (5, 0), (3, 0)], [(0, 0), (5, 0), (3, 0)]),
+        ([(0, 0), (1, 0.1), (2, 0), (3, 0.1), (9, 0)], [(0, 0), (9, 0)]),
+        ([(0, 0)], [(0, 0)]),
+        ([(0, 0), (4, 0), (0, 0)], [(0, 0), (4, 0), (0, 0)]),
+    ],
+)
+def test_a_path_leaves_out_what_no_eye_sees(points: list[Point], kept: list[Point]) -> None:
+    assert places_of(points) == [pytest.approx(point) for point in kept]
+
+
+def test_a_path_follows_a_long_curve() -> None:
+    points = [(float(k), 40 * math.sin(k / 40)) for k in range(400)]
+    kept = places_of(points)
+    assert len(kept) < 100
+    for point in points:
+        assert min(distance(point, *line) for line in pairwise(kept)) < 0.2 + 0.1  # and what rounding moves
 
 
 def test_the_axes_reach_beyond_what_is_drawn() -> None:

@@ -245,10 +245,28 @@ def stroke(colour: str, dash: str, width: float = 1.5) -> Look:
 
 
 def path_of(points: Sequence[Point], x: At, y: At) -> str:
-    """Through points, each as its way from the one before: two thirds of the letters that places would take."""
-    at = [(round(10 * x(a)), round(10 * y(b))) for a, b in points]
+    """Through points, each as its way from the one before: two thirds of the letters that places would take.
+
+    Points are left out where the line without them passes within a fifth of a pixel.
+    """
+    at = [(10 * x(a), 10 * y(b)) for a, b in points]
+    kept, passed = at[:1], at[1:1]
+    for here, after in pairwise(at[1:]):
+        passed.append(here)
+        if any(distance(point, kept[-1], after) > 2 for point in passed):
+            kept.append(here)
+            passed = []
+    at = [(round(a), round(b)) for a, b in [*kept, *at[1:][-1:]]]
     ways = [f"{(c - a) / 10:g} {(d - b) / 10:g}" for (a, b), (c, d) in pairwise(at)]
     return f"M{at[0][0] / 10:.1f} {at[0][1] / 10:.1f}" + (f"l{' '.join(ways)}" if ways else "")
+
+
+def distance(point: Point, start: Point, end: Point) -> float:
+    """Of a point from the line that begins and ends at two others."""
+    a, b = point[0] - start[0], point[1] - start[1]
+    c, d = end[0] - start[0], end[1] - start[1]
+    share = min(max((a * c + b * d) / (c * c + d * d or 1.0), 0.0), 1.0)
+    return math.hypot(a - share * c, b - share * d)
 
 
 def round_numbers(low: float, high: float, most: int = 6, log: bool = False) -> list[float]:

@@ -9,7 +9,7 @@ from hornn.reporting.tables import Table
 
 
 def table_csv(table: Table) -> str:
-    """A line for each row and metric, its numbers to 12 significant digits, for other programs."""
+    """A line for each row and metric, its numbers to 9 significant digits, for other programs."""
     entries = [
         {
             "sweep": table.sweep.name,

@@ -8,7 +8,7 @@ from hornn.reporting.tables import Table
 
 
 def table_json(table: Table) -> str:
-    """All that the page says of a table: its rows with every seed's number, its claims, to 12 significant digits."""
+    """All that the page says of a table: its rows with every seed's number, its claims, to 9 significant digits."""
     sweep = table.sweep
     content = {
         "sweep": sweep.name,

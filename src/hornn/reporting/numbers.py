@@ -2,8 +2,8 @@
 
 
 def to_digits(value: float) -> float:
-    """To 12 significant digits, for other programs: more than any measurement has."""
-    return float(f"{value:.12g}")
+    """To 9 significant digits, for other programs: more than any measurement has."""
+    return float(f"{value:.9g}")
 
 
 def percent(share: float, digits: int = 1, signed: bool = False) -> str:
