@@ -74,7 +74,7 @@ def test_each_of_repeated_words_is_read_once() -> None:
     assert read() == once
     assert_close(run(), expected)
     assert tuple(network.embed(torch.arange(8).view(2, 4))[0].shape) == (2, 4, H), "all of them differ"
-    network.dropout = 0.5
+    network.input_dropout = 0.5
     assert read() == every
     network.eval()
     assert read() == once
@@ -90,12 +90,29 @@ def test_states_start_where_the_network_says() -> None:
 def test_dropout_is_one_mask_a_step_or_one_for_all(variational: bool) -> None:
     network = build(dropout=0.5, variational=variational)
     x = torch.ones(40, 1, 200, dtype=torch.float64)
-    dropped = network.drop(x)
+    dropped = network.drop(x, network.dropout)
     assert set(dropped.unique().tolist()) == {0.0, 2.0}
     assert float(dropped.mean()) == pytest.approx(1, abs=0.25)
     assert bool((dropped == dropped[0]).all()) == variational
     network.eval()
-    assert network.drop(x) is x
+    assert network.drop(x, network.dropout) is x
+
+
+def test_inputs_may_be_dropped_at_a_rate_of_their_own() -> None:
+    words = torch.arange(V).repeat(90, 1)
+
+    def dropped(**rates: float) -> list[float]:
+        """The shares of the inputs and of the features that are 0."""
+        network = build(**rates)
+        inputs, _ = network.embed(words)
+        return [
+            float((x == 0).double().mean()) for x in (inputs, network(words, network.initial_state(V))[0])
+        ]
+
+    assert dropped(dropout=0.5) == pytest.approx([0.5, 0.5], abs=0.05)
+    assert dropped(dropout=0.5, input_dropout=0.2) == pytest.approx([0.2, 0.5], abs=0.05)
+    assert dropped(dropout=0.5, input_dropout=0.0) == pytest.approx([0, 0.5], abs=0.05)
+    assert dropped(input_dropout=0.2) == pytest.approx([0.2, 0], abs=0.05)
 
 
 def test_tied_weights_are_one_matrix() -> None:

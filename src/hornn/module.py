@@ -18,7 +18,7 @@ from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.divergence import DivergenceError
-from hornn.optim.noise import WeightNoise
+from hornn.optim.noise import DroppedWeights, WeightNoise
 from hornn.optim.schedules import Schedule
 from hornn.tally import Tally
 
@@ -41,8 +41,9 @@ class TruncatedBptt(lightning.LightningModule):
     the work, runs for the chunk alone. (The code released with Mikolov et al. 2015 keeps the activations of the older
     weights instead, and counts one step of six twice.)
 
-    `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`. Parameters named in `pretrained`
-    learn at `pretrained_lr` times the learning rate.
+    `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`, `recurrent_dropout` the share of the weights
+    that act on a state that `hornn.optim.DroppedWeights` drops. Parameters named in `pretrained` learn at
+    `pretrained_lr` times the learning rate.
 
     `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up.
 
@@ -59,6 +60,7 @@ class TruncatedBptt(lightning.LightningModule):
         bptt_window: int | None = None,
         seq_len: int = 1,
         weight_noise: float = 0.0,
+        recurrent_dropout: float = 0.0,
         pretrained: Collection[str] = (),
         pretrained_lr: float = 1.0,
         units: Units = WORDS,
@@ -76,6 +78,8 @@ class TruncatedBptt(lightning.LightningModule):
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
         table = None if network.tied else network.table
         self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
+        recurrent = [weight for cell in network.cells for weight in cell.recurrent_weights()]  # type: ignore[operator]
+        self.dropped = DroppedWeights(recurrent, recurrent_dropout)
         self.pretrained = pretrained
         self.pretrained_lr = pretrained_lr
         self.network = network
@@ -170,12 +174,14 @@ class TruncatedBptt(lightning.LightningModule):
         """
         columns.set_width(chunk.width)
         self.noise.add([*self.window, chunk.inputs])
+        self.dropped.drop()
         features = self.read_window(chunk)
         scale = self.loss_scale(chunk)
         loss = self.network.head.loss(features, chunk.targets, scale)
         nll = columns.total(loss.detach().double() / scale)
         self.check_nll(float(nll), chunk)
         self.manual_backward(loss)
+        self.dropped.restore()
         self.noise.remove()
         optimizer = self.optimizers()
         optimizer.step()  # type: ignore[union-attr]

@@ -62,7 +62,7 @@ class SequenceModel(nn.Module):
     output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
     (`hornn.initialization.make_sparse`). Biases start at 0.
 
-    `dropout` drops that share of e_t, of what passes between layers, and of the features; with
+    `dropout` drops that share of e_t (or `input_dropout`), of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
     embedding (Press & Wolf 2017). `state_grad_norm` bounds the gradient of each state (`hornn.scan`).
     `initial_value` is the first value of every unit of every state (not for a cell whose state counts steps).
@@ -83,6 +83,7 @@ class SequenceModel(nn.Module):
         output_std: float | None = None,
         recurrent_fan_in: int | None = None,
         dropout: float = 0.0,
+        input_dropout: float | None = None,
         variational: bool = False,
         tie_weights: bool = False,
         state_grad_norm: float | None = None,
@@ -104,11 +105,14 @@ class SequenceModel(nn.Module):
             require_range(f"network.{name}", std, ">= 0 and finite", std is None or std >= 0)
         if init_std == 0:
             raise ValueError("network.init_std must be > 0: cells whose weights all start at 0 cannot learn")
-        require_range("network.dropout", dropout, "in [0, 1)", 0 <= dropout < 1)
+        rates = {"dropout": dropout, "input_dropout": input_dropout}
+        for name, rate in rates.items():
+            require_range(f"network.{name}", rate, "in [0, 1)", rate is None or 0 <= rate < 1)
         holds = state_grad_norm is None or state_grad_norm > 0
         require_range("network.state_grad_norm", state_grad_norm, "> 0 and finite, or null", holds)
         require_range("network.initial_value", initial_value, "finite", True)
         self.dropout = dropout
+        self.input_dropout = dropout if input_dropout is None else input_dropout
         self.variational = variational
         self.state_grad_norm = state_grad_norm
         self.initial_value = initial_value
@@ -176,11 +180,11 @@ class SequenceModel(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def drop(self, x: Tensor) -> Tensor:
-        """x (T, B, W) with the dropout of this network: one mask a step, or one for all steps."""
-        if not self.training or not self.dropout:
+    def drop(self, x: Tensor, rate: float) -> Tensor:
+        """x (T, B, W) with dropout, in training: one mask a step, or one for all steps."""
+        if not self.training or not rate:
             return x
-        return drop(x, self.dropout, same_at_all_steps=self.variational)
+        return drop(x, rate, same_at_all_steps=self.variational)
 
     @property
     def num_parameters(self) -> int:
@@ -218,7 +222,7 @@ class SequenceModel(nn.Module):
         after = []
         for cell, cell_state in zip(self.cells, state, strict=True):
             x, cell_state = scan(cell, x, cell_state, self.state_grad_norm, self.scan_backend, rows)  # type: ignore[arg-type]
-            x, rows = self.drop(x), None
+            x, rows = self.drop(x, self.dropout), None
             after.append(cell_state)
         return x, tuple(after)
 
@@ -228,12 +232,12 @@ class SequenceModel(nn.Module):
         Natively, where enough words of a chunk repeat and no dropout tells them apart, each word once, (1, D, W), and
         which of them each step reads, (T, B).
         """
-        dropping = self.training and self.dropout > 0
+        dropping = self.training and self.input_dropout > 0
         if self.native and self.table is not None and len(inputs) > 1 and not dropping:
             words, rows = inputs.unique(return_inverse=True)
             if len(words) <= REPEATED * inputs.numel():
                 return self.embedding(words[None]), rows
-        return self.drop(self.embedding(inputs)), None
+        return self.drop(self.embedding(inputs), self.input_dropout), None
 
     def learned_factors(self) -> dict[str, float]:
         """Of the forgetting factors that training moves, the mean; of several also the least and the greatest."""

@@ -14,6 +14,7 @@ SETTINGS = [
     "schedule.threshold=10",
     "schedule.restore_best=true",
     "weight_noise=0.01",
+    "recurrent_dropout=0.1",
     "checkpoint_every=4",
 ]
 

@@ -1,4 +1,4 @@
-"""The noise on the weights: its size, whom it spares, and that it goes."""
+"""The noise on the weights: its size, whom it spares, and that it goes. Weights that are dropped and come back."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from hornn.cells.lstm import Lstm
 from hornn.kernels import library as native
-from hornn.optim.noise import WeightNoise
+from hornn.optim.noise import DroppedWeights, WeightNoise
 
 
 @pytest.mark.parametrize("use_native", [False, True])
@@ -33,3 +33,39 @@ def test_weight_noise_spares_biases_and_leaves_no_trace(use_native: bool) -> Non
     assert not torch.equal(*draws)
     assert float(draws[0].std()) == pytest.approx(0.075, rel=0.02)
     assert float(draws[0].mean()) == pytest.approx(0, abs=0.003)
+
+
+def test_dropped_weights_come_back_with_the_gradients_of_those_that_stayed() -> None:
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(60, 70))
+    clean, x = weight.detach().clone(), torch.randn(70)
+    dropped = DroppedWeights([weight], 0.25)
+    masks = []
+    for _ in range(2):
+        weight.grad = None
+        dropped.drop()
+        stayed = weight.detach() != 0
+        assert_close(weight.detach(), clean * stayed / 0.75)
+        (weight @ x).sum().backward()
+        dropped.restore()
+        assert torch.equal(weight, clean)
+        assert_close(weight.grad, x.expand(60, 70) * stayed / 0.75)
+        assert float(stayed.double().mean()) == pytest.approx(0.75, abs=0.02)
+        masks.append(stayed)
+    assert not torch.equal(*masks)
+
+
+def test_nothing_is_dropped_at_rate_0() -> None:
+    weight = torch.nn.Parameter(torch.randn(3, 3))
+    dropped = DroppedWeights([weight], 0.0)
+    version, state = weight._version, torch.get_rng_state()
+    dropped.drop()
+    dropped.restore()
+    assert weight._version == version
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
+def test_a_rate_lies_between_0_and_1(rate: float) -> None:
+    with pytest.raises(ValueError, match=r"recurrent_dropout must be in \[0, 1\)"):
+        DroppedWeights([], rate)

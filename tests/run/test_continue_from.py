@@ -17,7 +17,11 @@ SCHEDULES = {
     "adamw, constant": ["schedule=constant", "optimizer=adamw", "network.dropout=0.2", "model=lstm"],
     "asgd, from its second epoch on": ["schedule=constant", "optimizer=asgd", "optimizer.start=16"],
     "halves by the epoch": ["schedule=constant_then_halve", "schedule.constant_epochs=1"],
-    "overlapping windows and noise": ["bptt_window=10", "weight_noise=0.01"],
+    "overlapping windows, noise, dropped weights": [
+        "bptt_window=10",
+        "weight_noise=0.01",
+        "recurrent_dropout=0.2",
+    ],
 }
 
 

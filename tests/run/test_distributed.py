@@ -46,7 +46,14 @@ OTHERS = {
         "model.transition_dropout=0.3",
         "model.output_dropout=0.2",
     ],
-    "dropout of each step": ["model=lstm", "model.hidden_size=12", "network.dropout=0.3", "bptt_window=70"],
+    "dropout of each step": [
+        "model=lstm",
+        "model.hidden_size=12",
+        "network.dropout=0.3",
+        "network.input_dropout=0.1",
+        "recurrent_dropout=0.2",
+        "bptt_window=70",
+    ],
     "fewer columns than processes": [
         "model=gru",
         "model.hidden_size=12",

@@ -1,4 +1,4 @@
-"""Noise on the weights while a gradient is taken."""
+"""Noise on the weights, and dropped weights, while a gradient is taken."""
 
 from collections.abc import Iterable, Sequence
 
@@ -57,3 +57,38 @@ class WeightNoise:
             else:
                 weight.index_copy_(0, rows, clean)
         self.rows, self.clean = [], []
+
+
+class DroppedWeights:
+    """Zeros among weights while a gradient is taken, drawn anew for each update.
+
+        W' = W * M / (1 - rate),  M_ij ~ Bernoulli(1 - rate);   dL/dW = dL/dW' * M / (1 - rate)
+
+    Source: Merity et al. 2018 ("Regularizing and optimizing LSTM language models"), section 2, for the matrices that
+    act on a state. Raises ValueError for a rate outside [0, 1).
+    """
+
+    def __init__(self, weights: Sequence[Tensor], rate: float) -> None:
+        require_range("recurrent_dropout", rate, "in [0, 1)", 0 <= rate < 1)
+        self.weights = weights if rate else []
+        self.rate = rate
+        self.whole: list[Tensor] = []  # what the weights were
+        self.factors: list[Tensor] = []  # M / (1 - rate)
+
+    @torch.no_grad()
+    def drop(self) -> None:
+        self.whole = [weight.clone() for weight in self.weights]
+        self.factors = [
+            torch.empty_like(w).bernoulli_(1 - self.rate).div_(1 - self.rate) for w in self.weights
+        ]
+        for weight, factor in zip(self.weights, self.factors, strict=True):
+            weight.mul_(factor)
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Bring the weights back, after the gradients of the dropped ones: these become theirs."""
+        for weight, whole, factor in zip(self.weights, self.whole, self.factors, strict=True):
+            weight.copy_(whole)
+            if weight.grad is not None:
+                weight.grad.mul_(factor)
+        self.whole, self.factors = [], []

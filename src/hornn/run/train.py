@@ -167,6 +167,7 @@ def build_module(config: Mapping[str, Any], data: Data) -> TruncatedBptt:
         config["bptt_window"],
         data.seq_len,
         config["weight_noise"],
+        config["recurrent_dropout"],
         pretrained,
         config["init_from_lr"],
         data.units,
