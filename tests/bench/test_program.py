@@ -82,6 +82,13 @@ def test_a_command_that_fails_is_no_measurement(tmp_path):
         commands.first_output([*python, "import sys; sys.stderr.write('no luck'); sys.exit(3)"], tmp_path)
 
 
+def test_nothing_is_measured_where_torch_is_slowed_down(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    with pytest.raises(ValueError, match="OMP_WAIT_POLICY=PASSIVE makes torch's layers .* slower .* unset it"):
+        program.run(tmp_path / "out", None, ["head"])
+    assert not list(tmp_path.iterdir())
+
+
 def test_other_sizes_are_not_compared(results):
     with pytest.raises(ValueError, match="measured at V = 50"):
         program.run(results.with_name("out"), results, ["head"], QUICK._replace(sizes=Sizes()))
