@@ -84,7 +84,9 @@ def test_a_command_that_fails_is_no_measurement(tmp_path):
 
 def test_nothing_is_measured_where_torch_is_slowed_down(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
-    with pytest.raises(ValueError, match=r"OMP_WAIT_POLICY=PASSIVE makes torch's layers .* slower .* unset it"):
+    with pytest.raises(
+        ValueError, match=r"OMP_WAIT_POLICY=PASSIVE makes torch's layers .* slower .* unset it"
+    ):
         program.run(tmp_path / "out", None, ["head"])
     assert not list(tmp_path.iterdir())
 
