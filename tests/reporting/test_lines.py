@@ -29,6 +29,17 @@ def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
     )
 
 
+def test_a_pause_does_not_count_as_speed(place: Any) -> None:
+    paused = [
+        {"epoch": n, "seconds": seconds, "valid_ppl": 100.0} for n, seconds in enumerate((10, 900, 12), 1)
+    ]
+    place.commit("rnn", 1, seconds_per_epoch=307.3, metrics=paused)
+    place.commit("rnn", 2, seconds_per_epoch=14.0, metrics=[])
+    assert line_of(table_of(place), "rnn").seconds == 13.0
+    assert cells_of(table_of(place), "rnn")["s/epoch"] == "13.0"
+    assert "s/epoch: the median epoch of a run." in table_notes(table_of(place))
+
+
 def test_a_row_with_seeds_of_its_own_misses_no_others(place: Any) -> None:
     place.write_sweep("toy", SWEEP.replace("run: [model=rnn]", "run: [model=rnn]\n      seeds: [2]"))
     assert line_of(table_of(place), "rnn").status == "not run"

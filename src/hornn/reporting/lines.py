@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import NamedTuple
+from statistics import fmean, median
+from typing import Any, NamedTuple
 
 from hornn.reporting.departures import departures
 from hornn.reporting.runs import Run, commits
@@ -55,7 +55,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
         top = metric_value(best.result, metric.key) if best else None
         scores[metric.key] = Score(row.published.get(metric.key), values, top)
     devices = sorted({str(run.result.get("device") or "unknown") for run in done})
-    seconds = [float(value) for run in done if (value := run.result.get("seconds_per_epoch"))]
+    seconds = [value for run in done if (value := epoch_seconds(run.result))]
     return Line(
         row,
         scores,
@@ -66,6 +66,14 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
         fmean(seconds) if seconds and len(devices) == 1 else None,
         tuple(devices),
     )
+
+
+def epoch_seconds(result: Mapping[str, Any]) -> float | None:
+    """Seconds of the median epoch: a run may have been paused in one of them, or have shared its processor."""
+    taken = (record.get("seconds") for record in result.get("metrics") or ())
+    seconds = [value for value in taken if isinstance(value, int | float)]
+    found: float | None = median(seconds) if seconds else result.get("seconds_per_epoch")
+    return found
 
 
 def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:

@@ -28,6 +28,8 @@ def table_notes(table: Table) -> list[str]:
         for metric, share in shares
         if share and not metric.key.startswith("seconds")
     ]
+    if any(line.seconds for line in table.lines):
+        texts.append("s/epoch: the median epoch of a run.")
     texts += [f"Every measured row: {mark}." for mark in shared_marks(table)]
     texts += [*what_is_missing(table), *where_results_come_from(table)]
     return [*texts, *table.warnings]
