@@ -35,6 +35,7 @@ BOUNDABLE: dict[str, Callable[[int], Cell]] = {
     "lstmp": lambda H: Lstmp(3, H, projection_size=max(1, H // 3), bias=True),
     "gru": lambda H: Gru(3, H),
     "gru, with a bias": lambda H: Gru(3, H, bias=True),
+    "gru, reset before the product": lambda H: Gru(3, H, bias=True, reset_after=False),
     "rnn": lambda H: Rnn(3, H, activation="tanh", bias=True),
     "hornn of order 1": lambda H: Hornn(3, H, order=1, activation="tanh"),
     "fofe of order 1": lambda H: FofeHornn(3, H, 1, 0.95, learn_alpha=True, activation="tanh"),
@@ -229,8 +230,7 @@ def test_which_cells_run_natively() -> None:
     assert choose(Hornn(4, 5).double()) == "eager"
     assert choose(Scrn(9, 5, context_size=4)) == "native"
     assert choose(Scrn(9, 5, context_size=4, context_input="previous")) == "eager"
-    assert choose(Gru(4, 5)) == "native"
-    assert choose(Gru(4, 5, reset_after=False)) == "eager"
+    assert choose(Gru(4, 5)) == choose(Gru(4, 5, reset_after=False)) == "native"
     assert choose(DeepRnn(4, 5)) == choose(DeepRnn(4, 5, output_depth=2, output_dropout=0.5)) == "native"
     assert choose(DeepRnn(4, 5, transition_depth=1, state_activation="maxout")) == "eager"
     assert choose(DeepRnn(4, 5, transition_activation="lp")) == "eager"
@@ -261,7 +261,6 @@ def test_which_cells_run_natively() -> None:
         (Hornn(4, 5), "cpu", 1.0, "bounds the gradient of a state that holds several steps"),
         (GatedHornn(4, 5), "cpu", 1.0, "has no native kernel with this recurrence"),
         (Scrn(4, 2, 2, context_input="previous"), "cpu", None, "no native kernel for context_input=previous"),
-        (Gru(4, 5, reset_after=False), "cpu", None, "no native kernel for reset_after=false"),
         (
             DeepRnn(4, 5, transition_dropout=0.5),
             "cpu",

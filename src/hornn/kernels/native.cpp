@@ -10,6 +10,7 @@
 #include "cross_entropy.h"
 #include "leak.h"
 #include "gru.h"
+#include "gru_early.h"
 #include "layers.h"
 #include "linear_nll.h"
 #include "lstm.h"
@@ -43,6 +44,12 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "gru_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor h_0, Tensor weight, Tensor gates, float? bound,"
       " int threads) -> (Tensor, Tensor, Tensor)",
       &gru_backward);
+  library.def("gru_early(Tensor u, Tensor h_0, Tensor weight, bool keep, int threads) -> (Tensor, Tensor)",
+              &gru_early);
+  library.def(
+      "gru_early_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor h_0, Tensor weight, Tensor gates,"
+      " float? bound, int threads) -> (Tensor, Tensor)",
+      &gru_early_backward);
   library.def(
       "layers(Tensor u, Tensor(a!)[] timelines, Tensor[] weights, int[] taps, str[] activations, int[] fed,"
       " int threads) -> ()",

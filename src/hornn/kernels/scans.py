@@ -186,29 +186,38 @@ class NativeLstm(torch.autograd.Function):
 class NativeGru(torch.autograd.Function):
     """The scan of the GRU (`hornn.cells.gru.Gru`) over a chunk.
 
-    `apply(u, h, W_h, b_n, max_norm=None)` -> y (T, B, H) and the last h (B, H). u (T, B, 3 H) is what `project_input`
-    gives and W_h (3 H, H), both with the blocks r, z, n; b_n is (H) or None; h (B, H) is the state before the chunk.
-    `max_norm` bounds the gradient that flows back into each h (`hornn.scan.scan`). The backward pass runs back through
-    time for the gradients of the states alone; the gradient of W_h is then two products over all steps and columns.
+    `apply(u, h, W_h, b_n, reset_after=True, max_norm=None)` -> y (T, B, H) and the last h (B, H). u (T, B, 3 H) is what
+    `project_input` gives and W_h (3 H, H), both with the blocks r, z, n; b_n is (H), only where `reset_after`, or None;
+    h (B, H) is the state before the chunk. `max_norm` bounds the gradient that flows back into each h
+    (`hornn.scan.scan`). The backward pass runs back through time for the gradients of the states alone; the gradient of
+    W_h is then two products over all steps and columns.
     Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
     kernels.
     """
 
     @classmethod
     def apply(
-        cls, u: Tensor, h: Tensor, W_h: Tensor, b_n: Tensor | None = None, max_norm: float | None = None
+        cls,
+        u: Tensor,
+        h: Tensor,
+        W_h: Tensor,
+        b_n: Tensor | None = None,
+        reset_after: bool = True,
+        max_norm: float | None = None,
     ) -> tuple[Tensor, Tensor]:
         require_floats(u=u, h=h, W_h=W_h, b_n=b_n)
         B, H = h.shape if h.ndim == 2 else (0, 0)
         expected = {"u": (len(u), B, 3 * H), "h": (B, H), "W_h": (3 * H, H), "b_n": (H,)}
         found = {"u": tuple(u.shape), "h": tuple(h.shape), "W_h": tuple(W_h.shape)}
         found["b_n"] = (H,) if b_n is None else tuple(b_n.shape)
-        if found != expected or 0 in expected["u"]:
+        if found != expected or 0 in expected["u"] or (b_n is not None and not reset_after):
             raise ValueError(
-                "a native GRU takes u (T, B, 3 H), h (B, H), W_h (3 H, H) and b_n (H) or none, all sizes >= 1; got "
-                f"{found}"
+                "a native GRU takes u (T, B, 3 H), h (B, H), W_h (3 H, H), all sizes >= 1, and b_n (H) or none, none "
+                f"without reset_after; got {found}"
             )
-        result: tuple[Tensor, Tensor] = super().apply(u, h, W_h, b_n, max_norm, torch.is_grad_enabled())
+        result: tuple[Tensor, Tensor] = super().apply(
+            u, h, W_h, b_n, reset_after, max_norm, torch.is_grad_enabled()
+        )
         return result
 
     @staticmethod
@@ -218,41 +227,43 @@ class NativeGru(torch.autograd.Function):
         h: Tensor,
         W_h: Tensor,
         b_n: Tensor | None,
+        reset_after: bool,
         max_norm: float | None,
         training: bool,
     ) -> tuple[Tensor, Tensor]:
-        h, W_h = h.contiguous(), W_h.contiguous()
+        u, h, W_h = u.contiguous(), h.contiguous(), W_h.contiguous()
         b_n = None if b_n is None else b_n.contiguous()
-        keep = training and any(ctx.needs_input_grad)
-        y, gates = operators().gru(u.contiguous(), h, W_h, b_n, keep, torch.get_num_threads())
+        keep, threads = training and any(ctx.needs_input_grad), torch.get_num_threads()
+        if reset_after:
+            y, gates = operators().gru(u, h, W_h, b_n, keep, threads)
+        else:
+            y, gates = operators().gru_early(u, h, W_h, keep, threads)
         if keep:
             ctx.save_for_backward(y, h, W_h, gates)
-            ctx.max_norm = max_norm
+            ctx.constants = reset_after, max_norm
         return y, y[-1].clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
         y, h, W_h, gates = ctx.saved_tensors
-        u, product, h_0 = operators().gru_backward(
-            grad_y.contiguous(),
-            grad_last.contiguous(),
-            y,
-            h,
-            W_h,
-            gates,
-            ctx.max_norm,
-            torch.get_num_threads(),
-        )
+        reset_after, max_norm = ctx.constants
+        given = (grad_y.contiguous(), grad_last.contiguous(), y, h, W_h, gates, max_norm)
+        before = torch.cat([h.unsqueeze(0), y[:-1]])
+        if reset_after:  # n reads the product of h, times r
+            u, product, h_0 = operators().gru_backward(*given, torch.get_num_threads())
+            read = before
+        else:  # n reads the product of r * h
+            u, h_0 = operators().gru_early_backward(*given, torch.get_num_threads())
+            product, read = u[:, :, 2 * len(W_h) // 3 :], gates[:, :, 0] * before
         weight = None
         if ctx.needs_input_grad[2]:
-            before = torch.cat([h.unsqueeze(0), y[:-1]]).flatten(0, 1)
             weight, both = torch.empty_like(W_h), 2 * len(W_h) // 3
-            torch.mm(u.flatten(0, 1)[:, :both].mT, before, out=weight[:both])
-            torch.mm(product.flatten(0, 1).mT, before, out=weight[both:])
+            torch.mm(u.flatten(0, 1)[:, :both].mT, before.flatten(0, 1), out=weight[:both])
+            torch.mm(product.flatten(0, 1).mT, read.flatten(0, 1), out=weight[both:])
         bias = product.sum((0, 1)) if ctx.needs_input_grad[3] else None
         needed = zip(ctx.needs_input_grad, (u, h_0, weight, bias), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None
 
 
 class NativeLeak(torch.autograd.Function):

@@ -183,7 +183,7 @@ def run_lstmp(cell: Lstmp, u: Tensor, state: LstmpState, max_norm: float | None)
 
 
 def run_gru(cell: Gru, u: Tensor, state: GruState, max_norm: float | None) -> tuple[Tensor, GruState]:
-    y, h = NativeGru.apply(u, state.h, cell.W_h, cell.b_n, max_norm)
+    y, h = NativeGru.apply(u, state.h, cell.W_h, cell.b_n, cell.reset_after, max_norm)
     return y, GruState(h)
 
 
@@ -217,10 +217,6 @@ def refuse_a_bound_on_levels(cell: StackedRnn, max_norm: float | None) -> str | 
     if max_norm is None or cell.depth == 1:
         return None
     return "network.state_grad_norm bounds the gradient of all levels as one vector"
-
-
-def refuse_an_early_reset(cell: Gru, max_norm: float | None) -> str | None:
-    return None if cell.reset_after else "there is no native kernel for reset_after=false"
 
 
 def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
@@ -259,7 +255,7 @@ NATIVE: dict[type[Cell], NativeCell] = {
     ResRnn: NativeCell(run_residual, refuse_a_bound_on_several),
     Lstm: NativeCell(run_lstm),
     Lstmp: NativeCell(run_lstmp),
-    Gru: NativeCell(run_gru, refuse_an_early_reset),
+    Gru: NativeCell(run_gru),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),
     DeepRnn: NativeCell(run_deep, refuse_units_and_dropout),
