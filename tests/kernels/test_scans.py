@@ -247,7 +247,9 @@ def test_the_gru_refuses(shapes: tuple[tuple[int, ...], ...], message: str) -> N
     with pytest.raises(ValueError, match="fp32 on the CPU"):
         NativeGru.apply(*(torch.zeros(shape).double() for shape in shapes))
     with pytest.raises(ValueError, match="none without reset_after"):
-        NativeGru.apply(torch.zeros(2, 3, 60), torch.zeros(3, 20), torch.zeros(60, 20), torch.zeros(20), False)
+        NativeGru.apply(
+            torch.zeros(2, 3, 60), torch.zeros(3, 20), torch.zeros(60, 20), torch.zeros(20), False
+        )
 
 
 @pytest.mark.parametrize(
