@@ -42,9 +42,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 3 * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, panel, packed.mutable_data_ptr<float>());
-#pragma omp for
-    for (size_t i = 0; i < blocks.size(); ++i)
-      blocks[i].kernels().pack_rows(h_0_ + blocks[i].start * z.H, z.H, z.H, slot(-1) + blocks[i].start * z.H);
+    pack_left(h_0_, blocks, z.H, slot(-1));
 
     float sums[2][ACCUMULATORS * W];
     for (int64_t t = 0; t < z.T; ++t) {

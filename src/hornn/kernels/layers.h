@@ -111,11 +111,7 @@ void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, a
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     network.pack();
     for (const Layer& layer : network.layers) {
-#pragma omp for
-      for (int64_t n = 1; n <= layer.past; ++n)
-        for (const Block& block : network.blocks)
-          block.kernels().pack_rows(layer.at(-n) + block.start * layer.z.H, layer.z.H, layer.z.H,
-                                    layer.slot(-n) + block.start * layer.z.H);
+      for (int64_t n = 1; n <= layer.past; ++n) pack_left(layer.at(-n), network.blocks, layer.z.H, layer.slot(-n));
     }
     float sum[ACCUMULATORS * W];
     for (int64_t t = 0; t < T; ++t) {

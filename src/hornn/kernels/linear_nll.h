@@ -89,9 +89,7 @@ Tensor linear_nll(const Tensor& h, const Tensor& packed, int64_t V, const std::o
 
 #pragma omp parallel num_threads(threads)
   {
-#pragma omp for
-    for (size_t i = 0; i < blocks.size(); ++i)
-      blocks[i].kernels().pack_rows(h_ + blocks[i].start * H, H, H, left_ + blocks[i].start * H);
+    pack_left(h_, blocks, H, left_);
     float logits[AT_ONCE * MAX_ROWS * W];
 #pragma omp for
     for (int64_t g = 0; g < groups; ++g) {

@@ -49,10 +49,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
     const int64_t panel = R * W;
     pack_weights(weight.const_data_ptr<float>(), true, 4, R, z.H, 4 * panel, packed.mutable_data_ptr<float>());
     if (narrow) narrow->pack();
-#pragma omp for
-    for (size_t i = 0; i < blocks.size(); ++i)
-      blocks[i].kernels().pack_rows(r_0.const_data_ptr<float>() + blocks[i].start * R, R, R,
-                                    slot(-1) + blocks[i].start * R);
+    pack_left(r_0.const_data_ptr<float>(), blocks, R, slot(-1));
 
     float sums[4 * MAX_ROWS * W], out[MAX_ROWS * W], narrowed[ACCUMULATORS * W];
     for (int64_t t = 0; t < z.T; ++t) {

@@ -114,6 +114,13 @@ inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int
   }
 }
 
+// A matrix (rows, depth) as a packed left factor. By all threads of a team.
+inline void pack_left(const float* x, const std::vector<Block>& blocks, int64_t depth, float* out) {
+#pragma omp for
+  for (size_t i = 0; i < blocks.size(); ++i)
+    blocks[i].kernels().pack_rows(x + blocks[i].start * depth, depth, depth, out + blocks[i].start * depth);
+}
+
 inline Tensor buffer(int64_t size) { return at::empty({size}, at::kFloat); }
 
 // Where the threads of a team wait for each other. Cheaper than OpenMP's own, which may put them to sleep.

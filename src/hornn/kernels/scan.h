@@ -59,11 +59,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
     if (gated)
       pack_weights(gate_weight->const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel,
                    packed.mutable_data_ptr<float>() + panel);
-#pragma omp for
-    for (int64_t n = 1; n <= z.K; ++n)
-      for (const Block& block : blocks)
-        block.kernels().pack_rows(history_ + ((n - 1) * z.B + block.start) * z.H, z.H, z.H,
-                                  slot(-n) + block.start * z.H);
+    for (int64_t n = 1; n <= z.K; ++n) pack_left(history_ + (n - 1) * z.B * z.H, blocks, z.H, slot(-n));
 
     float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], winner[ACCUMULATORS * W];
     for (int64_t t = 0; t < z.T; ++t) {
