@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 def import_all() -> None:
     """What the entries import, and the native kernels, so that no child has to."""
+    import hornn.analysis.analyse
     import hornn.reporting.commands
     import hornn.run.train
     import hornn.sweep.launcher

@@ -44,7 +44,7 @@ class Place:
     def common(self, bad: Bad, words: list[str]) -> list[str]:
         """The settings of a good command, without those that the bad one says otherwise."""
         cache = f"data.cache_dir={self.folder / 'cache'}"
-        if bad.entry == "evaluate":
+        if bad.entry in ("evaluate", "analyse"):
             settings = [cache, f"checkpoint={self.folder / 'run' / 'best.ckpt'}"]
         elif bad.entry in ("generate", "score", "rescore"):
             settings = [f"checkpoint={self.folder / 'run' / 'best.ckpt'}"]
@@ -54,6 +54,8 @@ class Place:
             settings = [*self.text, *SMALL, f"run_dir={self.folder / 'new'}"]
             shutil.rmtree(self.folder / "new", ignore_errors=True)
         given = {word.lstrip("+~").partition("=")[0] for word in words}
+        if "sweep" in given:  # stands in its place
+            given.add("checkpoint")
         chosen = {f"{key}." for key in given if "." not in key} - {"trainer.", "logger."}
         if "-m" in given:
             given.add("run_dir")
