@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from hornn.speech.features import cepstra, normalise, read_wave
 from hornn.speech.grammar import Grammar, estimate_bigram, parse, read_shipped
 from hornn.speech.lexicon import Lexicon, read_lexicon
 from hornn.speech.packages import load
-from hornn.speech.recogniser import Recogniser, Word, acoustic_scores, choose_scale, from_plain
+from hornn.speech.recogniser import SCALES, Recogniser, Word, acoustic_scores, choose_scale, from_plain
 from hornn.speech.word_errors import aligned, error_rate, errors_of
 from speech.tiny import write_corpus
 
@@ -70,6 +72,28 @@ def test_tones_are_heard_as_their_words(heard: Heard, grammar: str) -> None:
     found = heard.recogniser.hear(scale, heard.scores("test"), grammar)
     assert rate <= error_rate(heard.said("valid"), [["YES"]] * 5)
     assert errors_of(heard.said("test"), found).sum() <= 1, found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_scale_is_the_one_that_a_whole_search_would_find(seed: int) -> None:
+    """Errors by chance, so few that scales are often equally good; with none at first a search ends at an error."""
+    generator = np.random.default_rng(seed)
+    said = [["YES"] * 3] * 6
+    wrong = {scale: generator.integers(4, size=6) for scale in SCALES}
+    if seed == 0:
+        wrong = dict.fromkeys(SCALES, np.full(6, 1)) | {SCALES[-1]: np.zeros(6, dtype=int)}
+    searches = []
+
+    def hear(scale: float, scores: Sequence[np.ndarray], grammar: str) -> list[list[str]]:
+        searches.append(scale)
+        [number] = (int(each[0, 0]) for each in scores)
+        return [["NO"] * wrong[scale][number] + ["YES"] * (3 - wrong[scale][number])]
+
+    recogniser: Any = SimpleNamespace(hear=hear)
+    found = choose_scale(recogniser, "any", [np.full((1, 1), number) for number in range(6)], said)
+    best = min(SCALES, key=lambda scale: wrong[scale].sum())
+    assert found == (best, pytest.approx(100 * wrong[best].sum() / 18))
+    assert len(searches) == 11 if seed == 0 else len(searches) <= 6 * len(SCALES)
 
 
 def test_a_word_has_the_times_of_its_phones(heard: Heard) -> None:
