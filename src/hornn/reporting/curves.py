@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from hornn.metrics import bits
-from hornn.reporting.lines import Line
+from hornn.reporting.lines import Line, epoch_seconds
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric
 from hornn.result import score_of
@@ -37,7 +37,7 @@ def learning_curve(run: Run, metric: Metric) -> list[tuple[float, float, float]]
 
 
 class Times(NamedTuple):
-    """Seconds that the best run of each row trained, on one device: times on another one do not compare."""
+    """Seconds that the best run of each row trained, without pauses, on one device: other devices do not compare."""
 
     seconds: dict[str, float]
     caption: str  # whose times they are
@@ -45,16 +45,16 @@ class Times(NamedTuple):
 
 def training_times(lines: Sequence[Line], metric: Metric) -> Times:
     """Of the device on which most of these rows ran."""
-    curves = {line.row.name: learning_curve(line.best, metric) for line in lines if line.best}
-    places = {
-        line.row.name: str(line.best.result.get("device"))
-        for line in lines
-        if line.best and curves[line.row.name]
-    }
+    best = {line.row.name: line.best for line in lines if line.best and learning_curve(line.best, metric)}
+    places = {name: str(run.result.get("device")) for name, run in best.items()}
     if not places:
         return Times({}, "")
     ((device, count),) = Counter(places.values()).most_common(1)
-    seconds = {name: curves[name][-1][1] for name, place in places.items() if place == device}
+    seconds = {
+        name: len(best[name].result["metrics"]) * (epoch_seconds(best[name].result) or 0.0)
+        for name, place in places.items()
+        if place == device
+    }
     others = len(places) - count
     elsewhere = f"; {others} {'row' if others == 1 else 'rows'} ran on another device" if others else ""
     return Times(seconds, f"the time that the best run of each row trained, on {device}{elsewhere}")
