@@ -32,6 +32,7 @@ def table_latex(table: Table) -> str:
     lines = [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
+        r"\centering",
         rf"\caption{{{escape_latex(table.sweep.title)} ({escape_latex(table.sweep.paper)}).}}",
         rf"\begin{{tabular}}{{{''.join('l' if name in ('model', 'runs') else 'r' for _, name in heads)}}}",
         r"\toprule",
@@ -51,7 +52,8 @@ def table_latex(table: Table) -> str:
         lines.append(" & ".join(texts) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
-        rf"\par\footnotesize {escape_latex(mark)} {escape_latex(text)}" for mark, text in grid.legend.items()
+        rf"\par\footnotesize {f'$^{{{mark}}}$' if mark.isalpha() else escape_latex(mark)} {escape_latex(text)}"
+        for mark, text in grid.legend.items()
     ]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
