@@ -1,6 +1,8 @@
 """A table as JSON."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
@@ -8,7 +10,10 @@ from hornn.reporting.tables import Table
 
 
 def table_json(table: Table) -> str:
-    """All that the page says of a table: its rows with every seed's number, its claims, to 9 significant digits."""
+    """All that the page says of a table: its rows with every seed's number, its claims, to 9 significant digits.
+
+    A row or a score lacks the keys of what there is nothing to say of.
+    """
     sweep = table.sweep
     content = {
         "sweep": sweep.name,
@@ -18,34 +23,42 @@ def table_json(table: Table) -> str:
         "lower_is_better": sweep.lower_is_better,
         "metrics": [metric._asdict() for metric in sweep.metrics],
         "rows": [
-            {
-                "row": line.row.name,
-                "label": line.row.label,
-                "run": line.row.run,
-                "dynamic_evaluation": line.row.dynamic,
-                "status": line.status,
-                "marks": line.marks,
-                "num_parameters": line.parameters,
-                "seconds_per_epoch": line.seconds,
-                "devices": line.devices,
-                "commits": commits(line.measured),
-                "seeds": [run.seed for run in line.measured],
-                "results": [str(run.path) for run in line.measured],
-                "scores": {
-                    key: {
-                        "published": score.published._asdict() if score.published else None,
-                        "measured": score.values,
-                        "mean": score.mean,
-                        "deviation": score.deviation,
-                        "best_by_validation": score.best,
-                        "difference": score.difference,
-                    }
-                    for key, score in line.scores.items()
-                },
-            }
+            without_nothing(
+                {
+                    "row": line.row.name,
+                    "label": line.row.label,
+                    "run": line.row.run,
+                    "dynamic_evaluation": line.row.dynamic,
+                    "status": line.status,
+                    "marks": line.marks,
+                    "num_parameters": line.parameters,
+                    "seconds_per_epoch": line.seconds,
+                    "devices": line.devices,
+                    "commits": commits(line.measured),
+                    "seeds": [run.seed for run in line.measured],
+                    "results": [str(run.path) for run in line.measured],
+                    "scores": {
+                        key: without_nothing(
+                            {
+                                "published": score.published._asdict() if score.published else None,
+                                "measured": score.values,
+                                "mean": score.mean,
+                                "deviation": score.deviation,
+                                "best_by_validation": score.best,
+                                "difference": score.difference,
+                            }
+                        )
+                        for key, score in line.scores.items()
+                    },
+                }
+            )
             for line in table.lines
         ],
         "claims": [verdict._asdict() for verdict in table.verdicts],
     }
     plain = json.loads(json.dumps(content, allow_nan=False), parse_float=lambda text: to_digits(float(text)))
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def without_nothing(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value not in (None, "", (), [], {})}

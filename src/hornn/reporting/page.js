@@ -53,7 +53,8 @@ const sort = button => {
   const up = head.getAttribute("aria-sort") !== "ascending";
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
-  const value = row => row.cells[column].dataset.value ?? row.cells[column].textContent.trim(), number = text => parseFloat(text);
+  const plain = cell => [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("").trim();
+  const value = row => row.cells[column].dataset.value ?? plain(row.cells[column]), number = text => parseFloat(text);
   const compare = (a, b) => isNaN(number(a)) || isNaN(number(b)) ? a.localeCompare(b) : number(a) - number(b);
   body.append(...[...body.rows].sort((a, b) => {
     const x = value(a), y = value(b);
