@@ -21,6 +21,7 @@ from hornn.analysis.unroll import find_places
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS
 from hornn.reporting.runs import read_record
+from hornn.reporting.schema import NAME as SWEEP_NAME
 from hornn.result import (
     MEMORY,
     MEMORY_VERSION,
@@ -84,6 +85,8 @@ def check_options(cfg: DictConfig) -> None:
 
 def runs_of(sweep: str) -> list[Path]:
     """The checkpoints of the finished runs that the record of a sweep names. ValueError where there are none."""
+    if not SWEEP_NAME.fullmatch(sweep):
+        raise ValueError(f"sweep must be the name of a sweep, such as memory, got {sweep!r}")
     record = Path("outputs/sweeps") / f"{sweep}.json"
     jobs = read_record(record) if record.exists() else []
     paths = [Path(job.run_dir) / BEST for job in jobs]
