@@ -243,7 +243,7 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
 
 
 def curves(records: Sequence[Mapping[str, Any]], characters: bool) -> dict[str, list[Any]]:
-    """The epochs as columns, every number to five digits; `seconds` counts from the beginning."""
+    """The epochs as columns, every number to four digits; `seconds` counts from the beginning."""
     if not records:
         return {}
     keys = dict.fromkeys(key for record in records for key, value in record.items() if is_number(value))
@@ -254,13 +254,15 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool) -> dict[str, 
     if "step" in keys:
         columns["step"] = [record.get("step") for record in records]
     if all(is_number(record.get("seconds")) for record in records):
-        columns["seconds"] = [shorter(value) for value in accumulate(record["seconds"] for record in records)]
+        columns["seconds"] = [
+            shorter(value, 4) for value in accumulate(record["seconds"] for record in records)
+        ]
     for key in drawn:
         values = [value if is_number(value := record.get(key)) else None for record in records]
         if characters and key.endswith("_ppl"):
             key = key.replace("_ppl", "_bpc")
             values = [bits(math.log(value)) if value and value > 0 else None for value in values]
-        columns[key] = [None if value is None else shorter(value) for value in values]
+        columns[key] = [None if value is None else shorter(value, 4) for value in values]
     return columns
 
 
@@ -268,8 +270,8 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def shorter(value: float) -> float:
-    return float(f"{value:.5g}")
+def shorter(value: float, digits: int = 5) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def known_name(key: str) -> str:
