@@ -19,7 +19,7 @@ from hornn.speech.grammar import Grammar, estimate_bigram, parse, read_shipped
 from hornn.speech.lexicon import Lexicon, read_lexicon
 from hornn.speech.packages import load
 from hornn.speech.recogniser import SCALES, Recogniser, Word, acoustic_scores, choose_scale, from_plain
-from hornn.speech.word_errors import aligned, error_rate, errors_of
+from hornn.speech.word_errors import aligned, compare, errors_of
 from speech.tiny import write_corpus
 
 
@@ -70,7 +70,7 @@ def test_tones_are_heard_as_their_words(heard: Heard, grammar: str) -> None:
     """By a scale that validation chooses, no more than one of the 11 test words is wrong."""
     scale, rate = choose_scale(heard.recogniser, grammar, heard.scores("valid"), heard.said("valid"))
     found = heard.recogniser.hear(scale, heard.scores("test"), grammar)
-    assert rate <= error_rate(heard.said("valid"), [["YES"]] * 5)
+    assert rate <= 100 * compare(heard.said("valid"), [["YES"]] * 5).wer
     assert errors_of(heard.said("test"), found).sum() <= 1, found
 
 
@@ -227,7 +227,7 @@ def test_scores_of_a_network_are_divided_by_the_prior() -> None:
 
 def test_word_errors_by_hand() -> None:
     said, heard = [["A", "B", "C"], ["D", "E"]], [["A", "X", "C", "C"], ["D"]]
-    assert error_rate(said, heard) == pytest.approx(60.0)
+    assert 100 * compare(said, heard).wer == pytest.approx(60.0)
     assert errors_of(said, heard).tolist() == [2, 1]
     assert errors_of([["A"]], [[]]).tolist() == [1]
     lines = aligned(["first", "second"], said, heard)

@@ -59,13 +59,13 @@ def run(
     then = read(against) if against else None
     if then and then["sizes"] != plan.sizes._asdict():
         raise ValueError(f"{against} was measured at {Sizes(**then['sizes'])}, this would be at {plan.sizes}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(out.parent, os.W_OK):
-        raise OSError(f"{out.parent} is not writable: give --out FOLDER/NAME")
     if plan.seconds and os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE":
         raise ValueError(
             "OMP_WAIT_POLICY=PASSIVE makes torch's layers two to three times slower in short steps: unset it"
         )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(out.parent, os.W_OK):
+        raise OSError(f"{out.parent} is not writable: give --out FOLDER/NAME")
     set_up_process()  # as training does; torch's own layers, in this process, profit too
     torch.manual_seed(0)
     where = torch.device(device)

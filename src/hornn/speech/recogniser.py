@@ -160,13 +160,14 @@ def choose_scale(
     best, fewest = SCALES[-1], math.inf
     hardest_first = list(range(len(scores)))
     for scale in reversed(SCALES):
-        errors = dict.fromkeys(hardest_first, 0)
+        errors, total = dict[int, int](), 0
         for number in hardest_first:
             heard = recogniser.hear(scale, [scores[number]], grammar)
             errors[number] = int(errors_of([said[number]], heard)[0])
-            if sum(errors.values()) > fewest:
+            total += errors[number]
+            if total > fewest:
                 break
         else:
-            best, fewest = scale, sum(errors.values())
+            best, fewest = scale, total
             hardest_first.sort(key=errors.__getitem__, reverse=True)
     return best, 100 * fewest / sum(map(len, said))

@@ -13,11 +13,6 @@ def compare(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> An
     return load("jiwer").process_words(*([" ".join(words) for words in each] for each in (said, heard)))
 
 
-def error_rate(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> float:
-    """Substitutions, deletions and insertions in percent of the words that were said."""
-    return 100 * float(compare(said, heard).wer)
-
-
 def errors_of(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> np.ndarray:
     """(U,) int64: the word errors of each utterance."""
     each = [compare([words], [found]) for words, found in zip(said, heard, strict=True)]
