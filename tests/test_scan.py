@@ -24,8 +24,20 @@ def test_the_choice_of_a_backend() -> None:
     assert choose_backend("eager", Rnn(INPUT, H), CPU) == "eager"
     for name in ("highway", "leaky_rnn"):
         assert choose_backend("auto", build_cell(name, INPUT, hidden_size=H), CPU) == "eager"
-    with pytest.raises(ValueError, match="one of auto, eager, native, parallel, got 'fused'"):
+    with pytest.raises(ValueError, match="one of auto, eager, native, graph, parallel, got 'fused'"):
         choose_backend("fused", Rnn(INPUT, H), CPU)
+
+
+def test_loops_are_recorded_on_a_gpu_alone() -> None:
+    gpu = torch.device("cuda")
+    for name in ("highway", "rnn"):
+        cell = build_cell(name, INPUT, hidden_size=H)
+        assert choose_backend("auto", cell, gpu) == choose_backend("auto", cell, gpu, 1.0) == "graph"
+    assert choose_backend("auto", build_cell("nnlm", INPUT, hidden_size=H), gpu) == "parallel"
+    with pytest.raises(
+        ValueError, match="cannot run LeakyRnn on this cpu: CUDA graphs are for GPUs; use auto, eager"
+    ):
+        choose_backend("graph", build_cell("leaky_rnn", INPUT, hidden_size=H), CPU)
 
 
 def test_a_network_says_what_it_runs() -> None:

@@ -1,5 +1,6 @@
 """The only time loop: runs a cell over a chunk."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,17 +9,18 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, State
 from hornn.checks import require_choice
+from hornn.kernels.graphs import find_graph_obstacle, run_recorded
 from hornn.kernels.table import find_native_obstacle, run_native
 from hornn.norm import norm_over_columns
 
-BACKENDS = ("auto", "eager", "native", "parallel")
+BACKENDS = ("auto", "eager", "native", "graph", "parallel")
 PARALLEL_STEPS = 256  # computed at once, of a longer chunk: the memory that they take grows with their square
 
 
 def choose_backend(
     backend: str, cell: Cell, device: torch.device, state_grad_norm: float | None = None
 ) -> str:
-    """What runs `cell` on `device`: for `auto` the first of parallel, native and eager that can.
+    """What runs `cell` on `device`: for `auto` the first of parallel, graph, native and eager that can.
 
     Raises ValueError for a backend that cannot, and names the backends that can.
     """
@@ -27,6 +29,7 @@ def choose_backend(
         return backend
     obstacles = {
         "native": find_native_obstacle(cell, device, state_grad_norm),
+        "graph": find_graph_obstacle(device, state_grad_norm),
         "parallel": find_parallel_obstacle(cell, state_grad_norm),
     }
     able = ["eager", *(name for name, obstacle in obstacles.items() if obstacle is None)]
@@ -65,9 +68,9 @@ def scan(
     Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
 
-    `backend` is `eager`, the loop over `cell.step`, which is the specification. `native` (`hornn.kernels.table`) and
-    `parallel` (`cell.all_steps`, all steps at once) give the same numbers to rounding, for cells that `choose_backend`
-    allows.
+    `backend` is `eager`, the loop over `cell.step`, which is the specification. `graph` replays that loop on a GPU
+    (`hornn.kernels.graphs`). `native` (`hornn.kernels.table`) and `parallel` (`cell.all_steps`, all steps at once) give
+    the same numbers to rounding. Each is for cells that `choose_backend` allows.
     """
     u = cell.project_input(x)
     if rows is not None:
@@ -76,6 +79,9 @@ def scan(
         y, state = run_parallel(cell, u, state)
     elif backend == "native":
         y, state = run_native(cell, u, state, state_grad_norm)
+    elif backend == "graph":
+        loop = partial(run_eager, cell, state_grad_norm=state_grad_norm)
+        y, state = run_recorded(loop, cell, u, state, state_grad_norm)
     else:
         y, state = run_eager(cell, u, state, state_grad_norm)
     return cell.project_output(y), state

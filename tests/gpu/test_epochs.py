@@ -22,6 +22,13 @@ VARIANTS = {
     "two-level softmax": ("model=scrn", "head=two_level", "network.output_bias=true"),
     "tied weights": ("model=gru", "network.tie_weights=true", "network.num_layers=2"),
     "best weights restored": ("schedule.threshold=10", "schedule.restore_best=true"),
+    "recorded": ("model=hornn_gated", "network.backend=auto"),
+    "recorded, overlapping windows": (
+        "model=lstm",
+        "network.backend=auto",
+        "bptt_window=15",
+        "network.state_grad_norm=0.1",
+    ),
     "parallel": ("model=nnlm", "network.backend=auto"),
 }
 

@@ -52,3 +52,15 @@ def test_a_run_that_was_cut_off(
     assert len(found) == len(expected) == 2
     for epoch, numbers in zip(found, expected, strict=True):
         assert epoch == pytest.approx(numbers, rel=TOLERANCE)
+
+
+def test_recorded_loops_draw_what_unrecorded_ones_draw(
+    curve: Curve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on records its loops anew, at other updates than the run that was not cut off."""
+    words = ("model=dots_rnn", "model.transition_dropout=0.2", "model.output_dropout=0.5", "trainer=gpu")
+    recorded = (*words, "network.backend=graph", "checkpoint_every=3")
+    expected = curve("whole", *words)
+    cut_off(curve, monkeypatch, *recorded)
+    for epoch, numbers in zip(curve("cut", *recorded), expected, strict=True):
+        assert epoch == pytest.approx(numbers, rel=TOLERANCE)

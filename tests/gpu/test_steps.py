@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hornn.data.base import IGNORE
 from hornn.heads.base import resolve_precision
+from hornn.kernels.graphs import RECURS, SHELVES
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
@@ -36,8 +37,17 @@ def build(name: str) -> Any:
 def run_cell(
     cell: Any, x: Tensor, state: Any, device: torch.device, backend: str, bound: float | None = None
 ) -> dict[str, Tensor]:
-    """Outputs, final state and all gradients, under random gradients of the outputs and of the state."""
+    """Outputs, final state and all gradients, under random gradients of the outputs and of the state.
+
+    A loop that is recorded is replayed here, after runs on other inputs.
+    """
     cell = deepcopy(cell).to(device)
+    for _ in range(RECURS + 2 if backend == "graph" else 0):
+        y, last = scan(
+            cell, x.to(device) + 1, type(state)(*(t.to(device) + 1 for t in state)), bound, backend
+        )
+        sum(tensor.sum() for tensor in (y, *last)).backward()
+    cell.zero_grad()
     x, *tensors = (tensor.detach().clone().to(device).requires_grad_() for tensor in (x, *state))
     state = type(state)(*tensors)
     y, last = scan(cell, x, state, bound, backend)
@@ -64,15 +74,43 @@ def test_a_cell(name: str) -> None:
     cell, generator = build(name), seeded(1)
     x, state = draw(generator, T, B, INPUT).float(), draw_state(cell, B, generator)
     state = type(state)(*(tensor.float() for tensor in state))
-    for backend in ("eager", "parallel") if cell.is_parallel() else ("eager",):
-        compare(run_cell(cell, x, state, GPU, backend), run_cell(cell, x, state, CPU, backend), SCAN_ERROR)
+    expected = run_cell(cell, x, state, CPU, "eager")
+    for backend in ("eager", "graph", "parallel") if cell.is_parallel() else ("eager", "graph"):
+        compare(run_cell(cell, x, state, GPU, backend), expected, SCAN_ERROR)
 
 
-def test_a_bound_on_the_gradient_of_each_state() -> None:
+@pytest.mark.parametrize("backend", ["eager", "graph"])
+def test_a_bound_on_the_gradient_of_each_state(backend: str) -> None:
     cell, generator = build("lstm"), seeded(1)
     x, state = draw(generator, T, B, INPUT).float(), cell.initial_state(B)
-    one, other = (run_cell(cell, x, state, device, "eager", bound=0.5) for device in (GPU, CPU))
-    compare(one, other, SCAN_ERROR)
+    found = run_cell(cell, x, state, GPU, backend, bound=0.5)
+    compare(found, run_cell(cell, x, state, CPU, "eager", bound=0.5), SCAN_ERROR)
+
+
+def test_two_chunks_of_one_window_are_recorded_apart() -> None:
+    """The gradients of both are taken after both were read: neither may overwrite the numbers of the other."""
+    cell, generator = build("hornn_fofe"), seeded(1)
+    chunks = draw(generator, 2, T, B, INPUT).float()
+    found = []
+    for device, backend in ((GPU, "graph"), (CPU, "eager")):
+        copy = deepcopy(cell).to(device)
+        for _ in range(2 * RECURS):
+            copy.zero_grad()
+            state = copy.initial_state(B)
+            for x in chunks:
+                y, state = scan(copy, x.to(device), state, None, backend)
+            y.square().sum().backward()
+        found.append({name: p.grad for name, p in copy.named_parameters()})
+    compare(*found, SCAN_ERROR)
+
+
+def test_a_length_that_is_rare_is_not_recorded() -> None:
+    cell = build("lstm").to(GPU)
+    with torch.no_grad():
+        for length in (*range(1, 6), *[7] * (RECURS + 1)):
+            scan(cell, torch.zeros(length, B, INPUT, device=GPU), cell.initial_state(B), None, "graph")
+    recorded = [kind for kind, held in SHELVES[cell].recordings.items() if held]
+    assert [shapes[0][0][0] for shapes, *_ in recorded] == [7]
 
 
 def run_head(head: Any, features: Tensor, targets: Tensor, device: torch.device, precision: str) -> Any:
