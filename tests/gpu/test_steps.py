@@ -143,7 +143,8 @@ def test_an_output_layer(name: str, bias: bool, precision: str) -> None:
         pytest.skip(f"{name} has no {precision}")
     generator = seeded(1)
     features = draw(generator, T, B, H).float()
-    targets = torch.randint(V, (T, B), generator=generator)
+    shape, outcomes = ((T, B, V), 2) if head.predicts == "keys" else ((T, B), V)
+    targets = torch.randint(outcomes, shape, generator=generator)
     targets[-1, 1:] = IGNORE
     found, expected = (run_head(head, features, targets, *how) for how in ((GPU, precision), (CPU, "fp32")))
     compare(found, expected, HEAD_ERROR[precision])
