@@ -57,8 +57,8 @@ def page(filled: Any) -> Outline:
 def test_the_page_shows_every_row(page: Outline) -> None:
     assert [row for row in page.rows if row.startswith((" ● RNN", " ● Sum", " ■ Sum", " ◆"))] == [
         " ● RNN 123‡ not run",
-        " ● Sum, order 2 111 112.0 ± 0.7 (n = 2) 111.5 +1.0 8,640,000 12.5 seed 1 seed 2",
-        " ■ Sum, order 3 108† 107.0 -1.0 8,640,000 12.5 seed 1 seed 2 not run",
+        " ● Sum, order 2 111 112.0 ± 0.7 (n = 2) 111.5 +1.0 8,640,000 12.5 1 2",
+        " ■ Sum, order 3 108† 107.0 -1.0 8,640,000 12.5 1 seed 2 not run",
         " ◆ Stack <RNN> 110 not built",
     ]
 
@@ -70,7 +70,7 @@ def test_the_page_begins_with_all_tables(page: Outline) -> None:
 
 
 def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
-    assert " ● model=lstm 77.0 8,640,000 12.5 seed 1" in page.rows
+    assert " ● model=lstm 77.0 8,640,000 12.5 1" in page.rows
     assert "adhoc-12" in page.ids
 
 

@@ -9,7 +9,10 @@ from hornn.reporting.tables import Table
 
 
 def table_csv(table: Table) -> str:
-    """A line for each row and metric, its numbers to 9 significant digits, for other programs."""
+    """A line for each row and metric, its numbers to 9 significant digits, for other programs.
+
+    The table as JSON also names the file of each result.
+    """
     entries = [
         {
             "sweep": table.sweep.name,
@@ -31,7 +34,6 @@ def table_csv(table: Table) -> str:
             "status": line.status,
             "marks": "; ".join(line.marks),
             "commits": " ".join(commits(line.measured)),
-            "results": " ".join(str(run.path) for run in line.measured),
         }
         for line in table.lines
         for key, score in line.scores.items()
