@@ -232,9 +232,7 @@ def test_which_cells_run_natively() -> None:
     assert choose(Scrn(9, 5, context_size=4, context_input="previous")) == "eager"
     assert choose(Gru(4, 5)) == choose(Gru(4, 5, reset_after=False)) == "native"
     assert choose(DeepRnn(4, 5)) == choose(DeepRnn(4, 5, output_depth=2, output_dropout=0.5)) == "native"
-    assert choose(DeepRnn(4, 5, transition_depth=1, state_activation="maxout")) == "eager"
-    assert choose(DeepRnn(4, 5, transition_activation="lp")) == "eager"
-    assert choose(DeepRnn(4, 5, transition_dropout=0.5)) == "eager"
+    assert choose(DeepRnn(4, 5, transition_activation="lp", transition_dropout=0.5)) == "native"
 
 
 @pytest.mark.parametrize(
@@ -261,12 +259,6 @@ def test_which_cells_run_natively() -> None:
         (Hornn(4, 5), "cpu", 1.0, "bounds the gradient of a state that holds several steps"),
         (GatedHornn(4, 5), "cpu", 1.0, "has no native kernel with this recurrence"),
         (Scrn(4, 2, 2, context_input="previous"), "cpu", None, "no native kernel for context_input=previous"),
-        (
-            DeepRnn(4, 5, transition_dropout=0.5),
-            "cpu",
-            None,
-            "its transition has maxout or lp units, or dropout",
-        ),
         (Nnlm(4, 5), "cpu", None, "there are native kernels for .*; use auto, eager, parallel$"),
     ],
 )

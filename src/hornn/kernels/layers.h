@@ -13,11 +13,97 @@
 
 namespace {
 
-// `layer` hears `source` of `lag` steps before, through a matrix or as it is.
+// How N units hear k N pieces, piece after piece: the largest of each unit's k, or, of `orders` p (N), their normalised
+// L_p norm; then times `factors` (T, B, N), where there are any. `slopes` (T, B, k N) are the derivatives by the pieces,
+// `order_slopes` (T, B, N) by the orders.
+struct Pool {
+  int64_t pieces, N;
+  const float* orders;   // or null
+  const float* factors;  // or null
+  float* slopes;
+  float* order_slopes;   // or null
+
+  // Of the units from j on in row `row` = t B + b, from the row's pieces; writes their slopes.
+  Vec forward(const float* a, int64_t row, int64_t j, int64_t lanes) const {
+    const Vec factor = factors ? load(factors + row * N + j, lanes) : splat(1.0f);
+    float* slope = slopes + row * pieces * N + j;
+    if (!orders) return factor * largest(a + j, factor, slope, lanes);
+    return factor * norm(a + j, factor, load(orders + j, lanes), slope, order_slopes + row * N + j, lanes);
+  }
+
+  // What the unit of each piece from j on gets, times the slope. `gradient`: of the units of this row.
+  Vec backward(const float* gradient, int64_t row, int64_t j, int64_t lanes) const {
+    const int64_t unit = j % N;
+    Vec given{};
+    if (unit + W <= N)
+      given = load(gradient + unit);
+    else
+      for (int64_t i = 0; i < std::min<int64_t>(W, lanes); ++i) given[i] = gradient[(unit + i) % N];
+    return given * load(slopes + row * pieces * N + j, lanes);
+  }
+
+ private:
+  Vec largest(const float* a, Vec factor, float* slope, int64_t lanes) const {
+    Vec most = load(a, lanes), nan = only_nan(most);
+    Ints winner{};
+    for (int64_t q = 1; q < pieces; ++q) {
+      const Vec x = load(a + q * N, lanes);
+      winner = x > most ? static_cast<int32_t>(q) - Ints{} : winner;
+      most = x > most ? x : most;
+      nan += only_nan(x);
+    }
+    for (int64_t q = 0; q < pieces; ++q)
+      store(slope + q * N, winner == static_cast<int32_t>(q) ? factor : Vec{}, lanes);
+    return most + nan;
+  }
+
+  Vec norm(const float* a, Vec factor, Vec p, float* slope, float* order_slope, int64_t lanes) const {
+    Vec scale{}, nan{}, mean{}, weighted{};  // the scale cancels; with it no power overflows
+    for (int64_t q = 0; q < pieces; ++q) {
+      const Vec x = load(a + q * N, lanes), size = x < 0.0f ? -x : x;
+      scale = size > scale ? size : scale;
+      nan += only_nan(x);
+    }
+    const Vec inverse = 1.0f / (scale > 0.0f ? scale : splat(1.0f));
+    const auto log_ratio = [&](Vec x) { return log((x < 0.0f ? -x : x) * inverse); };
+    for (int64_t q = 0; q < pieces; ++q) {
+      const Vec x = load(a + q * N, lanes);
+      const Vec power = x == 0.0f ? Vec{} : exp(p * log_ratio(x));
+      mean += power;
+      weighted += power * log_ratio(x);
+    }
+    mean = mean / static_cast<float>(pieces);
+    mean = mean > 0.0f ? mean : splat(1.0f);  // 0 where all pieces are: the scale is 0, too
+    const Vec log_y = log(mean) / p, y = scale * exp(log_y);
+    store(order_slope, factor * y * (weighted / (mean * static_cast<float>(pieces)) - log_y) / p, lanes);
+    for (int64_t q = 0; q < pieces; ++q) {
+      const Vec x = load(a + q * N, lanes);
+      const Vec size = exp((p - 1.0f) * (log_ratio(x) - log_y)) * (factor / static_cast<float>(pieces));
+      store(slope + q * N, x > 0.0f ? size : x < 0.0f ? -size : Vec{}, lanes);
+    }
+    return y + nan;
+  }
+
+  static Vec only_nan(Vec x) { return x == x ? Vec{} : x; }
+};
+
+// `layer` hears `source` of `lag` steps before, through a matrix, pooled, or as it is.
 struct Tap {
   size_t layer, source;
   int64_t lag;
   std::optional<Matrix> matrix;
+  std::optional<Pool> pool;
+};
+
+// The pools of the last taps, in their order: empty tensors where there are no orders or factors.
+struct Pools {
+  at::IntArrayRef pieces;
+  at::TensorList orders, factors, slopes, order_slopes;
+
+  Pool at(size_t i, int64_t N) const {
+    const auto part = [](const Tensor& x) { return x.numel() ? static_cast<float*>(x.data_ptr()) : nullptr; };
+    return {pieces[i], N, part(orders[i]), part(factors[i]), part(slopes[i]), part(order_slopes[i])};
+  }
 };
 
 // A layer of units. Its timeline (past + T, B, H) holds the steps -past .. T - 1.
@@ -40,12 +126,14 @@ struct Layer {
 class Network {
  public:
   Network(int64_t T, at::TensorList timelines, at::TensorList weights, at::IntArrayRef places,
-          const std::vector<std::string>& activations, bool forward)
+          const std::vector<std::string>& activations, const Pools& pools, bool forward)
       : B(timelines[0].size(1)) {
-    for (size_t i = 0; i < places.size() / 3; ++i) {
+    const size_t count = places.size() / 3, pooled = count - pools.pieces.size();
+    for (size_t i = 0; i < count; ++i) {
       taps.push_back({static_cast<size_t>(places[3 * i]), static_cast<size_t>(places[3 * i + 1]), places[3 * i + 2],
-                      std::nullopt});
+                      std::nullopt, std::nullopt});
       if (i < weights.size()) taps[i].matrix.emplace(weights[i], forward);
+      if (i >= pooled) taps[i].pool = pools.at(i - pooled, timelines[taps[i].layer].size(2));
     }
     int64_t room = 0;
     for (size_t l = 0; l < timelines.size(); ++l) {
@@ -98,11 +186,13 @@ class Network {
 };
 
 // All steps from the first to the last, which each timeline receives after its past. u (T, B, G) has the parts of the
-// layers that are `fed`, side by side. The taps are triples (layer, source, lag), the first ones with `weights`.
+// layers that are `fed`, side by side. The taps are triples (layer, source, lag), the first ones with `weights`, the last
+// ones with pools.
 void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, at::IntArrayRef taps,
-            std::vector<std::string> activations, at::IntArrayRef fed, int64_t threads) {
+            std::vector<std::string> activations, at::IntArrayRef fed, at::IntArrayRef pieces, at::TensorList orders,
+            at::TensorList factors, at::TensorList slopes, at::TensorList order_slopes, int64_t threads) {
   const int64_t T = u.size(0), G = u.size(2);
-  const Network network(T, timelines, weights, taps, activations, true);
+  const Network network(T, timelines, weights, taps, activations, {pieces, orders, factors, slopes, order_slopes}, true);
   const float* u_ = u.const_data_ptr<float>();
 
   Barrier barrier;
@@ -132,8 +222,11 @@ void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, a
             Vec z = load(sum + i);
             if (input) z += load(input + b * G + j, lanes);
             for (const Tap& tap : network.taps)
-              if (tap.layer == l && !tap.matrix)
-                z += load(network.layers[tap.source].at(t - tap.lag) + b * layer.z.H + j, lanes);
+              if (tap.layer == l && !tap.matrix) {
+                const Layer& source = network.layers[tap.source];
+                const float* heard = source.at(t - tap.lag) + b * source.z.H;
+                z += tap.pool ? tap.pool->forward(heard, t * network.B + b, j, lanes) : load(heard + j, lanes);
+              }
             z = activate(z, layer.f);
             store(sum + i, z);
             store(layer.at(t) + b * layer.z.H + j, z, lanes);
@@ -150,8 +243,10 @@ void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, a
 // of them side by side). `gradients` are those of the timelines, or empty where they are zeros; their past receives its
 // whole gradient. `bound` is for one state, of one step, of the last layer.
 Tensor layers_backward(at::TensorList gradients, at::TensorList timelines, at::TensorList weights, at::IntArrayRef taps,
-                       std::vector<std::string> activations, int64_t T, std::optional<double> bound, int64_t threads) {
-  const Network network(T, timelines, weights, taps, activations, false);
+                       std::vector<std::string> activations, int64_t T, std::optional<double> bound,
+                       at::IntArrayRef pieces, at::TensorList slopes, int64_t threads) {
+  const std::vector<Tensor> none(pieces.size(), at::empty({0}));
+  const Network network(T, timelines, weights, taps, activations, {pieces, none, none, slopes, none}, false);
   const int64_t B = network.B;
   const size_t last = network.layers.size() - 1;
   Tensor arguments = at::empty({T, B, network.width}, at::kFloat);
@@ -178,8 +273,9 @@ Tensor layers_backward(at::TensorList gradients, at::TensorList timelines, at::T
           continue;
         }
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
-          const float* given = arguments_ + (t * B + b) * network.width + listener.start + j;
-          store(sum + i, load(sum + i) + load(given, lanes));
+          const float* given = arguments_ + (t * B + b) * network.width + listener.start;
+          const Vec part = tap.pool ? tap.pool->backward(given, t * B + b, j, lanes) : load(given + j, lanes);
+          store(sum + i, load(sum + i) + part);
         });
       }
     };

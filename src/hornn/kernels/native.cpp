@@ -52,11 +52,12 @@ OPERATORS(HORNN_NAMESPACE, library) {
       &gru_early_backward);
   library.def(
       "layers(Tensor u, Tensor(a!)[] timelines, Tensor[] weights, int[] taps, str[] activations, int[] fed,"
-      " int threads) -> ()",
+      " int[] pieces, Tensor[] orders, Tensor[] factors, Tensor(b!)[] slopes, Tensor(c!)[] order_slopes, int threads)"
+      " -> ()",
       &layers);
   library.def(
       "layers_backward(Tensor(a!)[] gradients, Tensor[] timelines, Tensor[] weights, int[] taps, str[] activations,"
-      " int steps, float? bound, int threads) -> Tensor",
+      " int steps, float? bound, int[] pieces, Tensor[] slopes, int threads) -> Tensor",
       &layers_backward);
   library.def("leak(Tensor b, Tensor s_0, Tensor kept) -> Tensor", &leak);
   library.def("leak_backward(Tensor grad_s, Tensor grad_last, Tensor kept, float? bound) -> (Tensor, Tensor)",

@@ -45,18 +45,6 @@ class RandomBits {
   Bits words[4];
 };
 
-// ln x of a normal number x > 0: ln of its power of two and 2 artanh s of the rest, whose series ends below 2e-9.
-inline Vec log(Vec x) {
-  const Bits bits = reinterpret_cast<Bits>(x) - 0x3f3504f3u;  // sqrt(1/2): the rest lies in [sqrt(1/2), sqrt(2))
-  const Vec exponent = __builtin_convertvector(reinterpret_cast<Ints>(bits) >> 23, Vec);
-  const Vec rest = reinterpret_cast<Vec>((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-  const Vec s = rest / (rest + 2.0f), square = s * s;
-  Vec series = square * (1.0f / 9) + 1.0f / 7;
-  series = series * square + 1.0f / 5;
-  series = series * square + 1.0f / 3;
-  return exponent * 0.693147181f + (2.0f * s + 2.0f * s * square * series);
-}
-
 // sqrt(x) of x >= 0: x / sqrt(x), the root by Newton's method from a guess of its exponent.
 inline Vec root(Vec x) {
   Vec y = reinterpret_cast<Vec>(0x5f3759dfu - (reinterpret_cast<Bits>(x) >> 1));

@@ -26,11 +26,11 @@ from hornn.cells.hornn_acoustic import (
     SigmoidHornnpState,
 )
 from hornn.cells.lstm import Lstm, Lstmp, LstmpState, LstmState
-from hornn.cells.mlp import PointwiseUnits
+from hornn.cells.mlp import LpUnits, PointwiseUnits
 from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
-from hornn.columns import world_size
+from hornn.columns import drop, world_size
 from hornn.kernels import library
-from hornn.kernels.layers import LINEAR, NativeLayers, Tap
+from hornn.kernels.layers import LINEAR, NativeLayers, Pool, Tap
 from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 
 
@@ -47,32 +47,70 @@ def run_srn(cell: Srn, u: Tensor, state: SrnState, max_norm: float | None) -> tu
 def run_deep(
     cell: DeepRnn, u: Tensor, state: DeepRnnState, max_norm: float | None
 ) -> tuple[Tensor, DeepRnnState]:
-    """The biases are a part of the input, and a layer that x_t does not feed has an input of zeros."""
+    """The biases are a part of the input, and a layer that x_t does not feed has an input of zeros.
+
+    A layer of maxout or L_p units, or with dropout, is two native ones: its pieces and what is made of them.
+    """
     layers: list[Any] = list(cell.plus)
-    depth, units = len(layers), [layer.units.width for layer in layers]
-    if len(cell.fed_sizes) < depth:
-        fed = range(depth)[cell.fed]
-        u = F.pad(u, (sum(units[: fed.start]), sum(units[fed.stop :])))
+    widths = [layer.units.pre_width for layer in layers]
+    if len(cell.fed_sizes) < len(layers):
+        fed = range(len(layers))[cell.fed]
+        u = F.pad(u, (sum(widths[: fed.start]), sum(widths[fed.stop :])))
     if layers[0].b is not None:
         u = u + torch.cat([layer.b for layer in layers])
-    weights = {
-        Tap(level, level - 1, 0) if level else Tap(0, depth - 1, 1): layer.W
-        for level, layer in enumerate(layers)
-    }
+    factors = draw_factors(layers, u)
+    levels: list[NativeLevel] = []
+    below: list[int] = []  # of each layer: the native one that its pieces are
+    for layer, width, kept in zip(layers, widths, factors, strict=True):
+        plain = isinstance(layer.units, PointwiseUnits)
+        below.append(len(levels))
+        levels.append(NativeLevel(width, layer.units.activation if plain else LINEAR, None))
+        if not plain or kept is not None:
+            orders = orders_of(layer.units, u) if isinstance(layer.units, LpUnits) else None
+            levels.append(NativeLevel(layer.units.width, LINEAR, Pool(layer.units.pieces, orders, kept)))
+    top = len(levels) - 1
+    weights = {Tap(below[0], top, 1): layers[0].W}
+    weights |= {Tap(at, at - 1, 0): layer.W for at, layer in zip(below[1:], layers[1:], strict=True)}
     weights |= {
-        Tap(level, depth - 1, 1): layer.S for level, layer in enumerate(layers) if layer.S is not None
+        Tap(at, top, 1): layer.S for at, layer in zip(below, layers, strict=True) if layer.S is not None
     }
-    none = [u.new_empty(0, u.size(1), size) for size in units[:-1]]
+    pooled = [level for level, (*_, pool) in enumerate(levels) if pool is not None]
+    none = [u.new_empty(0, u.size(1), level.width) for level in levels[:-1]]
     y, *_, last = NativeLayers.apply(
         u,
         [*none, state.h.unsqueeze(0)],
         list(weights.values()),
-        list(weights),
-        [layer.units.activation for layer in layers],
-        [True] * depth,
+        [*weights, *(Tap(level, level - 1, 0) for level in pooled)],
+        [level.activation for level in levels],
+        [level.pool is None for level in levels],
         max_norm,
+        [pool for *_, pool in levels if pool is not None],
     )
     return y, DeepRnnState(last.squeeze(0))
+
+
+def draw_factors(layers: list[Any], u: Tensor) -> list[Tensor | None]:
+    """Of each layer with dropout what its units (T, B, N) are multiplied by: drawn step by step, as the steps draw."""
+    drawn: list[list[Tensor]] = [[] for _ in layers]
+    for u_t in u:
+        for layer, factors in zip(layers, drawn, strict=True):
+            if layer.dropout and layer.training:
+                factors.append(drop(u_t.new_ones(len(u_t), layer.units.width), layer.dropout))
+    return [torch.stack(factors) if factors else None for factors in drawn]
+
+
+def orders_of(units: LpUnits, u: Tensor) -> Tensor:
+    """The orders (N), of which there may be one for all."""
+    p = units.p
+    return p if isinstance(p, Tensor) else u.new_full((units.width,), p)
+
+
+class NativeLevel(NamedTuple):
+    """A native layer of a deep transition, and the pool through which it hears the one before it, where it has one."""
+
+    width: int
+    activation: str
+    pool: Pool | None
 
 
 def run_stacked(
@@ -223,14 +261,6 @@ def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
     return None if cell.context_input == "current" else "there is no native kernel for context_input=previous"
 
 
-def refuse_units_and_dropout(cell: DeepRnn, max_norm: float | None) -> str | None:
-    """The native loop has plain units, and drops none."""
-    layers: list[Any] = list(cell.plus)
-    if all(isinstance(layer.units, PointwiseUnits) and not layer.dropout for layer in layers):
-        return None
-    return "its transition has maxout or lp units, or dropout"
-
-
 class NativeCell(NamedTuple):
     """How the kernels run a cell of one class.
 
@@ -258,7 +288,7 @@ NATIVE: dict[type[Cell], NativeCell] = {
     Gru: NativeCell(run_gru),
     Srn: NativeCell(run_srn),
     Scrn: NativeCell(run_scrn, refuse_a_past_context),
-    DeepRnn: NativeCell(run_deep, refuse_units_and_dropout),
+    DeepRnn: NativeCell(run_deep),
     StackedRnn: NativeCell(run_stacked, refuse_a_bound_on_levels),
 }
 
