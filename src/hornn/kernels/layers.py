@@ -41,10 +41,11 @@ class NativeLayers(torch.autograd.Function):
     `apply(u, histories, weights, taps, activations, fed, max_norm=None, pools=())` -> y (T, B, N_L) and, for each
     layer, its last states (K_l, B, N_l), newest first. u (T, B, G) is u_lt of the layers that are `fed`, side by side;
     the others have none. histories[l] (K_l, B, N_l) are the layer's last states before the chunk, newest first; K_l is
-    the largest lag at which it is heard, or 0. At lag 0 a layer hears those before it alone. taps[i] has weights[i] (N_layer, N_source); the taps after the last weight add what they hear as it is, the last ones of these
-    what their `pools` make of it. f_l is `activations[l]`: sigmoid, tanh, relu or linear. `max_norm` bounds the
-    gradient that flows back into each state of the last layer (`hornn.scan.scan`), where it is the only state and is
-    heard one step later alone.
+    the largest lag at which it is heard, or 0. At lag 0 a layer hears those before it alone. taps[i] has weights[i]
+    (N_layer, N_source); the taps after the last weight add what they hear as it is, the last ones of these what their
+    `pools` make of it. f_l is `activations[l]`: sigmoid, tanh, relu or linear. `max_norm` bounds the gradient that
+    flows back into each state of the last layer (`hornn.scan.scan`), where it is the only state and is heard one step
+    later alone.
 
     The backward pass runs back through time for the gradients of the layers alone; each weight's gradient is then
     one product over all steps and columns.
