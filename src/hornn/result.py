@@ -30,6 +30,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "epochs": (float, NoneType),
     "seconds_per_epoch": (float, NoneType),
     "device": (str, NoneType),
+    "runs_on_gpu": (int, NoneType),
     "commit": (str, NoneType),
     "finished": (str, NoneType),
     "error": (str, NoneType),

@@ -29,3 +29,19 @@ def test_a_device_that_is_everywhere_the_same_is_told_once(place: Any) -> None:
     place.commit("rnn", 1, 120.0)
     assert "device" not in cells_of(table_of(place), "rnn")
     assert "The runs are of commit 1234567. Devices: cpu (abacus)." in table_notes(table_of(place))
+
+
+def test_a_gpu_that_was_shared_gives_no_time(place: Any) -> None:
+    """Nor does one of which nobody says that it was not."""
+    place.commit("rnn", 1, 120.0, device="gpu", runs_on_gpu=20)
+    place.commit("sum-2", 1, 110.0, device="gpu")
+    place.commit("sum-3", 1, 109.0, device="gpu", runs_on_gpu=1)
+    table = table_of(place)
+    seconds = {line.row.name: line.seconds for line in table.lines}
+    assert seconds["rnn"] is None
+    assert seconds["sum-2"] is None
+    assert seconds["sum-3"] == 12.5
+    marked = [
+        line.row.name for line in table.lines if "its GPU was shared with other runs" in str(line.marks)
+    ]
+    assert marked == ["rnn", "sum-2"]

@@ -48,12 +48,17 @@ def test_curves_are_columns_that_count_time_from_the_beginning() -> None:
         },
         {"epoch": 2, "step": 20, "seconds": 2.5, "valid_nll": 4.1, "valid_ppl": 64.0, "note": "odd"},
     ]
-    found = curves(records, characters=False)
+    found = curves(records, characters=False, timed=True)
     assert found == {"epoch": [1, 2], "step": [10, 20], "seconds": [2.0, 4.5], "valid_ppl": [100.0, 64.0]}
-    assert curves(records, characters=True)["valid_bpc"] == [6.644, 6.0]
+    assert curves(records, characters=True, timed=True)["valid_bpc"] == [6.644, 6.0]
     music = [{"epoch": 1, "valid_nll": 7.5, "valid_accuracy": 0.3}]
-    assert curves(music, characters=False) == {"epoch": [1], "valid_nll": [7.5], "valid_accuracy": [0.3]}
-    assert curves([], characters=False) == {}
+    assert curves(music, characters=False, timed=True) == {
+        "epoch": [1],
+        "valid_nll": [7.5],
+        "valid_accuracy": [0.3],
+    }
+    assert curves([], characters=False, timed=True) == {}
+    assert "seconds" not in curves(records, characters=False, timed=False)
 
 
 def test_no_text_of_a_result_can_end_the_script(filled: Place) -> None:

@@ -156,8 +156,8 @@ def test_stop_at_the_first_failure(launch: Launch) -> None:
 def test_gpus_are_shared_out(launch: Launch) -> None:
     table = ("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH, "trainer=gpu", "hydra.launcher.jobs=4")
     assert launch(*table, CUDA_VISIBLE_DEVICES="3,5", FAKE_EPOCH="1").code == 0
-    given = [lines[0].partition("CUDA_VISIBLE_DEVICES=")[2] for lines in starts().values()]
-    assert sorted(given) == ["3", "3", "5", "5"]
+    given = [lines[0].partition("HORNN_RUNS_ON_GPU=")[2] for lines in starts().values()]
+    assert sorted(given) == [f"1 CUDA_VISIBLE_DEVICES={gpu}" for gpu in (3, 3, 5, 5)]
     code, _, err = launch("sweeps=mini", "trainer=gpu", "hydra.launcher.gpus=[]")
     assert code == 2
     assert (

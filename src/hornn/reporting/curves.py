@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from hornn.metrics import bits
-from hornn.reporting.lines import Line, epoch_seconds
+from hornn.reporting.lines import Line, epoch_seconds, shared_its_gpu
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric
 from hornn.result import score_of
@@ -45,7 +45,11 @@ class Times(NamedTuple):
 
 def training_times(lines: Sequence[Line], metric: Metric) -> Times:
     """Of the device on which most of these rows ran."""
-    best = {line.row.name: line.best for line in lines if line.best and learning_curve(line.best, metric)}
+    best = {
+        line.row.name: line.best
+        for line in lines
+        if line.best and learning_curve(line.best, metric) and not shared_its_gpu(line.best.result)
+    }
     places = {name: str(run.result.get("device")) for name, run in best.items()}
     if not places:
         return Times({}, "")

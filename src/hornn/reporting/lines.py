@@ -68,8 +68,19 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
     )
 
 
+def shared_its_gpu(result: Mapping[str, Any]) -> bool:
+    """Whether it ran on a GPU that it may not have had for itself: its times then say nothing."""
+    device = str(result.get("device") or "cpu")
+    return not device.startswith("cpu") and result.get("runs_on_gpu") != 1
+
+
 def epoch_seconds(result: Mapping[str, Any]) -> float | None:
-    """Seconds of the median epoch: a run may have been paused in one of them, or have shared its processor."""
+    """Seconds of the median epoch: a run may have been paused in one of them, or have shared its processor.
+
+    None where it shared its GPU.
+    """
+    if shared_its_gpu(result):
+        return None
     taken = (record.get("seconds") for record in result.get("metrics") or ())
     seconds = [value for value in taken if isinstance(value, int | float)]
     found: float | None = median(seconds) if seconds else result.get("seconds_per_epoch")
@@ -132,6 +143,8 @@ def remarks(
         yield "its seeds learned from the test text by chunks of different lengths"
     if len(devices) > 1:
         yield "its seeds ran on different devices: no time is given"
+    elif any(shared_its_gpu(run.result) for run in done):
+        yield "its GPU was shared with other runs: no time is given"
     for run in runs:
         if run.problem and run.state != "done":
             yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from hornn.metrics import bits
 from hornn.recipe import flatten
 from hornn.reporting.departures import departures
-from hornn.reporting.lines import Line
+from hornn.reporting.lines import Line, shared_its_gpu
 from hornn.reporting.listening import Recordings, heard_by
 from hornn.reporting.markdown import relative_address
 from hornn.reporting.numbers import format_number, format_published
@@ -43,6 +43,7 @@ COSTS = {
     "tokens_per_second": "tokens per second",
     "peak_memory_mb": "memory, MiB",
 }
+TIMES = {"wall_seconds", "tokens_per_second"}
 CURVES = {
     "lr": "learning rate",
     "grad_norm": "gradient's norm, mean",
@@ -164,7 +165,9 @@ def run_data(
         "numbers": own_numbers(result or (run.records[-1] if run.records else {})),
         "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
         "origin": origins.add(origin(result) | flatten(result.get("versions") or {})),
-        "curves": curves(result.get("metrics") or run.records, of_characters(result)),
+        "curves": curves(
+            result.get("metrics") or run.records, of_characters(result), timed=not shared_its_gpu(result)
+        ),
         "samples": samples(result),
         "heard": [heard._asdict() for heard in heard_by(result, recordings)],
         "departures": departures(line.row.recipe, result) if result else [],
@@ -209,7 +212,8 @@ def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
     """Every score that a result holds, and what it cost: each with its text."""
     found = [key for key in result if key.partition("_")[0] in SPLITS and key.partition("_")[2] in UNITS]
     keys = [key for key in found if not (key.endswith("_nll") and key.replace("_nll", "_ppl") in found)]
-    pairs = ((key, metric_value(result, key)) for key in [*keys, *COSTS])
+    costs = [key for key in COSTS if key not in TIMES or not shared_its_gpu(result)]
+    pairs = ((key, metric_value(result, key)) for key in [*keys, *costs])
     return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
 
 
@@ -242,8 +246,8 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
     }
 
 
-def curves(records: Sequence[Mapping[str, Any]], characters: bool) -> dict[str, list[Any]]:
-    """The epochs as columns, every number to four digits; `seconds` counts from the beginning."""
+def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:
+    """The epochs as columns, every number to four digits; `seconds` count from the beginning, where it is `timed`."""
     if not records:
         return {}
     keys = dict.fromkeys(key for record in records for key, value in record.items() if is_number(value))
@@ -253,7 +257,7 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool) -> dict[str, 
     columns: dict[str, list[Any]] = {"epoch": [record.get("epoch") for record in records]}
     if "step" in keys:
         columns["step"] = [record.get("step") for record in records]
-    if all(is_number(record.get("seconds")) for record in records):
+    if timed and all(is_number(record.get("seconds")) for record in records):
         columns["seconds"] = [
             shorter(value, 4) for value in accumulate(record["seconds"] for record in records)
         ]

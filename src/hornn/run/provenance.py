@@ -1,6 +1,7 @@
 """Where a result comes from: program, libraries and machine."""
 
 import importlib.metadata
+import os
 import platform
 import resource
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 
+RUNS_ON_GPU = "HORNN_RUNS_ON_GPU"  # an environment variable that the launcher of a sweep sets
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
 
 
@@ -32,6 +34,11 @@ def device_name(device: torch.device) -> str:
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     name = names[0] if names else platform.processor() or platform.machine()
     return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
+
+
+def runs_on_gpu(device: torch.device) -> int | None:
+    """The most runs of a sweep that share the GPU at a time, as its launcher says; None on a CPU."""
+    return int(os.environ.get(RUNS_ON_GPU, 1)) if device.type == "cuda" else None
 
 
 def versions() -> dict[str, str]:

@@ -36,7 +36,7 @@ from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
-from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, versions
+from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, runs_on_gpu, versions
 from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank
 from hornn.run.time_limit import TimeLimit
@@ -318,6 +318,7 @@ def summarise(training: Training) -> dict[str, Any]:
             "test_tokens": tested,
         },
         "device": device_name(device),
+        "runs_on_gpu": runs_on_gpu(device),
         "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
         "backend": module.network.scan_backend,
         "native_kernels": module.network.native,

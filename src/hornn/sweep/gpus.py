@@ -10,6 +10,7 @@ class Pool:
     """`names` of GPUs with `per_gpu` places on each."""
 
     def __init__(self, names: Sequence[str], per_gpu: int) -> None:
+        self.per_gpu = per_gpu
         self.free = dict.fromkeys(names, per_gpu)
 
     def take(self, count: int) -> list[str] | None:

@@ -201,6 +201,7 @@ class Workers:
             environment.setdefault("OMP_NUM_THREADS", str(self.threads))
         if gpus:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+            environment["HORNN_RUNS_ON_GPU"] = str(self.pool.per_gpu)
         path = job.run_dir / LOG
         try:
             log = path.open("ab")
