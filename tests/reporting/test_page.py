@@ -92,7 +92,6 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
     assert [caption.partition(".")[0] for caption in captions] == [
         "Published → measured, all 3 rows with both numbers, on a logarithmic axis for each table",
-        "Published → measured, all 3 rows with both numbers, on a logarithmic axis for each table",
         "perplexity, test against order",
         "Ranks by perplexity, test, the best on top: a line that rises is ranked better than published",
         "perplexity, test against the number of weights",

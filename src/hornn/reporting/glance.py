@@ -16,6 +16,7 @@ COLUMN, GAP, PITCH, SIZE = 420, 24, 17, 11.5
 LABELS, PLOT = 188, 128  # widths within a column: a row's label, its dots; its numbers take the rest
 HEADING, TITLE, AXIS = 30, 24, 26  # heights: a paper's name, a table's title, the numbers of its axis
 BETTER, WORSE = COLOURS[0], COLOURS[1]
+NAME = "Published and measured numbers of all tables"
 METRICS = ("test_ppl", "test_bpc", "test_nll")
 
 
@@ -45,28 +46,60 @@ class Strip(NamedTuple):
         return TITLE + PITCH * len(self.rows) + AXIS
 
 
-def draw_glance(tables: Iterable[Table], linked: bool = False, columns: int = 2) -> Panel | None:
-    """The picture; None where no row has both numbers. `linked`: tables and rows lead to their views of the page.
+def draw_glance(tables: Iterable[Table]) -> Panel | None:
+    """The picture, of two columns; None where no row has both numbers.
 
     Each table has a logarithmic axis of its own. A run that stands in several tables of a paper is shown once.
     """
     papers = strips_by_paper(tables)
     if not papers:
         return None
-    elements, bottoms = legend(columns), [40.0 if columns > 1 else 60.0] * columns
+    columns = split_in_two(papers)
+    parts = [
+        draw_column(names, papers, number * (COLUMN + GAP), 40.0) for number, names in enumerate(columns)
+    ]
+    width = len(columns) * COLUMN + (len(columns) - 1) * GAP
+    elements = legend(len(columns) > 1) + [element for elements, _ in parts for element in elements]
+    return Panel(picture(NAME, width, max(bottom for _, bottom in parts) + 4, elements), describe(papers))
+
+
+def draw_glance_in_parts(tables: Iterable[Table]) -> tuple[list[str], str]:
+    """The same as a picture for each column, which a page may put side by side or one below the other; its caption.
+
+    Tables and rows lead to their views of the page.
+    """
+    papers = strips_by_paper(tables)
+    pictures: list[str] = []
+    for names in split_in_two(papers):
+        first = [] if pictures else legend(wide=False)
+        elements, bottom = draw_column(names, papers, 0, 60.0 if first else 0.0, linked=True)
+        pictures.append(picture(f"{NAME}: {', '.join(names)}", COLUMN, bottom + 4, first + elements))
+    return pictures, describe(papers)
+
+
+def split_in_two(papers: dict[str, list[Strip]]) -> list[list[str]]:
+    """The papers of each column, the longest first, each where there is more room."""
+    heights: list[float] = [0.0, 0.0]
+    columns: list[list[str]] = [[], []]
     for paper in sorted(papers, key=lambda paper: -sum(strip.height for strip in papers[paper])):
-        column = bottoms.index(min(bottoms))
-        left, y = column * (COLUMN + GAP), bottoms[column]
+        column = heights.index(min(heights))
+        columns[column].append(paper)
+        heights[column] += HEADING + sum(strip.height for strip in papers[paper])
+    return [names for names in columns if names]
+
+
+def draw_column(
+    names: Sequence[str], papers: dict[str, list[Strip]], left: float, y: float, linked: bool = False
+) -> tuple[list[str], float]:
+    """These papers below one another from y on, and where they end."""
+    elements = []
+    for paper in names:
         elements.append(element("text", paper, x=left, y=y + 20, font_size=15, font_weight="600"))
         y += HEADING
         for strip in papers[paper]:
             elements += draw_strip(strip, left, y, linked)
             y += strip.height
-        bottoms[column] = y
-    used = sum(bottom > 60 for bottom in bottoms)
-    width = used * COLUMN + (used - 1) * GAP
-    name = "Published and measured numbers of all tables"
-    return Panel(picture(name, width, max(bottoms) + 4, elements), describe(papers))
+    return elements, y
 
 
 def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
@@ -96,7 +129,7 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
     return papers
 
 
-def legend(columns: int) -> list[str]:
+def legend(wide: bool) -> list[str]:
     parts = (
         ("published", "none", "currentColor"),
         ("measured, better", BETTER, BETTER),
@@ -107,7 +140,7 @@ def legend(columns: int) -> list[str]:
         elements.append(element("circle", cx=x, cy=12, r=4, fill=fill, stroke=stroke, stroke_width=1.5))
         elements.append(element("text", text, x=x + 10, y=16, font_size=SIZE))
         x += 34 + 6.2 * len(text)
-    x, y = (x, 12) if columns > 1 else (6.0, 30)
+    x, y = (x, 12) if wide else (6.0, 30)
     elements.append(diamond(x, y))
     elements.append(element("text", "published, by dynamic evaluation", x=x + 10, y=y + 4, font_size=SIZE))
     return elements

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from hornn.reporting.glance import draw_glance
+from hornn.reporting.glance import draw_glance_in_parts
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
 from hornn.reporting.listening import GRAMMARS, LICENCE, Recordings, utterances_of
@@ -77,8 +77,7 @@ def render_page(
         FEW_EMPTY=FEW_EMPTY,
         list_claims=list_claims,
         gain_text=gain_text,
-        glance=draw_glance(tables, linked=True),
-        glance_narrow=draw_glance(tables, linked=True, columns=1),
+        glance=draw_glance_in_parts(tables),
         OVERVIEW_HEADER=OVERVIEW_HEADER,
         OVERVIEW_NOTE=OVERVIEW_NOTE,
         DOWNLOADS=DOWNLOADS,

@@ -247,7 +247,7 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
 
 
 def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:
-    """The epochs as columns, every number to four digits; `seconds` count from the beginning, where it is `timed`."""
+    """The epochs as columns: scores to four digits, the rest to three; `seconds` count from the first."""
     if not records:
         return {}
     keys = dict.fromkeys(key for record in records for key, value in record.items() if is_number(value))
@@ -259,14 +259,15 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) 
         columns["step"] = [record.get("step") for record in records]
     if timed and all(is_number(record.get("seconds")) for record in records):
         columns["seconds"] = [
-            shorter(value, 4) for value in accumulate(record["seconds"] for record in records)
+            shorter(value, 3) for value in accumulate(record["seconds"] for record in records)
         ]
     for key in drawn:
         values = [value if is_number(value := record.get(key)) else None for record in records]
         if characters and key.endswith("_ppl"):
             key = key.replace("_ppl", "_bpc")
             values = [bits(math.log(value)) if value and value > 0 else None for value in values]
-        columns[key] = [None if value is None else shorter(value, 4) for value in values]
+        digits = 4 if key.partition("_")[0] in SPLITS else 3
+        columns[key] = [None if value is None else shorter(value, digits) for value in values]
     return columns
 
 
