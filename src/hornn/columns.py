@@ -46,6 +46,11 @@ def set_width(width: int) -> None:
     _width = width
 
 
+def width() -> int | None:
+    """How many columns that batch has; None before it was said."""
+    return _width
+
+
 def total(value: Tensor) -> Tensor:
     """The sum of `value` over all processes."""
     if world_size() == 1:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from hornn.cells.base import Cell
-from hornn.columns import world_size
+from hornn.columns import width, world_size
 
 RECURS = 3  # loops of one kind that run as written before one is recorded: a rare length is not worth the recording
 MOST = 8  # recordings of one cell; each keeps the memory of its loop
@@ -167,7 +167,8 @@ def run_recorded(loop: Loop, cell: Cell, u: Tensor, state: Any, *options: Hashab
     tensors = [u, *state]
     differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *cell.parameters()))
     weights = tuple(tensor.data_ptr() for tensor in (*cell.parameters(), *cell.buffers()))
-    kind = (tuple((t.shape, t.dtype) for t in tensors), weights, differentiable, cell.training, options)
+    shapes = tuple((tensor.shape, tensor.dtype) for tensor in tensors)
+    kind = (shapes, width(), weights, differentiable, cell.training, options)
     shelf = SHELVES.setdefault(cell, Shelf())
     recording = shelf.find(kind, lambda: Recording(loop, cell, u, state, differentiable))
     return loop(u, state) if recording is None else recording.replay(u, state)
