@@ -45,3 +45,11 @@ def test_a_gpu_that_was_shared_gives_no_time(place: Any) -> None:
         line.row.name for line in table.lines if "its GPU was shared with other runs" in str(line.marks)
     ]
     assert marked == ["rnn", "sum-2"]
+
+
+def test_the_precisions_of_the_output_layer_are_told_where_they_differ(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, dtype={"weights": "fp32", "output_layer_in_training": "fp32"})
+    assert "bf16" not in "".join(table_notes(table_of(place)))
+    place.commit("sum-2", 1, 110.0, dtype={"weights": "fp32", "output_layer_in_training": "bf16"})
+    place.commit("sum-3", 1, 109.0, dtype={"weights": "fp64"})
+    assert "multiplied in bf16 in 1 of 2 runs, else in fp32." in "".join(table_notes(table_of(place)))

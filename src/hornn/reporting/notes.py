@@ -54,7 +54,18 @@ def where_results_come_from(table: Table) -> list[str]:
     named = [f"{sign}: {device}" for sign, device in device_letters(table).items()]
     place = f" Devices: {'; '.join(named if len(named) > 1 else table.devices)}." if named else ""
     several = "s" if len(table.commits) > 1 else ""
-    return [f"The runs are of commit{several} {', '.join(table.commits)}{finish_dates(table)}.{place}"]
+    where = f"The runs are of commit{several} {', '.join(table.commits)}{finish_dates(table)}.{place}"
+    return [f"{where}{output_layers(table)}"]
+
+
+def output_layers(table: Table) -> str:
+    """In how many runs the products of the output layer were in bf16 while it learned, where some were and some not."""
+    runs = {run.path: run.result.get("dtype") or {} for line in table.lines for run in line.measured}
+    kinds = [kind for dtype in runs.values() if (kind := dtype.get("output_layer_in_training"))]
+    if len(set(kinds)) < 2:
+        return ""
+    count = kinds.count("bf16")
+    return f" In training the output layer multiplied in bf16 in {count} of {len(kinds)} runs, else in fp32."
 
 
 def finish_dates(table: Table) -> str:
