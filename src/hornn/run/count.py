@@ -117,6 +117,7 @@ def describe(data: Data) -> dict[str, Any]:
             "test_tokens": data.size("test"),
         },
         "device": device_name(CPU),
+        "runs_on_gpu": None,
         "dtype": {"weights": "fp64"},
         "backend": "numpy",
         "native_kernels": False,
