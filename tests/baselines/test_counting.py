@@ -118,7 +118,11 @@ def test_what_a_network_is_trained_with_makes_no_other_run(folder: Folder) -> No
         "network.num_layers=2",
         "weight_noise=0.1",
     ]
-    assert "counted on one CPU" in folder.train("same", *KN, *words, "seed=5").out
+    said = folder.train("same", *KN, *words, "seed=5").out
+    assert "counted on one CPU" in said
+    ignored = "optimizer=adamw network.num_layers=2 weight_noise=0.1"
+    assert f"of networks alone, without effect here: {ignored}" in " ".join(said.split())
+    assert "without effect" not in folder.train("plain", *KN, "seed=6").out
     result, first = folder.result("same"), folder.result("kn")
     assert (result["name"], result["test_ppl"]) == (first["name"], first["test_ppl"])
     assert result["seed"] == 5

@@ -26,6 +26,19 @@ from hornn.run.loggers import find_loggers, note_best
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
 
 CPU = torch.device("cpu")
+OF_NETWORKS = {
+    "network",
+    "head",
+    "optimizer",
+    "schedule",
+    "callbacks",
+    "loss_reduction",
+    "bptt_window",
+    "weight_noise",
+    "recurrent_dropout",
+    "init_from_lr",
+    "checkpoint_every",
+}
 
 
 def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None:
@@ -50,7 +63,10 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     open_loggers = find_loggers(config["logger"])
     with open_run(identity, data, open_loggers, config["overwrite"]) as run:
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
-        run.announce("counts, no training", [] if alone else ["counted on one CPU"])
+        notes = [] if alone else ["counted on one CPU"]
+        if without_effect := [word for word in starts.overrides if is_of_networks(word)]:
+            notes.append(f"of networks alone, without effect here: {' '.join(without_effect)}")
+        run.announce("counts, no training", notes)
         figures = {**measure(model, data), **describe(data), **starts.summary()}
         judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:
@@ -70,6 +86,11 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             f"{figures['scoring_tokens_per_second']:,.0f} {data.units.target}s/s scored, left to right"
         )
         run.finish({**figures, **judgement.figures}, "\n".join([how, *judgement.lines]))
+
+
+def is_of_networks(override: str) -> bool:
+    """Whether a word of the command line sets what only a network has, or its training."""
+    return override.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0] in OF_NETWORKS
 
 
 def measure(model: CountModel, data: Data) -> dict[str, Any]:
