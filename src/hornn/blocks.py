@@ -8,9 +8,9 @@ stands between the two lines is generated; every other byte of the page stays as
                                                            row has its gain on the first one
     <!-- claims: SWEEP|PREFIX ... -->                      src/report.py --write: the claims of these sweeps, with
                                                            their outcomes; PREFIX stands for all sweeps PREFIX_...
-    <!-- speed -->, <!-- speed: FILE -->, <!-- ratios -->, <!-- text8 -->
-                                                           src/bench.py --write: its tables; those of FILE.json;
-                                                           three ratios of them; what the tables on text8 take
+    <!-- speed -->, <!-- speed: FILE SECTION ... -->, <!-- ratios -->, <!-- text8 -->
+                                                           src/bench.py --write: its tables; those of FILE.json, all
+                                                           or these; three ratios; what the tables on text8 take
     <!-- parameters -->                                    src/parameters.py --write: the table of weight counts
 
 Fenced code is never read as a block.

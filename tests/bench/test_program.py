@@ -148,6 +148,13 @@ def test_a_page_gets_the_tables_of_another_machine(tmp_path, results):
     results.with_name("other.json").write_text(json.dumps(other))
     program.renew(tmp_path, results)
     assert "| training step | `lstm` |" in page.read_text()
+    page.write_text("<!-- speed: other memory -->\n<!-- end -->")
+    program.renew(tmp_path, results)
+    assert "**Memory.**" in page.read_text()
+    assert "**Training step.**" not in page.read_text()
+    page.write_text("<!-- speed: other evaluations -->\n<!-- end -->")
+    with pytest.raises(ValueError, match=r"README.md, line 1: there is no section 'evaluations'"):
+        program.renew(tmp_path, results)
 
 
 @pytest.mark.slow

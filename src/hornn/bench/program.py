@@ -193,10 +193,14 @@ def renew(folder: Path, source: Path) -> list[Path]:
     """
     results = read(source)
     shown = [name for name in SECTIONS if name != "text8"]
+
+    def tables(words: list[str]) -> str:
+        if not words:
+            return render(results, shown)
+        return render(read(source.with_name(f"{words[0]}.json")), choose_sections(words[1:] or shown))
+
     writers: Writers = {
-        "speed": lambda names: render(
-            read(source.with_name(f"{names[0]}.json")) if names else results, shown
-        ),
+        "speed": tables,
         "ratios": lambda _: render_ratios(results),
         "text8": lambda _: render_alone("text8", results),
     }
