@@ -3,7 +3,12 @@
 from types import SimpleNamespace
 from typing import Any
 
-from hornn.kernels.graphs import MOST, RECURS, Shelf
+import pytest
+import torch
+
+from hornn.cells.elman import Rnn
+from hornn.kernels import graphs
+from hornn.kernels.graphs import MOST, RECURS, Shelf, run_recorded
 
 
 def recording() -> Any:
@@ -36,3 +41,18 @@ def test_a_cell_has_so_many_recordings_and_no_more() -> None:
         for _ in range(RECURS + 1):
             shelf.find(kind, recording)
     assert sum(map(len, shelf.recordings.values())) == MOST
+
+
+def test_a_step_that_waits_for_the_gpu_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nmore")
+
+    monkeypatch.setattr(graphs, "Recording", refuse)
+    cell = Rnn(2, 3)
+    loop = (lambda u, state: (u, state), cell, torch.zeros(4, 1, 3), cell.initial_state(1))
+    for _ in range(RECURS):
+        run_recorded(*loop)
+    with pytest.raises(
+        RuntimeError, match=r"^the steps of Rnn cannot be recorded .* \(CUDA error: .* capturing\)"
+    ):
+        run_recorded(*loop)

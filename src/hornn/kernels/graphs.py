@@ -163,15 +163,31 @@ SHELVES: WeakKeyDictionary[Cell, Shelf] = WeakKeyDictionary()
 
 
 def run_recorded(loop: Loop, cell: Cell, u: Tensor, state: Any, *options: Hashable) -> tuple[Tensor, Any]:
-    """`loop` over u (T, B, G) from `state`, replayed where a kind of it recurs; `options` tell its kinds apart, too."""
+    """`loop` over u (T, B, G) from `state`, replayed where a kind of it recurs; `options` tell its kinds apart, too.
+
+    Raises RuntimeError where the loop cannot be recorded.
+    """
     tensors = [u, *state]
     differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *cell.parameters()))
     weights = tuple(tensor.data_ptr() for tensor in (*cell.parameters(), *cell.buffers()))
     shapes = tuple((tensor.shape, tensor.dtype) for tensor in tensors)
     kind = (shapes, width(), weights, differentiable, cell.training, options)
     shelf = SHELVES.setdefault(cell, Shelf())
-    recording = shelf.find(kind, lambda: Recording(loop, cell, u, state, differentiable))
+    recording = shelf.find(kind, lambda: record(loop, cell, u, state, differentiable))
     return loop(u, state) if recording is None else recording.replay(u, state)
+
+
+def record(loop: Loop, cell: Cell, u: Tensor, state: Any, differentiable: bool) -> Recording:
+    try:
+        return Recording(loop, cell, u, state, differentiable)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise RuntimeError(
+            f"the steps of {type(cell).__name__} cannot be recorded on the GPU ({reason}): leave out of `step` what "
+            "waits for the GPU, such as .item(), or set network.backend=eager"
+        ) from error
 
 
 def find_graph_obstacle(device: torch.device, max_norm: float | None) -> str | None:
