@@ -36,8 +36,13 @@ def curve(command: Callable[..., Any], small: list[str], tmp_path: Path) -> Curv
         exact = ("network.precision=fp32", "network.backend=eager")
         done = command("train", *small, *exact, f"run_dir={tmp_path / name}", *words)
         assert done.code == 0, done.err
-        with (tmp_path / name / "metrics.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        return [(float(row["train_nll"]), float(row["valid_nll"]), float(row["grad_norm"])) for row in rows]
+        return numbers_of(tmp_path / name)
 
     return train
+
+
+def numbers_of(run: Path) -> list[tuple[float, float, float]]:
+    """What `Curve` gives, of a finished run."""
+    with (run / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return [(float(row["train_nll"]), float(row["valid_nll"]), float(row["grad_norm"])) for row in rows]

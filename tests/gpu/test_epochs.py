@@ -1,11 +1,13 @@
 """A run on a GPU has the losses of the run on the CPU."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gpu.conftest import Curve
+from gpu.conftest import Curve, numbers_of
 from reference.cases import MODEL_FOLDER
 
 pytestmark = pytest.mark.gpu
@@ -48,6 +50,28 @@ def test_an_optimizer(name: str, curve: Curve) -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant(name: str, curve: Curve) -> None:
     assert_same_curve(curve, *VARIANTS[name])
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("model", ["dts_rnn", "hornn_gated"])
+def test_music(
+    model: str, command: Callable[..., Any], corpus_root: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Sequences of unequal length, padded and masked, whose loops are recorded."""
+    music = ["data=music", f"data.root={corpus_root('music/JSB_Chorales.mat')}", "data.set=jsb_chorales"]
+    words = [
+        *music,
+        "data.seq_len=20",
+        f"model={model}",
+        "model.hidden_size=12",
+        "logger=csv",
+        "trainer.max_epochs=2",
+    ]
+    for trainer in ("cpu", "gpu"):
+        done = command("train", *words, f"trainer={trainer}", f"run_dir={tmp_path / trainer}")
+        assert done.code == 0, done.err
+    for epoch, numbers in zip(numbers_of(tmp_path / "gpu"), numbers_of(tmp_path / "cpu"), strict=True):
+        assert epoch == pytest.approx(numbers, rel=TOLERANCE)
 
 
 def test_a_result_names_the_gpu_and_scores_the_test_text_there(curve: Curve, tmp_path: Path) -> None:
