@@ -52,7 +52,6 @@ def test_a_variant(name: str, curve: Curve) -> None:
     assert_same_curve(curve, *VARIANTS[name])
 
 
-@pytest.mark.corpus
 @pytest.mark.parametrize("model", ["dts_rnn", "hornn_gated"])
 def test_music(
     model: str, command: Callable[..., Any], corpus_root: Callable[[str], str], tmp_path: Path
