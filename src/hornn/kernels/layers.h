@@ -68,9 +68,9 @@ struct Pool {
     const auto log_ratio = [&](Vec x) { return log((x < 0.0f ? -x : x) * inverse); };
     for (int64_t q = 0; q < pieces; ++q) {
       const Vec x = load(a + q * N, lanes);
-      const Vec power = x == 0.0f ? Vec{} : exp(p * log_ratio(x));
+      const Vec ratio = log_ratio(x), power = x == 0.0f ? Vec{} : exp(p * ratio);
       mean += power;
-      weighted += power * log_ratio(x);
+      weighted += power * ratio;
     }
     mean = mean / static_cast<float>(pieces);
     mean = mean > 0.0f ? mean : splat(1.0f);  // 0 where all pieces are: the scale is 0, too

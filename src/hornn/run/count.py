@@ -20,25 +20,12 @@ from hornn.checkpoint import write_checkpoint
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
-from hornn.run.identity import BEST, COLUMNS, Identity
+from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, WITHOUT_EFFECT, Identity
 from hornn.run.keeper import write_metrics
 from hornn.run.loggers import find_loggers, note_best
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
 
 CPU = torch.device("cpu")
-OF_NETWORKS = {
-    "network",
-    "head",
-    "optimizer",
-    "schedule",
-    "callbacks",
-    "loss_reduction",
-    "bptt_window",
-    "weight_noise",
-    "recurrent_dropout",
-    "init_from_lr",
-    "checkpoint_every",
-}
 
 
 def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None:
@@ -64,7 +51,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     with open_run(identity, data, open_loggers, config["overwrite"]) as run:
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
         notes = [] if alone else ["counted on one CPU"]
-        if without_effect := [word for word in starts.overrides if is_of_networks(word)]:
+        if without_effect := [word for word in starts.overrides if is_of_networks(word, config)]:
             notes.append(f"of networks alone, without effect here: {' '.join(without_effect)}")
         run.announce("counts, no training", notes)
         figures = {**measure(model, data), **describe(data), **starts.summary()}
@@ -88,9 +75,11 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         run.finish({**figures, **judgement.figures}, "\n".join([how, *judgement.lines]))
 
 
-def is_of_networks(override: str) -> bool:
-    """Whether a word of the command line sets what only a network has, or its training."""
-    return override.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0] in OF_NETWORKS
+def is_of_networks(override: str, config: Mapping[str, Any]) -> bool:
+    """Whether a word of the command line sets what decides a network's numbers and has no part in counting."""
+    top = override.lstrip("+~").partition("=")[0].partition(".")[0]
+    elsewhere = {*COUNTS_READ, *(key.partition(".")[0] for key in WITHOUT_EFFECT)}
+    return top in config and top not in elsewhere
 
 
 def measure(model: CountModel, data: Data) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-RUNS_ON_GPU = "HORNN_RUNS_ON_GPU"  # an environment variable that the launcher of a sweep sets
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
 
 
@@ -38,7 +37,7 @@ def device_name(device: torch.device) -> str:
 
 def runs_on_gpu(device: torch.device) -> int | None:
     """The most runs of a sweep that share the GPU at a time, as its launcher says; None on a CPU."""
-    return int(os.environ.get(RUNS_ON_GPU, 1)) if device.type == "cuda" else None
+    return int(os.environ.get("HORNN_RUNS_ON_GPU", 1)) if device.type == "cuda" else None
 
 
 def versions() -> dict[str, str]:
