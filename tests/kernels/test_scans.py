@@ -163,6 +163,23 @@ def test_the_scan_does_not_depend_on_the_number_of_threads(kernels: None, kind: 
     assert all(torch.equal(found[0][name], found[1][name]) for name in expected)
 
 
+@pytest.mark.parametrize("order", [2, 3, 6])
+@pytest.mark.parametrize("kind", ["hornn", "hornn_max", "hornn_gated"])
+def test_one_column_in_pieces(kernels: None, kind: str, order: int) -> None:
+    """With one column, products are computed for several steps at once: the loop still, wherever a chunk ends."""
+    p, expected = draw_smooth(kind, order, "tanh", T=13, B=1, H=330)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        check(p, expected)
+    whole, last = apply_native(p, p.u, p.history)
+    pieces, history = [], p.history
+    for part in p.u.split((1, 5, 3, 4)):
+        y, history = apply_native(p, part, history)
+        pieces.append(y)
+    assert torch.equal(torch.cat(pieces), whole)
+    assert torch.equal(history, last)
+
+
 @pytest.mark.parametrize("kind", CELLS)
 def test_equal_taps_and_zero_history(kernels: None, kind: str) -> None:
     """Where every tap is 0 the first one wins, as in `torch.max`."""

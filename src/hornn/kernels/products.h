@@ -44,6 +44,37 @@ void product(const float* a, const float* b, int64_t panel, int64_t depth, float
     for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[r][c]);
 }
 
+// The same for S rows that lie apart: the rows of `out`, `step` floats apart, are the rows a[0] .. a[S - 1] times B.
+template <int S, int C>
+void product_apart(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out, int64_t step) {
+  Vec sum[S][C] = {};
+  for (int64_t k = 0; k < depth; ++k, b += W) {
+    Vec column[C];
+    for (int c = 0; c < C; ++c) {
+      column[c] = load(b + c * panel);
+      __builtin_prefetch(b + c * panel + AHEAD * W);
+    }
+    for (int s = 0; s < S; ++s)
+      for (int c = 0; c < C; ++c) sum[s][c] += a[s][k] * column[c];
+  }
+  for (int s = 0; s < S; ++s)
+    for (int c = 0; c < C; ++c) store(out + s * step + c * W, sum[s][c]);
+}
+
+constexpr int MOST_APART = ACCUMULATORS / 4 < 4 ? ACCUMULATORS / 4 : 4;
+
+using ProductApart = void (*)(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out,
+                              int64_t step);
+
+template <int... S>
+constexpr auto all_apart(std::integer_sequence<int, S...>) {
+  return std::array{std::array<ProductApart, 3>{product_apart<S + 1, 1>, product_apart<S + 1, 2>,
+                                                product_apart<S + 1, 4>}...};
+}
+
+// [rows - 1][panels / 2]
+constexpr auto PRODUCTS_APART = all_apart(std::make_integer_sequence<int, MOST_APART>());
+
 // Two ways into a packed left factor: out[i][r] = x[r * ld + i], and out[i][r] = x[i * ld + r].
 using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
 

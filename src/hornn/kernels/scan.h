@@ -19,6 +19,39 @@ Pooling pooling_of(c10::string_view name) {
   return name == "sum" ? Pooling::sum : name == "max" ? Pooling::max : Pooling::gated;
 }
 
+// The products of one column with the matrices of a step, which takes as long as to read the matrices. Only W_1 waits
+// for the step before: at step t all states up to t - 1 are known, so W_n multiplies n of them at once, for the steps
+// t .. t + n - 1, and is read once in n steps.
+class Ahead {
+ public:
+  Ahead(const Sizes& z, int64_t per)
+      : step(z.panels * per * W), kept(buffer(z.B == 1 && z.K > 1 ? z.K * MOST_APART * step : 0)),
+        kept_(kept.mutable_data_ptr<float>()) {}
+
+  explicit operator bool() const { return kept.numel() > 0; }
+
+  // out += W_n h_{t-n}, `columns` panels from p on, for the i-th call in series; `state(i)` is h_{t-n+i}, `left` the
+  // number of steps that are still to come, this one included.
+  template <class State>
+  void multiply(int64_t n, int64_t t, int64_t left, int64_t p, int64_t columns, State state, const float* matrix,
+                int64_t panel, int64_t depth, float* out) const {
+    const int64_t most = std::min<int64_t>(n, MOST_APART), now = t % most;
+    float* products = kept_ + (n - 1) * MOST_APART * step + p * W;
+    if (now == 0) {
+      const int64_t rows = std::min(most, left);
+      const float* states[MOST_APART];
+      for (int64_t i = 0; i < rows; ++i) states[i] = state(i);
+      PRODUCTS_APART[rows - 1][columns / 2](states, matrix, panel, depth, products, step);
+    }
+    for (int64_t c = 0; c < columns; ++c) store(out + c * W, load(out + c * W) + load(products + now * step + c * W));
+  }
+
+ private:
+  int64_t step;
+  Tensor kept;
+  float* kept_;
+};
+
 // All steps from the first to the last. Also returns what the backward pass needs, where `keep`: with max pooling
 // which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
@@ -50,6 +83,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   float* ring_ = ring.mutable_data_ptr<float>();
   const auto slot = [&](int64_t t) { return ring_ + (t + z.K + 1) % (z.K + 1) * z.B * z.H; };
 
+  const Ahead ahead(z, per);
   Barrier barrier;
 #pragma omp parallel num_threads(z.team(threads))
   {
@@ -65,9 +99,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
     for (int64_t t = 0; t < z.T; ++t) {
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
         const auto multiply = [&](int64_t n, float* out) {  // out += W_n h_{t-n}
-          tile.block.kernels().product(tile.columns * per)(slot(t - n) + tile.block.start * z.H,
-                                                           packed_ + tile.p * per * panel + (n - 1) * z.H * W, panel,
-                                                           z.H, out);
+          const float* matrix = packed_ + tile.p * per * panel + (n - 1) * z.H * W;
+          if (ahead)
+            ahead.multiply(n, t, z.T - t, tile.p * per, tile.columns * per,
+                           [&](int64_t i) { return slot(t - n + i); }, matrix, panel, z.H, out);
+          else
+            tile.block.kernels().product(tile.columns * per)(slot(t - n) + tile.block.start * z.H, matrix, panel, z.H,
+                                                             out);
         };
         const auto input = [&](int64_t b, int64_t j) { return u_ + (t * z.B + b) * z.G + j; };
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t) {
