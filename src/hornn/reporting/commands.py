@@ -121,7 +121,7 @@ def write_table_files(tables: Sequence[Table], folder: Path) -> list[Path]:
     written = []
     for table in tables:
         for suffix, text in (
-            ("md", table_markdown(table, folder)),
+            ("md", table_markdown(table)),
             ("csv", table_csv(table)),
             ("tex", table_latex(table)),
             ("json", table_json(table)),

@@ -8,12 +8,11 @@ from hornn.reporting.claims import Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import percent
-from hornn.reporting.runs import Run
 from hornn.reporting.tables import Table
 
 
-def table_markdown(table: Table, folder: Path, before: str = "") -> str:
-    """A page on the table; links to result files start at `folder`, where the page will lie.
+def table_markdown(table: Table, folder: Path | None = None, before: str = "") -> str:
+    """A page on the table. With `folder`, where the page will lie, its runs link to their result files.
 
     `before`: what to put between its title and the table.
     """
@@ -27,9 +26,11 @@ def table_markdown(table: Table, folder: Path, before: str = "") -> str:
         texts = [
             escape_markdown(cell.text) + (f" <sup>{cell.marks}</sup>" if cell.marks else "") for cell in cells
         ]
-        texts[-1] = ", ".join(filter(None, [*(seed_link(run, folder) for run in line.runs), texts[-1]]))
+        seeds = [seed_text(run.seed, run.path, folder) for run in line.runs if run.path]
+        texts[-1] = ", ".join(filter(None, [*seeds, texts[-1]]))
         rows.append(texts)
-    parts.append(markdown_table(grid.header, rows, left=("model", "device", "runs")))
+    header = [*grid.header[:-1], grid.header[-1] if folder else "seeds"]
+    parts.append(markdown_table(header, rows, left=("model", "device", header[-1])))
     parts += list_of(f"<sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items())
     if table.verdicts:
         parts += ["## Claims", claims_markdown([(table, verdict) for verdict in table.verdicts])]
@@ -86,8 +87,8 @@ def capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def seed_link(run: Run, folder: Path) -> str:
-    return f"[seed {run.seed}]({relative_address(run.path, folder)})" if run.path else ""
+def seed_text(seed: int, path: Path, folder: Path | None) -> str:
+    return f"[seed {seed}]({relative_address(path, folder)})" if folder else str(seed)
 
 
 def relative_address(path: Path, folder: Path) -> str:
