@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hornn
 from hornn.metrics import bits, perplexity
 from hornn.result import SCHEMA_VERSION, Damaged, finite, read_result, write_atomically, write_result
 from hornn.run import provenance
@@ -116,12 +117,13 @@ def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: p
         identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
         subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True, capture_output=True)
 
-    program = tmp_path / "src" / "hornn" / "provenance.py"
+    assert provenance.PACKAGE == Path(hornn.__file__).parent
+    program = tmp_path / "src" / "hornn" / "run" / "train.py"
     others = [tmp_path / "outputs" / "tables" / "toy.json", tmp_path / "README.md"]
     for path in (program, *others):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("as committed")
-    monkeypatch.setattr(provenance, "__file__", str(program))
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "src" / "hornn")
     assert provenance.commit() == {"commit": None, "dirty": None}
     git("init")
     git("add", ".")

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from hornn.places import PACKAGE
+
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
 
 
@@ -47,7 +49,7 @@ def versions() -> dict[str, str]:
 
 def commit() -> dict[str, Any]:
     """The commit of the checkout that this program lies in and whether `PROGRAM` had changes; null outside one."""
-    root = Path(__file__).parents[2]
+    root = PACKAGE.parents[1]
 
     def git(*words: str) -> str | None:
         try:
