@@ -117,7 +117,7 @@ def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: p
         identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
         subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True, capture_output=True)
 
-    assert provenance.PACKAGE == Path(hornn.__file__).parent
+    assert Path(hornn.__file__).parent == provenance.PACKAGE
     program = tmp_path / "src" / "hornn" / "run" / "train.py"
     others = [tmp_path / "outputs" / "tables" / "toy.json", tmp_path / "README.md"]
     for path in (program, *others):

@@ -14,12 +14,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import get_class, get_method, instantiate
 from omegaconf import OmegaConf
 
-from hornn.baselines.counts import CountModel
+from hornn.baselines.counts import CountModel, FittedModel
 from hornn.cells.base import Cell
 from hornn.checkpoint import FORMAT, first_line
 from hornn.data.base import Data
-from hornn.data.tokenizer import Tokenizer
-from hornn.data.vocabulary import Vocabulary
 from hornn.heads.base import Head
 from hornn.network import SequenceModel, natural_width
 from hornn.places import CONF
@@ -45,9 +43,9 @@ def build_network(
     return built
 
 
-def build_counts(model: Mapping[str, Any], vocab_size: int, eos_id: int | None) -> CountModel:
-    """The model of counts that a config node names, not fitted yet. ValueError if it names none."""
-    built: CountModel = bound(model, CountModel, "model")(vocab_size=vocab_size, eos_id=eos_id)
+def build_counts(model: Mapping[str, Any], vocab_size: int, eos_id: int | None) -> FittedModel:
+    """The model of counts, or the mixture, that a config node names, not fitted yet. ValueError if it names none."""
+    built: FittedModel = bound(model, FittedModel, "model")(vocab_size=vocab_size, eos_id=eos_id)
     return built
 
 
@@ -246,9 +244,12 @@ def rebuild_network(
     return network
 
 
-def rebuild_counts(card: Mapping[str, Any], vocabulary: Vocabulary, tokenizer: Tokenizer) -> CountModel:
-    """The model of counts that a checkpoint's card describes, not fitted yet."""
-    return build_counts(chosen(card, "model"), len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
+def rebuild_counts(card: Mapping[str, Any], vocab_size: int, eos_id: int | None) -> CountModel:
+    """The model of counts that a checkpoint's card describes, not fitted yet. ValueError if it describes another."""
+    model = build_counts(chosen(card, "model"), vocab_size, eos_id)
+    if not isinstance(model, CountModel):
+        raise ValueError(f"no checkpoint holds a {type(model).__name__}: name its models in mix=[...]")
+    return model
 
 
 def rebuild_data(card: Mapping[str, Any], places: Mapping[str, Any]) -> Data:

@@ -14,7 +14,7 @@ import torch
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from hornn.baselines.counts import CountModel
+from hornn.baselines.counts import FittedModel
 from hornn.baselines.mixture import GAIN
 from hornn.checkpoint import FORMAT
 from hornn.recipe import COUNTED
@@ -168,7 +168,7 @@ def test_the_search_has_nothing_to_search_but_their_own_constants(folder: Folder
 def test_counted_models_are_told_apart_by_their_files() -> None:
     """Reports and launchers know them without importing them."""
     for name, model in MODELS.items():
-        assert issubclass(get_class(model["_target_"]), CountModel) is (name in COUNT_NAMES)
+        assert issubclass(get_class(model["_target_"]), FittedModel) is (name in COUNT_NAMES)
         assert bool(model.get(COUNTED)) is (name in COUNT_NAMES)
     assert {"kn", "kn_cache"} <= set(COUNT_NAMES)
 
@@ -208,6 +208,42 @@ def test_a_mixture_is_at_least_as_good_on_validation_as_each_of_its_models(folde
     cached = folder.figures(f"checkpoint={names[0]}", f"mix=[{names[1]}]", "cache=[5,20]", "split=valid")
     assert cached["perplexity"] <= mixed["perplexity"] * at_most
     assert list(cached["weights"]) == [*names, "cache of 5", "cache of 20"]
+
+
+def test_a_mixture_as_a_run_is_the_mixture_that_evaluate_makes(folder: Folder) -> None:
+    names = [folder.checkpoint(name) for name in ("kn", "rnn=1")]
+    quoted = ",".join(f"'{name}'" for name in names)
+    said = folder.train("mixture", "model=mixture", "model.lengths=[5]", f"init_from=[{quoted}]").out
+    expected = folder.figures(f"mix=[{','.join(names)}]", "cache=[5]")
+    result = folder.result("mixture")
+    assert result["test_ppl"] == pytest.approx(expected["perplexity"], rel=1e-9)
+    assert result["notes"] == [f"weight {weight:.3f}: {part}" for part, weight in expected["weights"].items()]
+    assert all(note in " ".join(said.split()) for note in result["notes"])
+    assert "without effect" not in said
+    assert result["num_parameters"] == sum(folder.result(name)["num_parameters"] for name in ("kn", "rnn=1"))
+    assert result["dtype"] == {"weights": "fp32"}
+    assert not (folder.path / "mixture" / "best.ckpt").exists()
+    folder.train("alone", "model=mixture", "model.lengths=[5]", f"init_from=['{names[0]}']")
+    assert folder.result("alone")["name"] != result["name"]
+
+
+def test_what_cannot_be_mixed_as_a_run(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("a b c d\n" * 20)
+    kn = folder.checkpoint("kn")
+    for words, message in (
+        ((), "model=mixture mixes two models or more, or one and a cache, got []: give init_from=["),
+        ((f"init_from=['{kn}','{kn}']",), "mixes two models or more"),
+        (("init_from=[1,2]",), "init_from must be a list of checkpoints or null, got [1, 2]"),
+        ((f"init_from=['{kn}','/none/best.ckpt']",), "there is no checkpoint /none/best.ckpt"),
+        ((f"init_from=['{kn}']", "model.lengths=[0]"), "lengths must be one whole number of tokens"),
+        (
+            (f"init_from=['{kn}']", "model.lengths=[5]", f"data.test={tmp_path / 'test.txt'}"),
+            f"{kn} was trained on another text than data=files (checksum ",
+        ),
+    ):
+        given = [*folder.data, *QUIET, "model=mixture", *words, f"run_dir={folder.path / 'refused'}"]
+        assert message in refusal(folder.run("train", *given))
+        assert not (folder.path / "refused").exists()
 
 
 def test_lines_of_a_mixture_add_up(folder: Folder, tmp_path: Path) -> None:

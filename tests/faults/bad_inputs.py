@@ -140,6 +140,7 @@ WITH: dict[str, dict[str, tuple[str, ...]]] = {
             "{a:1}",
         ),
     },
+    "model=mixture": {"model.lengths": ("list",)},
     "model=kn_cache": {"model.lengths": ("list",), "model.combine": ("truth",)},
     "optimizer=adamw": {"optimizer.eps": ("number",), "optimizer.lr": ("number", "0")},
     "optimizer=asgd": {"optimizer.start": ("whole",)},

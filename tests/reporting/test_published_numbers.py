@@ -22,6 +22,7 @@ OURS = {
     "ptb_char_recipe",
     "ptb_decay",
     "ptb_deep",
+    "ptb_mixtures",
     "ptb_fofe",
     "ptb_modern",
     "ptb_modern_recipe",

@@ -76,6 +76,16 @@ from reporting.place import SWEEP
         ),
         (
             "name: sum-3\n",
+            "name: sum-3\n      start: [rnn, elman]\n",
+            "toy.yaml: row 'sum-3' starts from 'elman': give a row with a run that starts from no other",
+        ),
+        (
+            "name: sum-3\n",
+            "name: sum-3\n      start: [1]\n",
+            "start must be the name of a row or a list of names, got [1]",
+        ),
+        (
+            "name: sum-3\n",
             "name: sum-3\n      seeds: [a]\n",
             "row 'sum-3': seeds must list different whole numbers",
         ),

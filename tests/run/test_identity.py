@@ -100,6 +100,17 @@ def test_one_name_for_all_seeds_of_a_row_that_starts_from_another_run() -> None:
     seeds = [{**changed("init_from", f"a/seed={seed}/best.ckpt"), "seed": seed} for seed in (1, 2)]
     assert name(seeds[0]) == name(seeds[1])
     assert name({**seeds[0], "init_from": "a/seed=2/best.ckpt"}) != name(seeds[0])
+    counted = {**CONFIG, "model": {"_counted_": True}}
+    mixed = [
+        {**counted, "seed": seed, "init_from": [f"{run}/seed={seed}/best.ckpt" for run in "ab"]}
+        for seed in (1, 2)
+    ]
+    assert name(mixed[0]) == name(mixed[1])
+    assert (
+        name({**mixed[0], "init_from": mixed[0]["init_from"][:1]})
+        != name(mixed[0])
+        != name({**counted, "seed": 1})
+    )
 
 
 def test_every_value_of_a_composed_run_counts_or_is_listed() -> None:

@@ -1,6 +1,7 @@
 """A multirun from its command line, over jobs that cost nothing."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,24 @@ def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> No
         deep, elman = record["deep", seed], record["elman", seed]
         assert f"init_from='{elman['run_dir']}/best.ckpt'" in deep["overrides"]
         assert deep["name"] == record["deep", 1]["name"]
+
+
+def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: both, run: [model=mixture], start: [elman, second order]}}\n")
+    picked = ("sweeps=mini", "hydra.sweeper.only=[both]", "hydra.launcher.jobs=4")
+    code, out, err = launch(*picked, FAKE_FAIL="1")
+    assert code == 2
+    assert re.search("\nboth seed=1: failed: (elman|second order), which it starts from, failed\n", out)
+
+    code, out, err = launch(*picked, "hydra.launcher.retry_failed=true")
+    assert (code, err) == (0, "")
+    assert max(out.index(f"{row} seed=1: done") for row in ("elman", "second order")) < out.index(
+        "both seed=1: running"
+    )
+    record = recorded()
+    assert list(record) == [("elman", 1), ("second order", 1), ("both", 1)]
+    paths = ",".join(f"'{record[row, 1]['run_dir']}/best.ckpt'" for row in ("elman", "second order"))
+    assert f"init_from=[{paths}]" in record["both", 1]["overrides"]
 
 
 def test_the_product_of_the_command_line(launch: Launch) -> None:

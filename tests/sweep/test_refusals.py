@@ -80,6 +80,14 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
             "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
         ),
         ("{name: x, run: [model=rnn], start: x}", "row 'x' of sweep 'mini' starts from 'x': give a row"),
+        (
+            "{name: x, run: [model=mixture], start: [elman, told of]}",
+            "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
+        ),
+        (
+            "{name: x, run: [model=mixture], start: []}",
+            "start must be the name of a row or a list of names, got []",
+        ),
         ("{name: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
     ],
 )

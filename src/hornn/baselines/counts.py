@@ -1,4 +1,4 @@
-"""What every model of counts promises."""
+"""What every model promises that is fitted without training, and what every model of counts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -9,10 +9,11 @@ import numpy as np
 State = dict[str, np.ndarray | int | float]
 
 
-class CountModel(ABC):
-    """P(w_t | w_1 .. w_{t-1}), estimated from counts: one pass over the training text, no gradient.
+class FittedModel(ABC):
+    """P(w_t | w_1 .. w_{t-1}), fitted in one pass, without a gradient.
 
     It predicts `classes`, one of the V words at each step; a subclass for `keys` reads their frames in place of ids.
+    mixes: it is made of trained models, which `init_from` names. dtype, backend: what computes it, for a result.
 
     vocab_size: V, the number of words; every distribution sums to 1 over all of them, including words that the training
     text lacks. eos_id: the word that ends a sentence, None where the text has no sentences. Subclasses add keyword
@@ -23,6 +24,9 @@ class CountModel(ABC):
     """
 
     predicts: str = "classes"
+    mixes: bool = False
+    dtype: str = "fp64"
+    backend: str = "numpy"
 
     def __init__(self, vocab_size: int, eos_id: int | None) -> None:
         if not _is_whole(vocab_size) or vocab_size < 1:
@@ -50,10 +54,6 @@ class CountModel(ABC):
         """ln P of each outcome at each step of each sequence of a split, (N, V): for data that judge by it."""
         raise NotImplementedError(f"{type(self).__name__} gives no log_probs")
 
-    @abstractmethod
-    def distribution(self, history: np.ndarray) -> np.ndarray:
-        """(V,) float64: the probabilities of the word that follows the ids of `history`, which may be empty."""
-
     @property
     @abstractmethod
     def num_parameters(self) -> int:
@@ -63,6 +63,14 @@ class CountModel(ABC):
     def notes(self) -> list[str]:
         """What a person should know of how it was fitted."""
         return []
+
+
+class CountModel(FittedModel):
+    """A fitted model that is made of counts alone, and that a checkpoint holds."""
+
+    @abstractmethod
+    def distribution(self, history: np.ndarray) -> np.ndarray:
+        """(V,) float64: the probabilities of the word that follows the ids of `history`, which may be empty."""
 
     @abstractmethod
     def state(self) -> State:

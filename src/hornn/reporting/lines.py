@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run]) -> Line:
-    """`starts`: the runs of the row that this one starts from."""
+    """`starts`: the runs of the rows that this one starts from."""
     configs = {run.name: run.seed for run in runs if run.result}
     conflict = len(configs) > 1
     done = [] if conflict else [run for run in runs if run.state == "done"]
@@ -152,10 +152,11 @@ def remarks(
 
 def other_start(row: Row, run: Run, starts: Sequence[Run]) -> Iterable[str]:
     """The weights that a run started from, where no run of its seed in the row that it should start from left them."""
-    path = (run.result.get("config") or {}).get(INIT_FROM)
     trained = {start.name for start in starts if start.seed == run.seed}
-    if row.start and path and trained.isdisjoint(Path(path).parts):
-        yield f"{INIT_FROM}={path}, no run of {row.start} with this seed"
+    given = (run.result.get("config") or {}).get(INIT_FROM)
+    for path in given if isinstance(given, list) else filter(None, [given]):
+        if row.start and trained.isdisjoint(Path(path).parts):
+            yield f"{INIT_FROM}={path}, no run of {' or '.join(row.start)} with this seed"
 
 
 def by_one_recipe(lines: Sequence[Line]) -> bool:

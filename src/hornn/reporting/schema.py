@@ -36,7 +36,7 @@ ROW_KEYS = {
     "name": str,
     "label": str,
     "run": list | None,
-    "start": str,
+    "start": str | list,
     "seeds": list,
     "state": str,
     "published": dict | None,
@@ -72,6 +72,13 @@ OPTIONAL = {
     "published_best",
     "base",
 }
+
+
+def rows_named(start: Any) -> list[str]:
+    """The rows that the `start` of a row names: one, several, or none. ValueError for a list of anything else."""
+    if isinstance(start, list) and (not start or not all(isinstance(name, str) for name in start)):
+        raise ValueError(f"start must be the name of a row or a list of names, got {start!r}")
+    return start if isinstance(start, list) else [] if start is None else [str(start)]
 
 
 def check_known(node: Collection[str], keys: Collection[str], where: str) -> None:

@@ -29,7 +29,7 @@ from hornn.reporting.claimed import Claim, read_claim
 from hornn.reporting.departures import Recipe, read_recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
-from hornn.reporting.schema import FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check
+from hornn.reporting.schema import FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check, rows_named
 from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", "quoted")
@@ -56,7 +56,8 @@ class Row(NamedTuple):
     """One line of a table.
 
     `run` holds the Hydra overrides of its runs, None where there is nothing to run; then `state` says why.
-    `start` names the row whose trained network they start from. `seeds`: its own, empty where it has the table's.
+    `start` names the row whose trained network they start from, or the rows that they mix. `seeds`: its own, empty
+    where it has the table's.
     `published` maps keys of metrics to numbers: the row takes part in these metrics and in metrics without any
     published number; in all where `published` is empty. `group` and `x` place the row in the figure; `dynamic`: the
     published number used dynamic evaluation. `recipe` holds what decides its runs; rows with one `identity` are the
@@ -75,7 +76,7 @@ class Row(NamedTuple):
     note: str
     recipe: Recipe
     identity: str
-    start: str | None = None
+    start: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     place: Mapping[str, Value] = {}
     words: Mapping[str, str] = {}
@@ -298,7 +299,7 @@ def read_row(
         node.get("note", ""),
         recipe,
         "" if run is None else recipe.name,
-        node.get("start"),
+        tuple(rows_named(node.get("start"))),
         read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
     )
 
@@ -308,19 +309,20 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
     by_name = {row.name: row for row in rows}
     joined = []
     for row in rows:
-        if row.start is not None:
-            first = by_name.get(row.start)
-            if row.run is None or first is None or first.run is None or first.start is not None:
+        firsts = [by_name.get(name) for name in row.start]
+        for name, first in zip(row.start, firsts, strict=True):
+            if row.run is None or first is None or first.run is None or first.start:
                 raise ValueError(
-                    f"{path}: row {row.name!r} starts from {row.start!r}: "
+                    f"{path}: row {row.name!r} starts from {name!r}: "
                     "give a row with a run that starts from no other"
                 )
             if row.seeds != first.seeds:
-                raise ValueError(f"{path}: rows {row.name!r} and {row.start!r} must have the same seeds")
-            start = row.recipe._replace(
-                config={**row.recipe.config, INIT_FROM: f"the weights of {first.label}"}
-            )
-            named = row.recipe._replace(config={**row.recipe.config, INIT_FROM: first.identity})
+                raise ValueError(f"{path}: rows {row.name!r} and {name!r} must have the same seeds")
+        if firsts:
+            labels = " and ".join(first.label for first in firsts if first)
+            identities = " ".join(first.identity for first in firsts if first)
+            start = row.recipe._replace(config={**row.recipe.config, INIT_FROM: f"the weights of {labels}"})
+            named = row.recipe._replace(config={**row.recipe.config, INIT_FROM: identities})
             row = row._replace(recipe=start, identity=named.name)
         joined.append(row)
     return tuple(joined)

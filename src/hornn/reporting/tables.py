@@ -80,7 +80,8 @@ def build_table(sweep: Sweep, found: Finding) -> Table:
         for row in sweep.rows
     }
     lines = tuple(
-        build_line(row, sweep, runs[row.name], runs[row.start] if row.start else ()) for row in sweep.rows
+        build_line(row, sweep, runs[row.name], [run for name in row.start for run in runs[name]])
+        for row in sweep.rows
     )
     orders = tuple(filter(None, (compare_order(metric, sweep, lines) for metric in sweep.metrics)))
     verdicts = tuple(filter(None, (judge_claim(claim, sweep, lines) for claim in sweep.claims)))

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from hornn.baselines.counts import CountModel
+from hornn.baselines.counts import CountModel, FittedModel
 from hornn.build import build_counts, build_data, check_predicts, make_card
 from hornn.checkpoint import write_checkpoint
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
-from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, WITHOUT_EFFECT, Identity
+from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, starts_of
 from hornn.run.keeper import write_metrics
 from hornn.run.loggers import find_loggers, note_best
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
+from hornn.use.mixed import MixtureModel
 
 CPU = torch.device("cpu")
 
@@ -31,35 +32,40 @@ CPU = torch.device("cpu")
 def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None:
     """Fit the model, score validation and test text once, write result.json, best.ckpt and metrics.csv.
 
-    What the config says of networks, their training and their machine has no part in it, and neither has the seed;
-    `init_from` is refused. Raises ValueError or OSError for a config that cannot run; what an earlier run left in
-    the folder goes only after the fit, when nothing can be refused any more.
+    What the config says of networks, their training and their machine has no part in it, and neither has the seed.
+    `init_from` names the models of a mixture, which leaves no best.ckpt, and is refused otherwise. Raises ValueError
+    or OSError for a config that cannot run; what an earlier run left in the folder goes only after the fit, when
+    nothing can be refused any more.
     """
-    if config["init_from"] is not None:
+    starts_from = starts_of(config)
+    data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
+    model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
+    if starts_from and not model.mixes:
         raise ValueError(
             f"init_from={config['init_from']} gives weights to a network; model={identity.choices['model']} counts: "
             "leave it out"
         )
-    data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
-    model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
     wanted = data.counted or data.predicts
     check_predicts(f"model={identity.choices['model']}", model.predicts, wanted, identity.choices)
     data.prepare_data()
     data.setup()
     model = build_counts(config["model"], len(data.counts), data.eos_id)
+    if isinstance(model, MixtureModel):
+        model.open(starts_from, data)
     open_loggers = find_loggers(config["logger"])
     with open_run(identity, data, open_loggers, config["overwrite"]) as run:
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
         notes = [] if alone else ["counted on one CPU"]
         if without_effect := [word for word in starts.overrides if is_of_networks(word, config)]:
             notes.append(f"of networks alone, without effect here: {' '.join(without_effect)}")
-        run.announce("counts, no training", notes)
-        figures = {**measure(model, data), **describe(data), **starts.summary()}
+        run.announce("a mixture, no training" if model.mixes else "counts, no training", notes)
+        figures = {**measure(model, data), **describe(model, data), **starts.summary()}
         judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:
             console.print(note, highlight=False, soft_wrap=True, markup=False)
         run.begin(model.num_parameters, config)
-        save(run.dir / BEST, make_card(identity.to_dict(), data), model)
+        if isinstance(model, CountModel):
+            save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_metrics(run.dir / METRICS, figures["metrics"])
         scores = {
             f"{split}/{data.units.key}": figures[f"{split}_{data.units.key}"] for split in ("valid", "test")
@@ -78,11 +84,11 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
 def is_of_networks(override: str, config: Mapping[str, Any]) -> bool:
     """Whether a word of the command line sets what decides a network's numbers and has no part in counting."""
     top = override.lstrip("+~").partition("=")[0].partition(".")[0]
-    elsewhere = {*COUNTS_READ, *(key.partition(".")[0] for key in WITHOUT_EFFECT)}
+    elsewhere = {*COUNTS_READ, INIT_FROM, *(key.partition(".")[0] for key in WITHOUT_EFFECT)}
     return top in config and top not in elsewhere
 
 
-def measure(model: CountModel, data: Data) -> dict[str, Any]:
+def measure(model: FittedModel, data: Data) -> dict[str, Any]:
     """Fit the model; all of result.json that comes out of that."""
     train, valid, test = (data.whole(split) for split in SPLITS)
     units = data.units
@@ -110,13 +116,13 @@ def measure(model: CountModel, data: Data) -> dict[str, Any]:
     }
 
 
-def accuracy(model: CountModel, split: Any) -> float | None:
+def accuracy(model: FittedModel, split: Any) -> float | None:
     """None where the model has none."""
     hits, tried = model.hits(split)
     return hits / tried if tried else None
 
 
-def describe(data: Data) -> dict[str, Any]:
+def describe(model: FittedModel, data: Data) -> dict[str, Any]:
     """All of result.json that speaks of the data, the program and the machine."""
     return {
         "baselines": data.baselines(),
@@ -128,8 +134,8 @@ def describe(data: Data) -> dict[str, Any]:
         },
         "device": device_name(CPU),
         "runs_on_gpu": None,
-        "dtype": {"weights": "fp64"},
-        "backend": "numpy",
+        "dtype": {"weights": model.dtype},
+        "backend": model.backend,
         "native_kernels": False,
         "world_size": 1,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -42,7 +42,7 @@ WITHOUT_EFFECT = (
 )
 CALLBACKS = "callbacks"  # of which those are part of a name that do not only watch
 WATCHES = "_watches_"  # what a callback that changes no number says of itself in its node
-INIT_FROM = "init_from"  # the key of the weights that a run starts from
+INIT_FROM = "init_from"  # the key of the weights that a run starts from, or of the models that it mixes
 COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
 # In a run's folder: who it is, the best epoch's weights, what it continues from.
@@ -128,11 +128,21 @@ def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
         kept[CALLBACKS] = steering
     else:  # as before there were any
         kept.pop(CALLBACKS, None)
-    if not isinstance(start := kept.get(INIT_FROM), str | None):
-        raise ValueError(f"{INIT_FROM} must be the path of a checkpoint or null, got {start!r}")
-    if kept.get(INIT_FROM):  # weights of the same seed
-        kept[INIT_FROM] = str(kept[INIT_FROM]).replace(f"/seed={config['seed']}/", "/seed=*/")
+    if starts := starts_of(config):  # weights of the same seed
+        starts = [path.replace(f"/seed={config['seed']}/", "/seed=*/") for path in starts]
+        kept[INIT_FROM] = starts if isinstance(config[INIT_FROM], list) else starts[0]
     return {group: str(choices[group]) for group in groups if choices.get(group)}, kept
+
+
+def starts_of(config: Mapping[str, Any]) -> list[str]:
+    """The checkpoints that `init_from` names: at most one of a network, a list of a mixture. ValueError otherwise."""
+    given = config.get(INIT_FROM)
+    counted = is_counted(config)
+    paths = given if counted and isinstance(given, list) else [given] if given else []
+    if not all(isinstance(path, str) for path in paths):
+        wanted = "a list of checkpoints" if counted else "the path of a checkpoint"
+        raise ValueError(f"{INIT_FROM} must be {wanted} or null, got {given!r}")
+    return paths
 
 
 def steering_callbacks(nodes: Any) -> Config:

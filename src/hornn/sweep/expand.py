@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from hornn.recipe import load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
-from hornn.run.identity import CONFIG, INIT_FROM, Identity, identify, named_values
+from hornn.run.identity import CONFIG, Identity, identify, named_values, starts_of
 from hornn.sweep.job import Job
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
@@ -24,7 +24,7 @@ def compose_jobs(
     """The jobs of these lists of overrides; equal runs are one job.
 
     Outside a table the row of a job is what its overrides say that not all the others say too. `options`
-    stand before the overrides of every job. A job that starts from the weights of another one waits for it.
+    stand before the overrides of every job. A job that starts from the weights of others waits for them.
     Raises ValueError where different runs would share a folder.
     """
     common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
@@ -48,8 +48,7 @@ def compose_jobs(
         else:
             jobs[identity.folder] = job
     for job in jobs.values():
-        start = job.config.get(INIT_FROM)
-        job.after = jobs.get(Path(start).parent) if start else None
+        job.after = [jobs[folder] for folder in start_folders(job) if folder in jobs]
     return list(jobs.values())
 
 
@@ -106,12 +105,17 @@ def check_folder(job: Job) -> None:
 
 
 def check_start(job: Job) -> None:
-    """Raise ValueError unless the run whose weights the job starts from, if there is one, is done."""
-    path = job.config.get(INIT_FROM)
-    if path and (read_result(Path(path).parent) or {}).get("status") != "completed":
-        raise ValueError(
-            f"{job.label} starts from the run in {Path(path).parent}, which is not done: launch it again then"
-        )
+    """Raise ValueError unless the runs whose weights the job starts from are done."""
+    for folder in start_folders(job):
+        if (read_result(folder) or {}).get("status") != "completed":
+            raise ValueError(
+                f"{job.label} starts from the run in {folder}, which is not done: launch it again then"
+            )
+
+
+def start_folders(job: Job) -> list[Path]:
+    """The folders of the runs whose weights the job starts from."""
+    return [Path(path).parent for path in starts_of(job.config)]
 
 
 def check_same(one: Mapping[str, Any], other: Mapping[str, Any], problem: str) -> None:

@@ -17,7 +17,7 @@ class Job:
     rows: the rows of the table that it is the run of. overrides: what the command line of its process says. identity:
     who the run is. config: all that it was composed to.
     status: queued, running, elsewhere (another process works on it), done, failed; unfinished: a queue
-    has dropped it. after: the job whose weights it starts from.
+    has dropped it. after: the jobs whose weights it starts from.
     """
 
     rows: list[str]
@@ -37,7 +37,7 @@ class Job:
     started: float = 0.0  # when its process did, on the monotonic clock
     seconds: float | None = None  # that its process took in this launch
     claim: IO[str] | None = field(default=None, repr=False)
-    after: "Job | None" = field(default=None, repr=False)
+    after: "list[Job]" = field(default_factory=list, repr=False)
 
     @property
     def name(self) -> str:

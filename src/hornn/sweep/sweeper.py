@@ -14,7 +14,7 @@ from rich.console import Console
 
 from hornn.recipe import flatten
 from hornn.reporting.grid_rows import grid_rows
-from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known
+from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, rows_named
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
 from hornn.sweep.onlooker import Onlooker
@@ -30,10 +30,11 @@ class TableSweeper(Sweeper):
     params: overrides that a file gives, as if they stood first on the command line.
     only: names of the rows to run, the first one first; None: all.
 
-    A row's `run` is a list of overrides. Its `start` names the row whose trained network it starts from, seed by seed;
-    that row comes along where it is not picked. `sweep.seeds` are the seeds of all rows without `seeds` of their own;
-    `sweep.seeds=[1,2]` or `seed=1,2` on the command line takes the place of both. Raises ValueError where the command
-    line sets what a row sets, and for rows that cannot be told apart or read, or that `only` names in vain.
+    A row's `run` is a list of overrides. Its `start` names the row whose trained network it starts from, or the rows
+    that it mixes, seed by seed; these come along where they are not picked. `sweep.seeds` are the seeds of all rows
+    without `seeds` of their own; `sweep.seeds=[1,2]` or `seed=1,2` on the command line takes the place of both. Raises
+    ValueError where the command line sets what a row sets, and for rows that cannot be told apart or read, or that
+    `only` names in vain.
     """
 
     def __init__(self, params: Mapping[str, Any], only: Any = None) -> None:
@@ -78,7 +79,9 @@ class TableSweeper(Sweeper):
             several = [(name, product, seed) for name in rows for product in batch for seed in seeds[name]]
             batch = []
             for name, product, seed in several:
-                start = [self.weights([*product, *runs[starts[name]], *seed])] if name in starts else []
+                named = starts.get(name)
+                before = [[*product, *runs[each], *seed] for each in rows_named(named)]
+                start = [self.weights(before, isinstance(named, list))] if before else []
                 batch.append([*product, *runs[name], *start, f"{ROW}'{name}'", *seed])
         elif self.only is not None:
             raise ValueError(f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME")
@@ -122,10 +125,10 @@ class TableSweeper(Sweeper):
         )
         return [{"name": row.name, "run": list(row.run)} for row in rows]
 
-    def weights(self, overrides: Sequence[str]) -> str:
-        """The override by which a run starts from the trained network of the run of `overrides`."""
-        identity, _ = compose(self.loader, self.settings, overrides)
-        return f"{INIT_FROM}='{identity.folder / BEST}'"
+    def weights(self, runs: Sequence[Sequence[str]], several: bool) -> str:
+        """The override by which a run starts from the trained network of a run, by its overrides, or of several."""
+        paths = [f"'{compose(self.loader, self.settings, words)[0].folder / BEST}'" for words in runs]
+        return f"{INIT_FROM}={'[' + ','.join(paths) + ']' if several else paths[0]}"
 
 
 class Composed(NamedTuple):
@@ -223,15 +226,17 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
     return runs
 
 
-def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]) -> dict[str, str]:
-    """Row -> the row that it starts from; `given`: keys that the command line sets."""
-    starts = {str(row["name"]): str(row["start"]) for row in table["rows"] if "start" in row}
-    for name, start in starts.items():
+def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]) -> dict[str, Any]:
+    """Row -> the row that it starts from, or the list of those that it mixes; `given`: keys that the command line
+    sets."""
+    starts = {str(row["name"]): row["start"] for row in table["rows"] if "start" in row}
+    for name, named in starts.items():
         where = f"row {name!r} of sweep {table.get('name')!r}"
-        if start not in runs or start in starts or name not in runs:
-            raise ValueError(
-                f"{where} starts from {start!r}: give a row with a run that starts from no other"
-            )
+        for start in rows_named(named):
+            if start not in runs or start in starts or name not in runs:
+                raise ValueError(
+                    f"{where} starts from {start!r}: give a row with a run that starts from no other"
+                )
         if INIT_FROM in given:
             raise ValueError(
                 f"{where} sets {INIT_FROM} itself: the command line cannot set it for the whole table"
@@ -239,9 +244,9 @@ def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: se
     return starts
 
 
-def with_starts(names: Sequence[str], starts: Mapping[str, str]) -> list[str]:
-    """These rows, each behind the one that it starts from."""
-    return list(dict.fromkeys(each for name in names for each in (starts.get(name, name), name)))
+def with_starts(names: Sequence[str], starts: Mapping[str, Any]) -> list[str]:
+    """These rows, each behind those that it starts from."""
+    return list(dict.fromkeys(each for name in names for each in (*rows_named(starts.get(name)), name)))
 
 
 def picked(runs: Mapping[str, list[str]], only: Any) -> list[str]:

@@ -128,11 +128,12 @@ class Workers:
                 look = time.monotonic() - looked > LOOK
                 looked = time.monotonic() if look else looked
                 for job in open_jobs:
-                    if job.after and job.after.cut_off:
+                    failed = next((other for other in job.after if other.status == "failed"), None)
+                    if any(other.cut_off for other in job.after):
                         job.cut_off = True
-                    elif job.after and job.after.status == "failed":
-                        self._become(job, "failed", f"{job.after.label}, which it starts from, failed")
-                    elif job.after and job.after.status != "done":
+                    elif failed:
+                        self._become(job, "failed", f"{failed.label}, which it starts from, failed")
+                    elif any(other.status != "done" for other in job.after):
                         continue
                     elif len(self.at_work) < self.limit and (look or job.status == "queued"):
                         self._try(job, watched)

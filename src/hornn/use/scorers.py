@@ -50,6 +50,11 @@ class Scorer(ABC):
     def reader(self) -> Reader:
         """A reader of one text from its beginning on."""
 
+    @property
+    @abstractmethod
+    def num_parameters(self) -> int:
+        """How many numbers it consists of."""
+
 
 class NetworkScorer(Scorer):
     """A network, which reads `batch_size` columns, `seq_len` tokens at a time; 1 column is exactly left to right.
@@ -93,6 +98,10 @@ class NetworkScorer(Scorer):
     def reader(self) -> Reader:
         return read_on(self.network, self.vocabulary.eos_id)
 
+    @property
+    def num_parameters(self) -> int:
+        return self.network.num_parameters
+
 
 class CountScorer(Scorer):
     """A model of counts, which always reads exactly left to right."""
@@ -127,6 +136,10 @@ class CountScorer(Scorer):
                 return torch.from_numpy(np.log(self.model.distribution(np.array(history, dtype=np.int64))))
 
         return read
+
+    @property
+    def num_parameters(self) -> int:
+        return self.model.num_parameters
 
 
 class Mixture(Scorer):
@@ -179,6 +192,10 @@ class Mixture(Scorer):
             return p.log()
 
         return read
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(scorer.num_parameters for scorer in self.scorers)
 
     def _log_p(self, ids: np.ndarray) -> np.ndarray:
         """ln P of every token under each part, (N, K)."""
@@ -273,7 +290,7 @@ def weights_of_network(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 
 def load_counts(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> CountScorer:
     vocabulary, tokenizer = Vocabulary.from_state(card["vocabulary"]), Tokenizer.from_state(card["tokenizer"])
-    model = rebuild_counts(card, vocabulary, tokenizer)
+    model = rebuild_counts(card, len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
     try:
         model.load_state(
             {

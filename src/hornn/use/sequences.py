@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.baselines.counts import CountModel
-from hornn.build import build_counts, chosen, holds_counts, rebuild_data, rebuild_network
+from hornn.build import holds_counts, rebuild_counts, rebuild_data, rebuild_network
 from hornn.checkpoint import CARD
 from hornn.data.base import Data
 from hornn.data.sequences import SequenceStream
@@ -63,7 +63,7 @@ def open_sequences(found: NoModelOfText, device: str) -> SequenceScorer:
         if not (isinstance(counts, list) and counts and all(type(each) is int for each in [*counts, width])):
             raise TypeError("its counts are no whole numbers")
         if holds_counts(card):
-            model = build_counts(chosen(card, "model"), len(counts), None)
+            model = rebuild_counts(card, len(counts), None)
             model.load_state({name: np.asarray(value) for name, value in state.items()})
             return SequenceScorer(str(path), card, model)
         network = rebuild_network(path, card, counts, weights_of_network(state), width)
