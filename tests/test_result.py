@@ -110,6 +110,14 @@ def test_units_of_a_uniform_guess(size: int) -> None:
     assert perplexity(1e6) == math.inf
 
 
+def test_a_result_does_not_say_where_the_machine_keeps_corpora() -> None:
+    words = ["data=ptb", "data.root=/here", "+data.cache_dir=/there", "data.batch_size=2", "data.url=x"]
+    assert provenance.Starts({"dirty": False}, words).summary()["overrides"] == [
+        "data=ptb",
+        "data.batch_size=2",
+    ]
+
+
 def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results and tables that were kept while runs go on do not mark those runs."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from hornn.build import PLACES
 from hornn.places import PACKAGE
 
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
@@ -65,13 +66,14 @@ def commit() -> dict[str, Any]:
 class Starts:
     """The starts of a run that was cut off and continued, each with its program and its seconds up to now.
 
-    `program` is this start's program, `overrides` what its command line said; the checkpoints carry the list on, `past`
-    is what they brought.
+    `program` is this start's program, `overrides` what its command line said, less where this machine keeps corpora;
+    the checkpoints carry the list on, `past` is what they brought.
     """
 
     def __init__(self, program: Mapping[str, Any], overrides: Sequence[str] = ()) -> None:
         self.program = dict(program)
-        self.overrides = list(overrides)
+        places = {f"data.{place}" for place in PLACES}
+        self.overrides = [word for word in overrides if word.lstrip("+").partition("=")[0] not in places]
         self.began = time.time()
         self.past: list[dict[str, Any]] = []
 
