@@ -9,7 +9,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from hornn.baselines.counts import CountModel
+from hornn.baselines.counts import FittedModel
 from hornn.build import bound, build_network
 from hornn.cells.base import Cell
 from hornn.network import SequenceModel
@@ -104,7 +104,7 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
     assert recipe == tuple(row.recipe)
     assert row.start or name_of(*recipe) == row.identity
     if cfg.model.get(COUNTED):
-        bound(config["model"], CountModel, "model")(vocab_size=10, eos_id=0)
+        bound(config["model"], FittedModel, "model")(vocab_size=10, eos_id=0)
         return
     with torch.device("meta"):
         SequenceModel(
