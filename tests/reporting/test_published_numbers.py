@@ -19,6 +19,7 @@ OURS = {
     "memory",
     "orders",
     "ptb_baselines",
+    "ptb_best",
     "ptb_char_recipe",
     "ptb_decay",
     "ptb_deep",
