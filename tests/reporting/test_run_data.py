@@ -25,6 +25,18 @@ def test_a_row_has_its_runs_and_the_mean_of_their_numbers(data: dict[str, Any]) 
     assert "toy/rnn" not in data["rows"], "nothing of it is measured"
 
 
+def test_a_mixture_says_its_weights_and_leaves_no_model(place: Place) -> None:
+    notes = ["weight 0.400: a/best.ckpt", "weight 0.600: b/best.ckpt"]
+    chosen = {"choices": {"model": "rnn", "data": "ptb"}}
+    mixed = {"data": {}, "init_from": ["a/best.ckpt", "b/best.ckpt"]}
+    place.commit("rnn", 1, 120.0, notes=notes, config=mixed, **chosen)
+    place.commit("rnn", 2, 121.0, notes=[7, "x" * 10_000], config={"data": {}}, **chosen)
+    first, second = page_data([table_of(place)], place.results / "report", {})["runs"]
+    assert (first["notes"], first["folder"]) == (notes, "")
+    assert [len(note) for note in second["notes"]] == [2000]
+    assert second["folder"] == "outputs/rnn/ptb/aaaa/seed=2"
+
+
 def test_equal_configs_are_held_once(data: dict[str, Any]) -> None:
     assert data["configs"]["keys"] == ["model", "data"]
     assert data["configs"]["values"] == [["hornn", "text"], ["hornn_max", "text"]]

@@ -168,7 +168,8 @@ const configOf = ({ row, table, runs }) => {
   const words = list => list.flatMap(text => [element("code", {}, text), " "]), departed = distinct(runs.flatMap(run => run.departures));
   const { command, title } = data.tables[table];
   return [element("p", {}, `${command ? "The recipe" : "The words"} of “${title}”`, row.asks.length ? [" with ", words(row.asks)] : "."),
-    departed.length ? element("p", {}, "The run departs from it: ", words(departed)) : null];
+    departed.length ? element("p", {}, "The run departs from it: ", words(departed)) : null,
+    ...distinct(runs.flatMap(run => run.notes)).map(note => element("p", {}, note))];
 };
 
 /** The texts that runs wrote at their best epochs, side by side; null where none did. */

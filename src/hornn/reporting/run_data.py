@@ -25,7 +25,7 @@ from hornn.reporting.runs import Run
 from hornn.reporting.scores import metric_value, of_characters
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES
-from hornn.run.identity import default_folder
+from hornn.run.identity import INIT_FROM, default_folder
 
 SPLITS = {"train": "training", "valid": "validation", "test": "test"}
 # Of a unit: its words, and whether less of it is better (-1), or more.
@@ -169,6 +169,7 @@ def run_data(
             result.get("metrics") or run.records, of_characters(result), timed=not shared_its_gpu(result)
         ),
         "samples": samples(result),
+        "notes": texts_of(result.get("notes")),
         "heard": [heard._asdict() for heard in heard_by(result, recordings)],
         "departures": departures(line.row.recipe, result) if result else [],
         "folder": folder_of(result, run.seed),
@@ -177,16 +178,20 @@ def run_data(
 
 
 def samples(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run wrote at its best epoch, as much of it as the page has room for; a stranger's file may hold more."""
+    """What the run wrote at its best epoch."""
     found = result.get("samples") or {}
-    texts = found.get("texts")
-    texts = (
-        [text[:LETTERS] for text in texts[:SAMPLES] if isinstance(text, str)]
-        if isinstance(texts, list)
-        else []
-    )
+    texts = texts_of(found.get("texts"))
     told = {key: found[key] for key in ("epoch", "temperature") if is_number(found.get(key))}
     return {"texts": texts, **told} if texts else {}
+
+
+def texts_of(found: Any) -> list[str]:
+    """The texts of a list, as many and as much as the page has room for; a stranger's file may hold anything."""
+    return (
+        [text[:LETTERS] for text in found[:SAMPLES] if isinstance(text, str)]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def origin(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,9 +206,10 @@ def origin(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folder_of(result: Mapping[str, Any], seed: int) -> str:
-    """Where the command of a run puts its files; empty where a result does not say what its run chose."""
+    """Where the command of a run leaves a model; empty for a mixture, and where a result does not say what it chose."""
     choices, config = result.get("choices") or {}, result.get("config") or {}
-    if not {"model", "data"} <= choices.keys() or not isinstance(config.get("data"), Mapping):
+    mixed = isinstance(config.get(INIT_FROM), list)
+    if mixed or not {"model", "data"} <= choices.keys() or not isinstance(config.get("data"), Mapping):
         return ""
     return str(default_folder(choices, config, result["name"], seed))
 
