@@ -48,12 +48,12 @@ const filter = () => {
   for (const item of items) item.hidden = !choices.every(choice => !choice.value || item.dataset[choice.dataset.key].split("|").includes(choice.value));
   if (byId("count")) byId("count").textContent = `${items.filter(item => !item.hidden).length} of ${items.length}`;
 };
+const plain = cell => [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("").trim();
 const sort = button => {
   const head = button.parentElement, column = head.cellIndex, body = head.closest("table").tBodies[0];
   const up = head.getAttribute("aria-sort") !== "ascending";
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
-  const plain = cell => [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("").trim();
   const value = row => row.cells[column].dataset.value ?? plain(row.cells[column]), number = text => parseFloat(text);
   const compare = (a, b) => isNaN(number(a)) || isNaN(number(b)) ? a.localeCompare(b) : number(a) - number(b);
   body.append(...[...body.rows].sort((a, b) => {
@@ -63,6 +63,9 @@ const sort = button => {
 };
 
 // Ticks: the rows and runs that are to be compared
+const offerTicks = () => {
+  for (const cell of find("td[data-pick]:empty")) cell.append(element("input", { type: "checkbox", "data-item": cell.dataset.pick, "aria-label": `Compare ${plain(cell.nextElementSibling)}` }));
+};
 const showTicks = () => {
   for (const box of find("input[data-item]")) box.checked = ticked.has(box.dataset.item);
   byId("tray").hidden = !ticked.size;
@@ -173,6 +176,6 @@ const follow = () => {
   source.onopen = async () => { if (lost) await renew(); lost = false; say("live"); };
 };
 
-const start = keep => { search(); filter(); show(keep); showTicks(); };
+const start = keep => { search(); filter(); show(keep); offerTicks(); showTicks(); };
 const ready = readData().then(() => start(false)).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
 if (root.dataset.live !== undefined) follow();

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from hornn.reporting.claimed import Claim
 from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Verdict
-from hornn.reporting.svg import element, picture
 from hornn.reporting.tables import Table
 
 # An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
@@ -90,39 +89,28 @@ def summarise(claims: Sequence[Claimed]) -> list[Finding]:
 
 
 def draw_bars(verdict: Verdict) -> str:
-    """The published gain as a hollow bar above the measured gain as a full bar with its standard error."""
-    elements = [
-        element(
-            "line", x1=place(0), y1=0, x2=place(0), y2=HEIGHT, stroke="currentColor", stroke_opacity="0.5"
-        )
-    ]
+    """The published gain as a hollow bar above the measured gain as a full bar with its standard error.
+
+    A picture for the page, whose style it needs and whose words beside it say the same.
+    """
+    paths = [f'<path class="zero" d="M{place(0):g} 0V{HEIGHT:g}"/>']
     if verdict.published_gain is not None:
-        elements += bar(verdict.published_gain, 3, "none")
-    elements += bar(verdict.gain, 15, "currentColor")
+        paths.append(bar(verdict.published_gain, 3, "hollow"))
+    paths.append(bar(verdict.gain, 15, "full"))
     if verdict.error is not None:
-        ends = [place(verdict.gain + sign * verdict.error) for sign in (-1, 1)]
-        elements.append(
-            element("line", x1=ends[0], y1=19, x2=ends[1], y2=19, stroke="var(--ink)", stroke_width=2)
-        )
-    name = f"measured {100 * verdict.gain:+.1f} %"
-    if verdict.published_gain is not None:
-        name = f"published {100 * verdict.published_gain:+.1f} %, {name}"
-    return picture(name, WIDTH, HEIGHT, elements)
+        low, high = (place(verdict.gain + sign * verdict.error) for sign in (-1, 1))
+        paths.append(f'<path class="error" d="M{low:g} 19H{high:g}"/>')
+    return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" aria-hidden="true">{"".join(paths)}</svg>'
 
 
 def place(gain: float) -> float:
-    return WIDTH * (min(max(gain, LOW), HIGH) - LOW) / (HIGH - LOW)
+    return round(WIDTH * (min(max(gain, LOW), HIGH) - LOW) / (HIGH - LOW), 1)
 
 
-def bar(gain: float, top: float, fill: str) -> list[str]:
+def bar(gain: float, top: float, style: str) -> str:
     left, right = sorted((place(0), place(gain)))
-    drawn = [
-        element(
-            "rect", x=left, y=top, width=max(right - left, 1.0), height=8, fill=fill, stroke="currentColor"
-        )
-    ]
+    drawn = f'<path class="{style}" d="M{left:g} {top:g}h{max(round(right - left, 1), 1):g}v8H{left:g}z"/>'
     if not LOW <= gain <= HIGH:
         x, step = (WIDTH - 1, -6) if gain > 0 else (1, 6)
-        points = f"M{x} {top + 4}l{step} -4v8z"
-        drawn.append(element("path", d=points, fill="var(--ground)", stroke="currentColor"))
+        drawn += f'<path class="beyond" d="M{x:g} {top + 4:g}l{step:g} -4v8z"/>'
     return drawn
