@@ -143,3 +143,6 @@ def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: p
     assert found["dirty"] is False
     program.write_text("changed")
     assert provenance.commit() == {**found, "dirty": True}
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / ".venv" / "lib" / "site-packages" / "hornn")
+    provenance.PACKAGE.mkdir(parents=True)
+    assert provenance.commit() == {"commit": None, "dirty": None}

@@ -157,7 +157,7 @@ const commandsOf = item => {
 const headlineOf = ({ numbers, row, one }) => {
   const key = Object.keys(numbers).find(each => each.startsWith("test_")) ?? Object.keys(numbers).find(each => each.startsWith("valid_"));
   const score = key ? [`${measureName(key)} `, element("b", {}, numbers[key][1]), row.published[key] ? ` (published ${row.published[key]})` : ""] : null;
-  const cost = [["epochs", "epochs"], ["wall_seconds", ""]].filter(([each]) => numbers[each]).map(([each, word]) => `${numbers[each][1]} ${word}`.trim());
+  const cost = [["epochs", "epochs"], ["wall_seconds", ""]].filter(([each]) => numbers[each]).map(([each, word]) => `${numbers[each][1]} ${numbers[each][1] === "1" ? word.replace(/s$/, "") : word}`.trim());
   const state = one && one.state !== "done" ? element("span", { class: "state bad" }, one.state, one.progress ? `: ${one.progress}` : "") : null;
   const file = one && one.file ? element("a", { href: one.file }, "result file (JSON)") : null;
   return [score, ...cost, state, file].filter(Boolean).flatMap((each, n) => n ? [" · ", each] : [each]).flat();

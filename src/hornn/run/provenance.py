@@ -59,6 +59,10 @@ def commit() -> dict[str, Any]:
             return None
         return done.stdout.strip()
 
+    if git("rev-parse", "--show-toplevel") != str(
+        root.resolve()
+    ):  # an installed package, in somebody's repository
+        return {"commit": None, "dirty": None}
     status = git("status", "--porcelain", "--untracked-files=no", "--", *PROGRAM)
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
 
