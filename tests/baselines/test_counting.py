@@ -232,7 +232,9 @@ def test_what_cannot_be_mixed_as_a_run(folder: Folder, tmp_path: Path) -> None:
     kn = folder.checkpoint("kn")
     for words, message in (
         ((), "model=mixture mixes two models or more, or one and a cache, got []: give init_from=["),
-        ((f"init_from=['{kn}','{kn}']",), "mixes two models or more"),
+        ((f"init_from=['{kn}','{kn}']", "model.lengths=[5]"), "mixes two models or more"),
+        ((f"init_from=['{kn}']",), "mixes two models or more"),
+        (("model.lengths=[5,20]",), "mixes two models or more"),
         (("init_from=[1,2]",), "init_from must be a list of checkpoints or null, got [1, 2]"),
         ((f"init_from=['{kn}','/none/best.ckpt']",), "there is no checkpoint /none/best.ckpt"),
         ((f"init_from=['{kn}']", "model.lengths=[0]"), "lengths must be one whole number of tokens"),

@@ -13,7 +13,7 @@ class FittedModel(ABC):
     """P(w_t | w_1 .. w_{t-1}), fitted in one pass, without a gradient.
 
     It predicts `classes`, one of the V words at each step; a subclass for `keys` reads their frames in place of ids.
-    mixes: it is made of trained models, which `init_from` names. dtype, backend: what computes it, for a result.
+    dtype, backend: what computes it, for a result.
 
     vocab_size: V, the number of words; every distribution sums to 1 over all of them, including words that the training
     text lacks. eos_id: the word that ends a sentence, None where the text has no sentences. Subclasses add keyword
@@ -24,7 +24,6 @@ class FittedModel(ABC):
     """
 
     predicts: str = "classes"
-    mixes: bool = False
     dtype: str = "fp64"
     backend: str = "numpy"
 

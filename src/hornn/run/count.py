@@ -40,7 +40,8 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     starts_from = starts_of(config)
     data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
     model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
-    if starts_from and not model.mixes:
+    mixed = isinstance(model, MixtureModel)
+    if starts_from and not mixed:
         raise ValueError(
             f"init_from={config['init_from']} gives weights to a network; model={identity.choices['model']} counts: "
             "leave it out"
@@ -58,7 +59,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         notes = [] if alone else ["counted on one CPU"]
         if without_effect := [word for word in starts.overrides if is_of_networks(word, config)]:
             notes.append(f"of networks alone, without effect here: {' '.join(without_effect)}")
-        run.announce("a mixture, no training" if model.mixes else "counts, no training", notes)
+        run.announce("a mixture, no training" if mixed else "counts, no training", notes)
         figures = {**measure(model, data), **describe(model, data), **starts.summary()}
         judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:

@@ -21,7 +21,6 @@ class MixtureModel(FittedModel):
     Raises ValueError for a length below 1.
     """
 
-    mixes = True
     dtype, backend = "fp32", "auto"
 
     def __init__(self, vocab_size: int, eos_id: int | None, lengths: Sequence[int] = ()) -> None:
@@ -30,7 +29,7 @@ class MixtureModel(FittedModel):
 
     def open(self, paths: Sequence[str], data: Data) -> None:
         """Load the models. Raises what `load` raises, and ValueError unless they are of the text of `data`, and two."""
-        if len(set(paths)) + len(self.lengths) < 2:
+        if not paths or len(set(paths)) < len(paths) or len(paths) + len(self.lengths) < 2:
             raise ValueError(
                 f"model=mixture mixes two models or more, or one and a cache, got {list(paths)}: "
                 "give init_from=[RUN/best.ckpt,RUN/best.ckpt], each once"
