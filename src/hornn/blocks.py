@@ -8,6 +8,7 @@ stands between the two lines is generated; every other byte of the page stays as
                                                            row has its gain on the first one
     <!-- claims: SWEEP|PREFIX ... -->                      src/report.py --write: the claims of these sweeps, with
                                                            their outcomes; PREFIX stands for all sweeps PREFIX_...
+    <!-- costs -->                                         src/report.py --write: what each table takes
     <!-- speed -->, <!-- speed: FILE SECTION ... -->, <!-- ratios -->, <!-- text8 -->
                                                            src/bench.py --write: its tables; those of FILE.json, all
                                                            or these; three ratios; what the tables on text8 take
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 from hornn.result import write_atomically
 
-NAMES = ("overview", "rows", "claims", "speed", "ratios", "text8", "parameters")
+NAMES = ("overview", "rows", "claims", "costs", "speed", "ratios", "text8", "parameters")
 BEGIN, END = re.compile(r"<!-- (\w+)(?:: *(.*?))? *-->"), "<!-- end -->"
 Writers = Mapping[str, Callable[[list[str]], str]]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.reporting.comma_separated import table_csv
+from hornn.reporting.costs import costs_excerpt
 from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.json_table import table_json
@@ -152,6 +153,7 @@ def write_pages(results: Path, folder: Path, project: Path) -> str:
             "overview": lambda _: picture_markdown(tables, place, at),
             "rows": lambda words: rows_excerpt(words, tables, home, at),
             "claims": lambda words: claims_excerpt(words, tables, home, at),
+            "costs": lambda _: costs_excerpt(tables, home, at),
         }
 
     pages = pages_with_blocks(project)

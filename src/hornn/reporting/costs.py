@@ -1,0 +1,45 @@
+"""What each table costs, from its committed results: the block `<!-- costs -->` of a page (see `hornn.blocks`)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hornn.reporting.lines import epoch_seconds
+from hornn.reporting.markdown import escape_markdown, markdown_table, relative_address
+from hornn.reporting.runs import Run
+from hornn.reporting.tables import Table
+
+HEADER = ("`sweeps=`", "table", "rows to run", "measured", "hours", "minutes a run", "memory, MiB")
+
+
+def costs_excerpt(tables: Sequence[Table], home: dict[str, Path], folder: Path) -> str:
+    """A line for each sweep, by paper and name. `home`: the page of each sweep; links start at `folder`."""
+    rows = [
+        [
+            f"`{table.sweep.name}`",
+            f"[{escape_markdown(table.sweep.title)}]({relative_address(home[table.sweep.name], folder)})",
+            str(table.runnable),
+            str(table.measured),
+            *cost_of(table),
+        ]
+        for table in sorted(tables, key=lambda table: (table.sweep.paper, table.sweep.name))
+    ]
+    return markdown_table(HEADER, rows, left=HEADER[:2])
+
+
+def cost_of(table: Table) -> list[str]:
+    """Hours of one seed of every row, the least and the most minutes of a run, the most memory; empty where unknown."""
+    minutes = [[taken for run in line.measured if (taken := minutes_of(run))] for line in table.lines]
+    known = [taken for line in minutes for taken in line]
+    if not known:
+        return ["", "", ""]
+    memory = max(run.result.get("peak_memory_mb") or 0 for line in table.lines for run in line.measured)
+    return [
+        f"{sum(line[0] for line in minutes if line) / 60:.1f}",
+        f"{min(known):.0f} to {max(known):.0f}" if max(known) >= 1 else "below 1",
+        f"{memory:.0f}",
+    ]
+
+
+def minutes_of(run: Run) -> float:
+    """Its epochs at the time of the median one; 0 where it shared its GPU."""
+    return (epoch_seconds(run.result) or 0) * len(run.result.get("metrics") or ()) / 60
