@@ -141,6 +141,11 @@ def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: p
     found = provenance.commit()
     assert len(found["commit"]) == 40
     assert found["dirty"] is False
+    for path, dirty in ((tmp_path / "sweeps" / "mine.yaml", False), (program.with_name("mine.py"), True)):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("new")
+        assert provenance.commit() == {**found, "dirty": dirty}
+    program.with_name("mine.py").unlink()
     program.write_text("changed")
     assert provenance.commit() == {**found, "dirty": True}
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path / ".venv" / "lib" / "site-packages" / "hornn")

@@ -49,7 +49,10 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> dict[str, Any]:
-    """The commit of the checkout that this program lies in and whether `PROGRAM` had changes; null outside one."""
+    """The commit of the checkout that this program lies in and whether `PROGRAM` had changes; null outside one.
+
+    A new file counts as a change, unless it is a table, which a result holds whole.
+    """
     root = PACKAGE.parents[1]
 
     def git(*words: str) -> str | None:
@@ -59,12 +62,14 @@ def commit() -> dict[str, Any]:
             return None
         return done.stdout.strip()
 
-    if git("rev-parse", "--show-toplevel") != str(
+    ours = git("rev-parse", "--show-toplevel") == str(
         root.resolve()
-    ):  # an installed package, in somebody's repository
+    )  # or a package, in somebody's repository
+    status = git("status", "--porcelain", "--untracked-files=all", "--", *PROGRAM) if ours else None
+    if status is None:
         return {"commit": None, "dirty": None}
-    status = git("status", "--porcelain", "--untracked-files=no", "--", *PROGRAM)
-    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
+    changed = [line for line in status.splitlines() if not line.startswith("?? sweeps/")]
+    return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
 
 
 class Starts:
