@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, State
 from hornn.checks import require_choice
-from hornn.kernels.graphs import find_graph_obstacle, run_recorded
+from hornn.kernels.recorded import find_graph_obstacle, run_recorded
 from hornn.kernels.table import find_native_obstacle, run_native
 from hornn.norm import norm_over_columns
 
@@ -69,8 +69,8 @@ def scan(
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
 
     `backend` is `eager`, the loop over `cell.step`, which is the specification. `graph` replays that loop on a GPU
-    (`hornn.kernels.graphs`). `native` (`hornn.kernels.table`) and `parallel` (`cell.all_steps`, all steps at once) give
-    the same numbers to rounding. Each is for cells that `choose_backend` allows.
+    (`hornn.kernels.recorded`). `native` (`hornn.kernels.table`) and `parallel` (`cell.all_steps`, all steps at once)
+    give the same numbers to rounding. Each is for cells that `choose_backend` allows.
     """
     u = cell.project_input(x)
     if rows is not None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hornn.data.base import IGNORE
 from hornn.heads.base import resolve_precision
-from hornn.kernels.graphs import RECURS, SHELVES
+from hornn.kernels.recorded import RECURS, SHELVES
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hornn.cells.elman import Rnn
-from hornn.kernels import graphs
-from hornn.kernels.graphs import MOST, RECURS, Shelf, run_recorded
+from hornn.kernels import recorded
+from hornn.kernels.recorded import MOST, RECURS, Shelf, run_recorded
 
 
 def recording() -> Any:
@@ -47,7 +47,7 @@ def test_a_step_that_waits_for_the_gpu_is_told_of(monkeypatch: pytest.MonkeyPatc
     def refuse(*_: Any) -> None:
         raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nmore")
 
-    monkeypatch.setattr(graphs, "Recording", refuse)
+    monkeypatch.setattr(recorded, "Recording", refuse)
     cell = Rnn(2, 3)
     loop = (lambda u, state: (u, state), cell, torch.zeros(4, 1, 3), cell.initial_state(1))
     for _ in range(RECURS):
