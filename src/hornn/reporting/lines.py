@@ -154,8 +154,8 @@ def other_start(row: Row, run: Run, starts: Sequence[Run]) -> Iterable[str]:
     """The weights that a run started from, where no run of its seed in the row that it should start from left them."""
     trained = {start.name for start in starts if start.seed == run.seed}
     given = (run.result.get("config") or {}).get(INIT_FROM)
-    for path in given if isinstance(given, list) else filter(None, [given]):
-        if row.start and trained.isdisjoint(Path(path).parts):
+    for path in given if isinstance(given, list) else [given]:
+        if row.start and isinstance(path, str) and trained.isdisjoint(Path(path).parts):
             yield f"{INIT_FROM}={path}, no run of {' or '.join(row.start)} with this seed"
 
 
