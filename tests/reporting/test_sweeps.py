@@ -43,7 +43,11 @@ from reporting.place import SWEEP
         ("toy/text", "toy/txt", "unknown experiment 'toy/txt'; it is one of: toy/speech, toy/text"),
         ("model.order=2]", "model.order=3]", "have the same run model=hornn model.order=3"),
         ("name: rnn", "name: a/b", "row 'a/b': a name has letters, digits and . _ - alone"),
-        ("seeds: [1, 2]", "seeds: [1, 1]", "sweep.seeds must list different whole numbers, got [1, 1]"),
+        (
+            "seeds: [1, 2]",
+            "seeds: [1, 1]",
+            "sweep.seeds must list different whole numbers such as [1,2,3], got [1, 1]",
+        ),
         (
             "  seeds:",
             "  relative_to: elman\n  seeds:",
@@ -60,7 +64,11 @@ from reporting.place import SWEEP
             "toy.yaml: sweep.claims: 'so' names the metric 'valid_ppl', which the table has not",
         ),
         ("  seeds:", "  claims: [{better: rnn, than: sum-2}]\n  seeds:", "sweep.claims: says is missing"),
-        ("seeds: [1, 2]", "seeds: []", "sweep.seeds must list different whole numbers, got []"),
+        (
+            "seeds: [1, 2]",
+            "seeds: []",
+            "sweep.seeds must list different whole numbers such as [1,2,3], got []",
+        ),
         ('  metric_label: "perplexity, test"\n', "", "sweep.metric 'test_ppl' needs a metric_label"),
         ("  rows:\n", "  rows:\n    - text\n", "row 'text' must hold keys and values, got 'text'"),
         ("  figure: {x: order,", "  figure: {z: 1, x: order,", "sweep.figure: unknown key 'z'"),

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
         (["sweeps=mini", "model=lstm"], "row 'elman' of sweep 'mini' sets model itself"),
         (
             ["sweeps=mini", "sweep.seeds=1"],
-            "sweep.seeds must be a list of whole numbers such as [1,2,3], got 1",
+            "sweep.seeds must list different whole numbers such as [1,2,3], got 1",
         ),
         (
             ["sweeps=mini", "hydra.sweeper.only=elman"],

@@ -81,6 +81,14 @@ def rows_named(start: Any) -> list[str]:
     return start if isinstance(start, list) else [] if start is None else [str(start)]
 
 
+def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
+    """The seeds of a table or of a row. ValueError for anything but a list of different whole numbers."""
+    whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+    if not seeds or not whole or len(set(seeds)) < len(seeds):
+        raise ValueError(f"{where} must list different whole numbers such as [1,2,3], got {seeds!r}")
+    return tuple(seeds)
+
+
 def check_known(node: Collection[str], keys: Collection[str], where: str) -> None:
     """Raise ValueError for the first key of `node` that is none of `keys`."""
     for key in node:

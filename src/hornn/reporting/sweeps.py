@@ -29,7 +29,16 @@ from hornn.reporting.claimed import Claim, read_claim
 from hornn.reporting.departures import Recipe, read_recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
-from hornn.reporting.schema import FIGURE_KEYS, NAME, PUBLISHED_KEYS, ROW_KEYS, SWEEP_KEYS, check, rows_named
+from hornn.reporting.schema import (
+    FIGURE_KEYS,
+    NAME,
+    PUBLISHED_KEYS,
+    ROW_KEYS,
+    SWEEP_KEYS,
+    check,
+    read_seeds,
+    rows_named,
+)
 from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", "quoted")
@@ -248,12 +257,6 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
             f"{path}: sweep.metric must list different keys, got {[each.key for each in metrics]}"
         )
     return metrics
-
-
-def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
-    if not seeds or not all(type(seed) is int for seed in seeds) or len(set(seeds)) < len(seeds):
-        raise ValueError(f"{where} must list different whole numbers, got {seeds}")
-    return tuple(seeds)
 
 
 def read_row(

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from hornn.recipe import flatten
 from hornn.reporting.grid_rows import grid_rows
-from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, rows_named
+from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
 from hornn.sweep.onlooker import Onlooker
@@ -185,17 +185,16 @@ def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
 
 def seeds_of(table: Mapping[str, Any], default: int, asked: bool) -> dict[str, list[list[str]]]:
     """The overrides of the seeds of each row: its own, or the table's; `asked`: the command line gives the table's."""
-    common = read_seeds(table.get("seeds", [default]))
-    return {
-        str(row["name"]): common if asked or "seeds" not in row else read_seeds(row["seeds"])
+    common = read_seeds(table.get("seeds", [default]), "sweep.seeds")
+    own = {
+        str(row["name"]): read_seeds(row["seeds"], f"row {row['name']!r}: seeds")
         for row in table["rows"]
+        if "seeds" in row and not asked
     }
-
-
-def read_seeds(seeds: Any) -> list[list[str]]:
-    if not isinstance(seeds, list) or not seeds or any(type(seed) is not int for seed in seeds):
-        raise ValueError(f"sweep.seeds must be a list of whole numbers such as [1,2,3], got {seeds!r}")
-    return [[f"seed={seed}"] for seed in dict.fromkeys(seeds)]
+    return {
+        name: [[f"seed={seed}"] for seed in own.get(name, common)]
+        for name in (str(row["name"]) for row in table["rows"])
+    }
 
 
 def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) -> dict[str, list[str]]:
