@@ -20,6 +20,7 @@ def test_csv_holds_9_digits(place: Any) -> None:
 
 
 def test_no_text_of_a_result_is_a_formula(place: Any) -> None:
-    place.commit("sum-2", 1, 100.0, commit='=HYPERLINK("x")')
+    place.commit("sum-2", 1, 100.0, device='=HYPERLINK("x")', commit='=HYPERLINK("x")')
     rows = {row["row"]: row for row in csv.DictReader(io.StringIO(table_csv(table_of(place))))}
+    assert rows["sum-2"]["device"] == '\'=HYPERLINK("x")'
     assert rows["sum-2"]["commits"] == "'=HYPERL"

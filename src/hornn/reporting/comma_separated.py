@@ -11,7 +11,7 @@ from hornn.reporting.tables import Table
 def table_csv(table: Table) -> str:
     """A line for each row and metric, its numbers to 9 significant digits, for other programs.
 
-    The table as JSON also names the devices, and the file of each result.
+    The table as JSON also names the file of each result.
     """
     entries = [
         {
@@ -30,6 +30,7 @@ def table_csv(table: Table) -> str:
             "difference": score.difference,
             "num_parameters": line.parameters,
             "seconds_per_epoch": line.seconds,
+            "device": "; ".join(map(as_words, line.devices)),
             "status": line.status,
             "marks": "; ".join(line.marks),
             "commits": as_words(" ".join(commits(line.measured))),
