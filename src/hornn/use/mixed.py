@@ -9,6 +9,7 @@ from hornn.baselines.cache import require_lengths
 from hornn.baselines.counts import FittedModel
 from hornn.data.base import Data
 from hornn.data.text import TextData
+from hornn.use.opening import is_trained_on
 from hornn.use.scorers import Mixture, load_ready
 
 
@@ -37,13 +38,13 @@ class MixtureModel(FittedModel):
         if not isinstance(data, TextData):
             raise ValueError(f"model=mixture mixes models of text, and data={data.name} is none")
         self.mixture = Mixture(load_ready([Path(path) for path in paths], "cpu", 100, "fp32"), self.lengths)
-        here = data.describe()["text_checksum"]
         for scorer in self.mixture.scorers:
-            there = (scorer.card or {}).get("data", {}).get("text_checksum")
-            if there != here:
+            if not is_trained_on(scorer, data):
+                there = scorer.card["data"]["text_checksum"] if scorer.card else None
+                here = data.describe()["text_checksum"]
                 raise ValueError(
-                    f"{scorer.name} was trained on another text than data={data.name} (checksum {there}, here {here}): "
-                    "mix models of one text"
+                    f"{scorer.name} was trained on another text than data={data.name} (checksum {there}, here {here}) "
+                    "or with another vocabulary: mix models of one text, and give their settings of data="
                 )
 
     def fit(self, train: np.ndarray, valid: np.ndarray) -> None:

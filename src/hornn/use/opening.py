@@ -83,14 +83,16 @@ def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
     assert isinstance(data, TextData)
     data.prepare_data()
     data.setup()
-    here = data.describe()
-    if (
-        here["text_checksum"] != trained_on["text_checksum"]
-        or data.vocabulary.words != model.vocabulary.words
-    ):
+    if not is_trained_on(model, data):
         raise ValueError(
             f"the {data.name} text on this machine is not the one that this checkpoint was trained on "
-            f"(checksum {here['text_checksum']}, then {trained_on['text_checksum']}): give the same corpus, "
+            f"(checksum {data.describe()['text_checksum']}, then {trained_on['text_checksum']}): give the same corpus, "
             "or text=FILE"
         )
     return data
+
+
+def is_trained_on(model: Scorer, data: TextData) -> bool:
+    """Whether the model's card names the text of `data`, and its vocabulary has the same words by the same ids."""
+    trained_on = model.card["data"]["text_checksum"] if model.card is not None else None
+    return trained_on == data.describe()["text_checksum"] and model.vocabulary.words == data.vocabulary.words
