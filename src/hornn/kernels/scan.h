@@ -30,8 +30,8 @@ class Ahead {
 
   explicit operator bool() const { return kept.numel() > 0; }
 
-  // out += W_n h_{t-n}, `columns` panels from p on, for the i-th call in series; `state(i)` is h_{t-n+i}, `left` the
-  // number of steps that are still to come, this one included.
+  // out += W_n h_{t-n}, `columns` panels from p on. `state(i)` is h_{t-n+i}; `left` steps are still to come, step t
+  // included. To be called for every step in turn.
   template <class State>
   void multiply(int64_t n, int64_t t, int64_t left, int64_t p, int64_t columns, State state, const float* matrix,
                 int64_t panel, int64_t depth, float* out) const {

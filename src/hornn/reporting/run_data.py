@@ -208,7 +208,7 @@ def origin(result: Mapping[str, Any]) -> dict[str, Any]:
 def folder_of(result: Mapping[str, Any], seed: int) -> str:
     """Where the command of a run leaves a model; empty for a mixture, and where a result does not say what it chose."""
     choices, config = result.get("choices") or {}, result.get("config") or {}
-    mixed = isinstance(config.get(INIT_FROM), list)
+    mixed = bool(config.get(INIT_FROM)) and "optimizer" not in choices  # it mixes models and trains none
     if mixed or not {"model", "data"} <= choices.keys() or not isinstance(config.get("data"), Mapping):
         return ""
     return str(default_folder(choices, config, result["name"], seed))

@@ -74,11 +74,11 @@ OPTIONAL = {
 }
 
 
-def rows_named(start: Any) -> list[str]:
-    """The rows that the `start` of a row names: one, several, or none. ValueError for a list of anything else."""
+def rows_named(start: Any, where: str) -> list[str]:
+    """The rows that the `start` of a row names: one or several. ValueError for a list of anything else."""
     if isinstance(start, list) and (not start or not all(isinstance(name, str) for name in start)):
-        raise ValueError(f"start must be the name of a row or a list of names, got {start!r}")
-    return start if isinstance(start, list) else [] if start is None else [str(start)]
+        raise ValueError(f"{where}: start must be the name of a row or a list of names, got {start!r}")
+    return start if isinstance(start, list) else [str(start)]
 
 
 def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:

@@ -302,7 +302,7 @@ def read_row(
         node.get("note", ""),
         recipe,
         "" if run is None else recipe.name,
-        tuple(rows_named(node.get("start"))),
+        tuple(rows_named(node["start"], where)) if "start" in node else (),
         read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
     )
 

@@ -20,7 +20,7 @@ from hornn.checkpoint import write_checkpoint
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
 from hornn.run.folder import METRICS, open_run
-from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, starts_of
+from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, weights_given
 from hornn.run.keeper import write_metrics
 from hornn.run.loggers import find_loggers, note_best
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
@@ -37,7 +37,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     or OSError for a config that cannot run; what an earlier run left in the folder goes only after the fit, when
     nothing can be refused any more.
     """
-    starts_from = starts_of(config)
+    starts_from = weights_given(config)
     data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
     model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
     mixed = isinstance(model, MixtureModel)

@@ -128,13 +128,13 @@ def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
         kept[CALLBACKS] = steering
     else:  # as before there were any
         kept.pop(CALLBACKS, None)
-    if starts := starts_of(config):  # weights of the same seed
+    if starts := weights_given(config):  # weights of the same seed
         starts = [path.replace(f"/seed={config['seed']}/", "/seed=*/") for path in starts]
         kept[INIT_FROM] = starts if isinstance(config[INIT_FROM], list) else starts[0]
     return {group: str(choices[group]) for group in groups if choices.get(group)}, kept
 
 
-def starts_of(config: Mapping[str, Any]) -> list[str]:
+def weights_given(config: Mapping[str, Any]) -> list[str]:
     """The checkpoints that `init_from` names: at most one of a network, a list of a mixture. ValueError otherwise."""
     given = config.get(INIT_FROM)
     counted = is_counted(config)

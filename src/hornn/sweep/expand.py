@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from hornn.recipe import load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
-from hornn.run.identity import CONFIG, Identity, identify, named_values, starts_of
+from hornn.run.identity import CONFIG, Identity, identify, named_values, weights_given
 from hornn.sweep.job import Job
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
@@ -115,7 +115,7 @@ def check_start(job: Job) -> None:
 
 def start_folders(job: Job) -> list[Path]:
     """The folders of the runs whose weights the job starts from."""
-    return [Path(path).parent for path in starts_of(job.config)]
+    return [Path(path).parent for path in weights_given(job.config)]
 
 
 def check_same(one: Mapping[str, Any], other: Mapping[str, Any], problem: str) -> None:

@@ -79,9 +79,8 @@ class TableSweeper(Sweeper):
             several = [(name, product, seed) for name in rows for product in batch for seed in seeds[name]]
             batch = []
             for name, product, seed in several:
-                named = starts.get(name)
-                before = [[*product, *runs[each], *seed] for each in rows_named(named)]
-                start = [self.weights(before, isinstance(named, list))] if before else []
+                before = [[*product, *runs[start], *seed] for start in starts.get(name, ())]
+                start = [self.weights(before)] if before else []
                 batch.append([*product, *runs[name], *start, f"{ROW}'{name}'", *seed])
         elif self.only is not None:
             raise ValueError(f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME")
@@ -125,10 +124,10 @@ class TableSweeper(Sweeper):
         )
         return [{"name": row.name, "run": list(row.run)} for row in rows]
 
-    def weights(self, runs: Sequence[Sequence[str]], several: bool) -> str:
-        """The override by which a run starts from the trained network of a run, by its overrides, or of several."""
+    def weights(self, runs: Sequence[Sequence[str]]) -> str:
+        """The override by which a run starts from the trained networks of these runs, each given by its overrides."""
         paths = [f"'{compose(self.loader, self.settings, words)[0].folder / BEST}'" for words in runs]
-        return f"{INIT_FROM}={'[' + ','.join(paths) + ']' if several else paths[0]}"
+        return f"{INIT_FROM}={paths[0] if len(paths) == 1 else '[' + ','.join(paths) + ']'}"
 
 
 class Composed(NamedTuple):
@@ -186,15 +185,12 @@ def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
 def seeds_of(table: Mapping[str, Any], default: int, asked: bool) -> dict[str, list[list[str]]]:
     """The overrides of the seeds of each row: its own, or the table's; `asked`: the command line gives the table's."""
     common = read_seeds(table.get("seeds", [default]), "sweep.seeds")
-    own = {
-        str(row["name"]): read_seeds(row["seeds"], f"row {row['name']!r}: seeds")
-        for row in table["rows"]
-        if "seeds" in row and not asked
-    }
-    return {
-        name: [[f"seed={seed}"] for seed in own.get(name, common)]
-        for name in (str(row["name"]) for row in table["rows"])
-    }
+    found = {}
+    for row in table["rows"]:
+        own = "seeds" in row and not asked
+        seeds = read_seeds(row["seeds"], f"row {row['name']!r}: seeds") if own else common
+        found[str(row["name"])] = [[f"seed={seed}"] for seed in seeds]
+    return found
 
 
 def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) -> dict[str, list[str]]:
@@ -225,14 +221,18 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
     return runs
 
 
-def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]) -> dict[str, Any]:
-    """Row -> the row that it starts from, or the list of those that it mixes; `given`: keys that the command line
-    sets."""
-    starts = {str(row["name"]): row["start"] for row in table["rows"] if "start" in row}
-    for name, named in starts.items():
-        where = f"row {name!r} of sweep {table.get('name')!r}"
-        for start in rows_named(named):
-            if start not in runs or start in starts or name not in runs:
+def starts_of(
+    table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]
+) -> dict[str, list[str]]:
+    """Row -> the rows whose networks the row starts from or mixes. `given`: keys that the command line sets."""
+    starting = [row for row in table["rows"] if "start" in row]
+    names = {str(row["name"]) for row in starting}
+    starts = {}
+    for row in starting:
+        name, where = str(row["name"]), f"row {row['name']!r} of sweep {table.get('name')!r}"
+        starts[name] = rows_named(row["start"], where)
+        for start in starts[name]:
+            if start not in runs or start in names or name not in runs:
                 raise ValueError(
                     f"{where} starts from {start!r}: give a row with a run that starts from no other"
                 )
@@ -243,9 +243,9 @@ def starts_of(table: Mapping[str, Any], runs: Mapping[str, list[str]], given: se
     return starts
 
 
-def with_starts(names: Sequence[str], starts: Mapping[str, Any]) -> list[str]:
-    """These rows, each behind those that it starts from."""
-    return list(dict.fromkeys(each for name in names for each in (*rows_named(starts.get(name)), name)))
+def with_starts(names: Sequence[str], starts: Mapping[str, Sequence[str]]) -> list[str]:
+    """These rows, each behind the rows that `starts` has for it."""
+    return list(dict.fromkeys(each for name in names for each in (*starts.get(name, ()), name)))
 
 
 def picked(runs: Mapping[str, list[str]], only: Any) -> list[str]:
