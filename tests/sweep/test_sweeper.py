@@ -10,9 +10,10 @@ def test_picked_rows_come_as_they_were_named() -> None:
 
 
 def test_rows_come_behind_those_that_they_start_from() -> None:
-    assert with_starts(["deep", "rnn", "stack"], {"deep": "rnn", "stack": "wide"}) == [
+    assert with_starts(["deep", "rnn", "stack"], {"deep": ["rnn"], "stack": ["wide"]}) == [
         "rnn",
         "deep",
         "wide",
         "stack",
     ]
+    assert with_starts(["both", "wide"], {"both": ["rnn", "wide"]}) == ["rnn", "wide", "both"]
