@@ -208,10 +208,20 @@ def test_pointing_at_a_mark_says_its_value_and_lights_its_row(tab: Tab) -> None:
 
 def test_a_row_has_one_colour_in_every_figure_of_its_table(tab: Tab) -> None:
     tab.open("#toy")
-    spots = "[...document.querySelectorAll('#toy figure [data-series=\"2\"][data-tip]')].map(spot => spot.outerHTML)"
+    marks = (
+        "[...document.querySelectorAll('#toy figure [data-series=\"2\"][data-tip]')].map(getComputedStyle)"
+    )
     colour = tab.run("data.rows['toy/sum-3'].style[0]")
-    assert all(colour in spot for spot in tab.run(spots))
-    assert len(tab.run(spots)) > 4
+    expected = "rgb({}, {}, {})".format(*bytes.fromhex(colour[1:]))
+    drawn = tab.run(f"{marks}.map(look => [look.fill, look.stroke])")
+    assert all(expected in looks for looks in drawn)
+    assert len(drawn) > 4
+
+
+def test_all_claims_are_listed_with_their_tables(tab: Tab) -> None:
+    said = tab.texts("#claims .says")
+    assert said == tab.run("[...document.querySelectorAll('#toy .says')].map(each => each.textContent)")
+    assert set(tab.run("[...document.querySelectorAll('#claims .evidence a')].map(a => a.hash)")) == {"#toy"}
 
 
 def test_the_claims_are_filtered(tab: Tab) -> None:

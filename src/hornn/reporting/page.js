@@ -37,6 +37,21 @@ const show = (keep = false) => {
   document.readyState === "complete" ? requestAnimationFrame(go) : addEventListener("load", () => requestAnimationFrame(go), { once: true });
 };
 
+// Each claim is written once, in its table; here all of them are listed
+const listClaims = () => {
+  const list = document.querySelector("#claims .claims");
+  if (list && !list.children.length) list.append(...find(".view:not(#home) .claims > li").map(claim => {
+    const copy = claim.cloneNode(true), table = `#${claim.closest(".view").id}`;
+    copy.querySelector(".evidence").append(" ", element("a", { href: table }, plain(document.querySelector(`nav a[href="${table}"]`))));
+    return copy;
+  }));
+};
+// What only those need who hear the page or press its buttons
+const name = () => {
+  for (const sign of find("i")) sign.setAttribute("aria-hidden", true);
+  for (const button of find("[data-lights]:not([aria-pressed])")) button.setAttribute("aria-pressed", false);
+};
+
 // Search and filters
 const search = () => {
   const words = byId("search").value.toLowerCase().split(/\s+/);
@@ -160,6 +175,7 @@ const renew = async () => {
   const open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
   await readData(next); // before anything changes, so that nothing jumps
   for (const query of ["main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
+  listClaims();
   byId("live").textContent = "live";
   byId("search").value = words;
   byId("menu").open = menu;
@@ -176,6 +192,6 @@ const follow = () => {
   source.onopen = async () => { if (lost) await renew(); lost = false; say("live"); };
 };
 
-const start = keep => { search(); filter(); show(keep); offerTicks(); showTicks(); };
+const start = keep => { listClaims(); name(); search(); filter(); show(keep); offerTicks(); showTicks(); };
 const ready = readData().then(() => start(false)).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
 if (root.dataset.live !== undefined) follow();

@@ -22,11 +22,12 @@ from hornn.reporting.run_data import address, has_view, packed, page_data
 from hornn.reporting.scoreboard import CLASSES, MARKS, list_claims, summarise
 from hornn.reporting.scores import has_published
 from hornn.reporting.studies import Study, draw_study
-from hornn.reporting.svg import inline
+from hornn.reporting.svg import Looks
 from hornn.reporting.tables import Table
 
 HERE = Path(__file__).parent
 SCRIPTS = ("chart.js", "compare.js", "page.js")
+LOOKS = "/* looks */\n"  # in the style, where the rules stand once all is drawn
 FEW_EMPTY = 3  # more rows without a number are folded away
 DOWNLOADS = (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"), ("json", "JSON"))
 
@@ -63,8 +64,9 @@ def render_page(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.tests |= {"has_view": has_view, "without_numbers": without_numbers}
-    environment.filters |= {"groups": groups, "inline": inline}
-    return environment.from_string(read("page.html")).render(
+    looks = Looks()
+    environment.filters |= {"groups": groups, "inline": looks.inline}
+    text = environment.from_string(read("page.html")).render(
         style=read("page.css"),
         script="".join(map(read, SCRIPTS)),
         data=packed(page_data(tables, out, recordings)),
@@ -89,6 +91,7 @@ def render_page(
         draw_memory=draw_memory,
         factor_notes=factor_notes,
         row_styles=row_styles,
+        coloured=lambda style: looks.name(f"color:{style.colour}"),
         address=address,
         samples={name: b64encode(picture).decode() for name, picture in samples.items()},
         link=lambda path: relative_address(path, out),
@@ -100,6 +103,7 @@ def render_page(
         draw_study=draw_study,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )
+    return text.replace(LOOKS, looks.rules(), 1)
 
 
 def how_many_first(plots: Sequence[Plot]) -> int:

@@ -1,5 +1,6 @@
 """Pictures of lines, dots and words as SVG text."""
 
+import re
 from html import escape
 
 SPACE = ' xmlns="http://www.w3.org/2000/svg"'
@@ -30,9 +31,34 @@ def picture(name: str, width: float, height: float, elements: list[str]) -> str:
     return "\n".join([head, *elements, "</svg>"]) + "\n"
 
 
-def inline(svg: str) -> str:
-    """A picture within a page, without what it needs when it stands alone; what most elements say, it says once."""
-    bare = svg.replace(SPACE, "", 1).replace(FONT, "", 1)
-    for usual in (' font-size="10"', ' fill="currentColor"'):
-        bare = bare.replace(usual, "").replace("<svg", f"<svg{usual}", 1)
-    return bare
+class Looks:
+    """The looks of elements within a page: each is written once, as the rule of a class that the elements name."""
+
+    TAG = re.compile(r"<(?!svg)[a-z]+ [^>]*>")
+    LOOK = re.compile(
+        r' (fill|stroke|stroke-width|stroke-opacity|fill-opacity|stroke-dasharray|text-anchor|font-size)="([^"]*)"'
+    )
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def name(self, look: str) -> str:
+        """The class of a look such as `fill:none;stroke:#0284c7`."""
+        return self.names.setdefault(look, f"l{len(self.names)}")
+
+    def inline(self, svg: str) -> str:
+        """A picture within a page, without what it needs when it stands alone."""
+        bare = svg.replace(SPACE, "", 1).replace(FONT, ' font-size="10"', 1)
+        return self.TAG.sub(self.classed, bare)
+
+    def classed(self, tag: re.Match[str]) -> str:
+        """An element with one class in place of its looks; a length of CSS needs its unit."""
+        looks = self.LOOK.findall(tag[0])
+        if not looks:
+            return tag[0]
+        rule = ";".join(f"{key}:{value}{'px' * (key == 'font-size')}" for key, value in looks)
+        head, rest = self.LOOK.sub("", tag[0]).split(" ", 1)
+        return f'{head} class="{self.name(rule)}" {rest}'
+
+    def rules(self) -> str:
+        return "".join(f".{name}{{{look}}}\n" for look, name in self.names.items())
