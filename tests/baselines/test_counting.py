@@ -18,8 +18,9 @@ from hornn.baselines.counts import FittedModel
 from hornn.baselines.mixture import GAIN
 from hornn.checkpoint import FORMAT
 from hornn.recipe import COUNTED
+from hornn.use.checkpoints import load
 from hornn.use.evaluate import evaluate
-from hornn.use.scorers import CountScorer, load
+from hornn.use.scorers import CountScorer
 from reference.cases import COUNT_NAMES, MODELS
 
 ROOT = Path(__file__).parents[2]

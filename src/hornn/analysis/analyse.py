@@ -29,15 +29,15 @@ from hornn.result import (
     finite,
     require_writable,
     write_atomically,
-    write_result,
 )
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
+from hornn.use.checkpoints import load
+from hornn.use.corpora import open_corpus
 from hornn.use.figures import require_probabilities, require_target
-from hornn.use.opening import open_corpus
-from hornn.use.recorded import result_beside
-from hornn.use.scorers import NetworkScorer, load
+from hornn.use.recorded import record, result_beside
+from hornn.use.scorers import NetworkScorer
 
 console = Console(highlight=False, soft_wrap=True)
 SETTINGS = ("split", "lags", "windows", "targets")
@@ -67,8 +67,7 @@ def analyse(cfg: DictConfig) -> None:
         if cfg.result is not None:
             write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=1) + "\n")
         if result is not None:
-            write_result(path.parent, {**result, MEMORY: figures})
-            console.print(f"added to {path.parent / NAME}", markup=False)
+            record(path, {**result, MEMORY: figures}, console)
 
 
 def check_options(cfg: DictConfig) -> None:

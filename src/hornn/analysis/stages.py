@@ -8,7 +8,8 @@ from hornn.build import draw_network, rebuild_network
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.network import SequenceModel
 from hornn.run.identity import INIT_FROM, SNAPSHOTS
-from hornn.use.scorers import NetworkScorer, weights_of_network
+from hornn.use.checkpoints import weights_of_network
+from hornn.use.scorers import NetworkScorer
 
 START, DURING, AFTER = "start", "during", "after"
 

@@ -1,20 +1,5 @@
 """Write text with a trained language model: `hornn generate --help`."""
 
-import hydra
-from omegaconf import DictConfig
+from hornn.command_line.using import using
 
-from hornn.command_line.messages import launch
-from hornn.command_line.strict_keys import check_keys, compose_reference
-from hornn.places import CONF
-
-
-@hydra.main(version_base="1.3", config_path=str(CONF), config_name="generate")
-def main(cfg: DictConfig) -> None:
-    check_keys(cfg, compose_reference())
-    from hornn.use.generate import generate
-
-    generate(cfg)
-
-
-def run() -> None:
-    launch(main, needed=True)
+run = using("generate", "hornn.use.generate")

@@ -1,1 +1,1 @@
-"""What a trained model is used for: scoring text and writing it."""
+"""What a trained model is used for: scores of text, music and speech, mixtures, samples, transcripts."""

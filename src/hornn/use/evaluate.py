@@ -17,14 +17,15 @@ from hornn.checks import require_choice, require_positive
 from hornn.data.base import SPLITS
 from hornn.data.text import encode_text
 from hornn.metrics import bits, perplexity
-from hornn.result import NAME, require_writable, write_result
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
+from hornn.use.checkpoints import open_checkpoint, require_text
+from hornn.use.corpora import chosen_on, corpus_of, open_corpus
 from hornn.use.figures import report, require_probabilities, require_target
-from hornn.use.opening import chosen_on, corpus_of, mix, names_of, open_corpus, paths_of, weights_of
-from hornn.use.recorded import result_beside
-from hornn.use.scorers import CountScorer, NetworkScorer, NoModelOfText, Scorer, load
-from hornn.use.sequences import evaluate_sequences, open_sequences
+from hornn.use.opening import mix, names_of, paths_of, weights_of
+from hornn.use.recorded import record, to_record
+from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
+from hornn.use.sequences import SequenceScorer, evaluate_sequences
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -38,21 +39,14 @@ def evaluate(cfg: DictConfig) -> None:
     set_up_process()
     check_options(cfg)
     paths, rates = paths_of(cfg), rates_of(cfg)
-    try:
-        scorers = [load(path, cfg.device) for path in paths]
-    except NoModelOfText as found:
-        if len(paths) > 1:
-            raise
-        evaluate_sequences(cfg, open_sequences(found, cfg.device), console)
+    opened = [open_checkpoint(path, cfg.device) for path in paths]
+    if len(opened) == 1 and isinstance(opened[0], SequenceScorer):
+        evaluate_sequences(cfg, opened[0], console)
         return
+    scorers = [require_text(each) for each in opened]
     if cfg.arpa is not None:
         report(export(scorers[0], Path(str(cfg.arpa))), console, cfg.result)
         return
-    if cfg.record and (cfg.dynamic_lr is None or cfg.text is not None or cfg.split != "test"):
-        raise ValueError(
-            "record=true adds the score of the test split with dynamic evaluation to the run's result: give "
-            "dynamic_lr=RATE or a list of rates, and leave out text= and split="
-        )
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
             scorer.prepare(cfg.batch_size, cfg.seq_len, rates[0] if rates else None, cfg.precision)
@@ -60,9 +54,7 @@ def evaluate(cfg: DictConfig) -> None:
             raise ValueError(
                 f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
             )
-    run = result_beside(scorers[0].card or {}, paths[0]) if cfg.record else None
-    if run is not None:
-        require_writable(paths[0].parent / NAME)
+    run = run_to_record(cfg, scorers[0]) if cfg.record else None
     program = commit() if cfg.record else {}
     lengths = () if cfg.cache is None else require_lengths("cache", cfg.cache)
     model: Scorer = mix(scorers, lengths, cfg) or scorers[0]
@@ -97,16 +89,24 @@ def evaluate(cfg: DictConfig) -> None:
     if run is not None:
         assert isinstance(model, NetworkScorer)
         lr = model.dynamic_lr
-        run["dynamic"] = {
+        scored = {
             "lr": lr,
             "seq_len": cfg.seq_len,
             "valid_ppl_by_lr": tried,
             "valid_ppl": tried[str(lr)],
             "test_ppl": figures["perplexity"],
-            **program,
         }
-        write_result(paths[0].parent, run)
-        console.print(f"added to {paths[0].parent / NAME}", markup=False)
+        record(paths[0], {**run, "dynamic": {**scored, **program}}, console)
+
+
+def run_to_record(cfg: DictConfig, scorer: Scorer) -> dict[str, Any]:
+    """The result that dynamic evaluation adds to. ValueError where there is none, or no test split is scored."""
+    if cfg.dynamic_lr is None or cfg.text is not None or cfg.split != "test":
+        raise ValueError(
+            "record=true adds the score of the test split with dynamic evaluation to the run's result: give "
+            "dynamic_lr=RATE or a list of rates, and leave out text= and split="
+        )
+    return to_record(scorer.card or {}, Path(scorer.name))
 
 
 def check_options(cfg: DictConfig) -> None:

@@ -1,24 +1,26 @@
 """Writes text, or music, with a trained model."""
 
+from pathlib import Path
+
 from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.data.vocabulary import UNK
-from hornn.use.model import load
+from hornn.use.checkpoints import open_checkpoint
+from hornn.use.model import Model
 from hornn.use.music import write_music
-from hornn.use.scorers import NoModelOfText
-from hornn.use.sequences import open_sequences
+from hornn.use.sequences import SequenceScorer
 
 console = Console(highlight=False, soft_wrap=True)
 
 
 def generate(cfg: DictConfig) -> None:
     """Print continuations of a prompt, or write music. Raises ValueError for a prompt outside the vocabulary."""
-    try:
-        model = load(str(cfg.checkpoint), device=cfg.device)
-    except NoModelOfText as found:
-        write_music(cfg, open_sequences(found, cfg.device), console)
+    opened = open_checkpoint(Path(str(cfg.checkpoint)), cfg.device)
+    if isinstance(opened, SequenceScorer):
+        write_music(cfg, opened, console)
         return
+    model = Model(opened)
     prompt = "" if cfg.prompt is None else str(cfg.prompt)
     if unknown := model.unknown(prompt):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"

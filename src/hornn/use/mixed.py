@@ -9,8 +9,9 @@ from hornn.baselines.cache import require_lengths
 from hornn.baselines.counts import FittedModel
 from hornn.data.base import Data
 from hornn.data.text import TextData
-from hornn.use.opening import is_trained_on
-from hornn.use.scorers import Mixture, load_ready
+from hornn.use.checkpoints import load_ready
+from hornn.use.corpora import is_trained_on
+from hornn.use.scorers import Mixture
 
 
 class MixtureModel(FittedModel):

@@ -13,8 +13,9 @@ from hornn.checks import require_positive, require_range
 from hornn.data.text import encode, encode_text
 from hornn.data.vocabulary import EOS
 from hornn.metrics import perplexity
+from hornn.use.checkpoints import load_ready
 from hornn.use.figures import require_probabilities
-from hornn.use.scorers import Mixture, NetworkScorer, Scorer, load_ready
+from hornn.use.scorers import Mixture, NetworkScorer, Scorer
 from hornn.use.scoring import sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it

@@ -1,15 +1,14 @@
-"""Opens the models that a command names, and the corpus whose validation text decides how they are mixed."""
+"""Opens the model that a command names, or mixes the models that it names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from hornn.build import rebuild_data
-from hornn.data.text import TextData
-from hornn.run.composed import as_dict
-from hornn.use.scorers import Mixture, Scorer, load_ready
+from hornn.use.checkpoints import load_ready
+from hornn.use.corpora import chosen_on, open_corpus
+from hornn.use.scorers import Mixture, Scorer
 
 
 def open_model(cfg: DictConfig) -> Scorer:
@@ -56,43 +55,3 @@ def weights_of(model: Scorer) -> dict[str, Any]:
         return {}
     weights = dict(zip(model.parts, map(float, model.weights), strict=True))
     return {"weights": weights, "weights_chosen_on": chosen_on(model)}
-
-
-def chosen_on(model: Scorer) -> str:
-    """The text that decides what is not trained."""
-    corpus = corpus_of(model)
-    return f"{corpus['name']} valid{', which is the test text' if corpus['valid_is_test'] else ''}"
-
-
-def corpus_of(model: Scorer) -> Mapping[str, Any]:
-    """What the model's card says of its corpus. ValueError for an ARPA file, which has none."""
-    if model.card is None:
-        raise ValueError(
-            f"{model.name} is an ARPA file, which says nothing of its corpus: give text=FILE to score, and a "
-            "checkpoint beside it in mix= where weights are chosen on validation text"
-        )
-    described: Mapping[str, Any] = model.card["data"]
-    return described
-
-
-def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:
-    """The corpus that the model was trained on. Raises ValueError where the one at hand is another."""
-    trained_on = corpus_of(model)
-    assert model.card is not None
-    data = rebuild_data(model.card, as_dict(cfg.data))
-    assert isinstance(data, TextData)
-    data.prepare_data()
-    data.setup()
-    if not is_trained_on(model, data):
-        raise ValueError(
-            f"the {data.name} text on this machine is not the one that this checkpoint was trained on "
-            f"(checksum {data.describe()['text_checksum']}, then {trained_on['text_checksum']}): give the same corpus, "
-            "or text=FILE"
-        )
-    return data
-
-
-def is_trained_on(model: Scorer, data: TextData) -> bool:
-    """Whether the model's card names the text of `data`, and its vocabulary has the same words by the same ids."""
-    trained_on = model.card["data"]["text_checksum"] if model.card is not None else None
-    return trained_on == data.describe()["text_checksum"] and model.vocabulary.words == data.vocabulary.words

@@ -2,25 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from hornn.baselines.arpa import read_arpa
 from hornn.baselines.cache import cache_scores
 from hornn.baselines.counts import CountModel
 from hornn.baselines.mixture import em_weights, interpolate
-from hornn.build import holds_counts, rebuild_counts, rebuild_network
-from hornn.checkpoint import CARD, read_checkpoint
 from hornn.checks import require_choice
 from hornn.data.tokenizer import Tokenizer
-from hornn.data.vocabulary import EOS, Vocabulary
+from hornn.data.vocabulary import Vocabulary
 from hornn.network import SequenceModel
 from hornn.use.scoring import Reader, read_on, score_dynamically, score_lines, score_stream
-
-ARPA = ".arpa"
 
 
 class Scorer(ABC):
@@ -69,7 +63,9 @@ class NetworkScorer(Scorer):
         self.name, self.network, self.card, self.vocabulary = name, network, card, vocabulary
         self.tokenizer = Tokenizer.from_state(card["tokenizer"])
 
-    def prepare(self, batch_size: int, seq_len: int, dynamic_lr: float | None, precision: str) -> None:
+    def prepare(
+        self, batch_size: int, seq_len: int, dynamic_lr: float | None = None, precision: str = "fp32"
+    ) -> None:
         """How to score. ValueError for a precision that the output layer has not, or in which it cannot learn."""
         head = self.network.head
         require_choice("precision", precision, head.precisions)
@@ -218,95 +214,3 @@ def translate(one: Scorer, other: Scorer) -> np.ndarray:
             f"words ({'; '.join(said)}): mix models that were trained on one corpus"
         )
     return np.array([other.vocabulary.index[word] for word in one.vocabulary.words])
-
-
-class NoModelOfText(ValueError):
-    """A checkpoint holds a model of separate sequences. `checkpoint` is what was read, for a command that has a use."""
-
-    def __init__(self, path: Path, checkpoint: Mapping[str, Any]) -> None:
-        super().__init__(f"{path} is no model of text: evaluate, generate and transcribe are what can use it")
-        self.path, self.checkpoint = path, checkpoint
-
-
-def load(path: Path, device: str) -> NetworkScorer | CountScorer:
-    """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
-
-    device: of a network, cpu or cuda. Raises what `read_checkpoint` and `read_arpa` raise, and ValueError where the
-    weights are of another model than the checkpoint says, or the device is not there; NoModelOfText for separate
-    sequences.
-    """
-    require_device(device)
-    if path.suffix == ARPA:
-        return load_arpa(path)
-    checkpoint = read_checkpoint(path)
-    try:
-        card, state = checkpoint[CARD], checkpoint["state_dict"]
-        if "vocabulary" not in card and "counts" in card:
-            raise NoModelOfText(path, checkpoint)
-        if holds_counts(card):
-            return load_counts(path, card, state)
-        scorer = load_network(path, card, state)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
-    make_ready(scorer.network, device)
-    return scorer
-
-
-def make_ready(network: SequenceModel, device: str) -> None:
-    """Put a network on this device, to be computed by what suits the device, whatever trained it."""
-    network.backend = network.precision = "auto"
-    network.to(device).eval().prepare(torch.device(device))
-
-
-def require_device(device: str) -> None:
-    """Raise ValueError for a device that is not there."""
-    require_choice("device", device, ("cpu", "cuda"))
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
-
-
-def load_ready(
-    paths: Sequence[Path], device: str, seq_len: int, precision: str
-) -> list[NetworkScorer | CountScorer]:
-    """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
-    scorers = [load(path, device) for path in paths]
-    for scorer in scorers:
-        if isinstance(scorer, NetworkScorer):
-            scorer.prepare(batch_size=1, seq_len=seq_len, dynamic_lr=None, precision=precision)
-    return scorers
-
-
-def load_network(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer:
-    vocabulary = Vocabulary.from_state(card["vocabulary"])
-    network = rebuild_network(path, card, vocabulary.counts, weights_of_network(state))
-    return NetworkScorer(str(path), network, card, vocabulary)
-
-
-def weights_of_network(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The network's part of what a training keeps."""
-    prefix = "network."
-    return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-
-
-def load_counts(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> CountScorer:
-    vocabulary, tokenizer = Vocabulary.from_state(card["vocabulary"]), Tokenizer.from_state(card["tokenizer"])
-    model = rebuild_counts(card, len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
-    try:
-        model.load_state(
-            {
-                name: value.numpy() if isinstance(value, torch.Tensor) else value
-                for name, value in state.items()
-            }
-        )
-    except ValueError as error:
-        raise ValueError(f"checkpoint {path} holds the counts of another model: {error}") from error
-    return CountScorer(str(path), model, vocabulary, tokenizer, card)
-
-
-def load_arpa(path: Path) -> CountScorer:
-    words, model = read_arpa(path)
-    if EOS not in words:
-        raise ValueError(f"{path} has no </s> among its words: give a model that ends its sentences")
-    return CountScorer(
-        str(path), model, Vocabulary(words, [0] * len(words)), Tokenizer("word", eos=True), None
-    )

@@ -1,4 +1,4 @@
-"""What a trained language model is used for: scoring text and writing it."""
+"""How a network reads text to score it, and how text is drawn from what a model expects."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

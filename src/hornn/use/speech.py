@@ -17,10 +17,10 @@ from hornn.run.process import set_up_process
 from hornn.speech.data import ENDS, SpeechData
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.recogniser import Recogniser, acoustic_scores, from_plain
+from hornn.use.checkpoints import open_checkpoint
 from hornn.use.figures import require_target
 from hornn.use.posteriors import log_probs_of
-from hornn.use.scorers import NoModelOfText, load
-from hornn.use.sequences import SequenceScorer, open_data, open_sequences
+from hornn.use.sequences import SequenceScorer, open_data
 
 
 class Listener(NamedTuple):
@@ -74,13 +74,11 @@ def transcribe(cfg: DictConfig) -> None:
 
 
 def open_speech(checkpoint: Any, device: str) -> SequenceScorer:
-    """A network of speech. ValueError for a checkpoint of anything else; other errors: as `load` has them."""
-    try:
-        load(Path(str(checkpoint)), device)
-    except NoModelOfText as found:
-        if "recogniser" in found.checkpoint["hornn"]:
-            return open_sequences(found, device)
-    raise ValueError(f"{checkpoint} is no network of speech: give one that was trained with data=an4")
+    """A network of speech. ValueError for a checkpoint of anything else; other errors: as in `open_checkpoint`."""
+    opened = open_checkpoint(Path(str(checkpoint)), device)
+    if not isinstance(opened, SequenceScorer) or "recogniser" not in opened.card:
+        raise ValueError(f"{checkpoint} is no network of speech: give one that was trained with data=an4")
+    return opened
 
 
 def listener_of(scorer: SequenceScorer) -> Listener:

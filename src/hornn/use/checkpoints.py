@@ -1,0 +1,121 @@
+"""Opens what a checkpoint or an ARPA file holds: a model of text, or of separate sequences."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hornn.baselines.arpa import read_arpa
+from hornn.build import holds_counts, rebuild_counts, rebuild_network
+from hornn.checkpoint import CARD, read_checkpoint
+from hornn.checks import require_choice
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import EOS, Vocabulary
+from hornn.network import SequenceModel
+from hornn.use.scorers import CountScorer, NetworkScorer
+from hornn.use.sequences import SequenceScorer
+
+ARPA = ".arpa"
+
+
+def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | SequenceScorer:
+    """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
+
+    device: of a network, cpu or cuda. Raises what `read_checkpoint` and `read_arpa` raise, and ValueError where the
+    weights are of another model than the checkpoint says, or the device is not there.
+    """
+    require_device(device)
+    if path.suffix == ARPA:
+        return open_arpa(path)
+    checkpoint = read_checkpoint(path)
+    try:
+        card, state = checkpoint[CARD], checkpoint["state_dict"]
+        of_sequences = "vocabulary" not in card and "counts" in card
+        opened = open_sequences(path, card, state) if of_sequences else open_text(path, card, state)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
+    network = opened.model if isinstance(opened, SequenceScorer) else getattr(opened, "network", None)
+    if isinstance(network, SequenceModel):  # computed by what suits the device, whatever trained it
+        network.backend = network.precision = "auto"
+        network.to(device).eval().prepare(torch.device(device))
+    return opened
+
+
+def load(path: Path, device: str) -> NetworkScorer | CountScorer:
+    """The model of text that a file holds. Errors: as in `open_checkpoint` and `require_text`."""
+    return require_text(open_checkpoint(path, device))
+
+
+def require_text(opened: NetworkScorer | CountScorer | SequenceScorer) -> NetworkScorer | CountScorer:
+    """Raise ValueError for a model of separate sequences."""
+    if isinstance(opened, SequenceScorer):
+        raise ValueError(
+            f"{opened.name} is no model of text: evaluate, generate and transcribe are what can use it"
+        )
+    return opened
+
+
+def load_ready(
+    paths: Sequence[Path], device: str, seq_len: int, precision: str
+) -> list[NetworkScorer | CountScorer]:
+    """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
+    scorers = [load(path, device) for path in paths]
+    for scorer in scorers:
+        if isinstance(scorer, NetworkScorer):
+            scorer.prepare(batch_size=1, seq_len=seq_len, precision=precision)
+    return scorers
+
+
+def require_device(device: str) -> None:
+    """Raise ValueError for a device that is not there."""
+    require_choice("device", device, ("cpu", "cuda"))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device=cuda needs a CUDA device and this machine has none: use device=cpu")
+
+
+def open_text(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer | CountScorer:
+    vocabulary = Vocabulary.from_state(card["vocabulary"])
+    if not holds_counts(card):
+        network = rebuild_network(path, card, vocabulary.counts, weights_of_network(state))
+        return NetworkScorer(str(path), network, card, vocabulary)
+    tokenizer = Tokenizer.from_state(card["tokenizer"])
+    model = rebuild_counts(card, len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
+    try:
+        model.load_state(
+            {
+                name: value.numpy() if isinstance(value, torch.Tensor) else value
+                for name, value in state.items()
+            }
+        )
+    except ValueError as error:
+        raise ValueError(f"checkpoint {path} holds the counts of another model: {error}") from error
+    return CountScorer(str(path), model, vocabulary, tokenizer, card)
+
+
+def open_sequences(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> SequenceScorer:
+    counts, width = card["counts"], card["input_width"]
+    if not (isinstance(counts, list) and counts and all(type(each) is int for each in [*counts, width])):
+        raise TypeError("its counts are no whole numbers")
+    if not holds_counts(card):
+        network = rebuild_network(path, card, counts, weights_of_network(state), width)
+        return SequenceScorer(str(path), card, network)
+    model = rebuild_counts(card, len(counts), None)
+    model.load_state({name: np.asarray(value) for name, value in state.items()})
+    return SequenceScorer(str(path), card, model)
+
+
+def open_arpa(path: Path) -> CountScorer:
+    words, model = read_arpa(path)
+    if EOS not in words:
+        raise ValueError(f"{path} has no </s> among its words: give a model that ends its sentences")
+    return CountScorer(
+        str(path), model, Vocabulary(words, [0] * len(words)), Tokenizer("word", eos=True), None
+    )
+
+
+def weights_of_network(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The network's part of what a training keeps."""
+    prefix = "network."
+    return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
