@@ -50,7 +50,7 @@ sweep:
       run: null
       state: not built
       published: {value: 110, verified: true, source: "table 1"}
-  figure: {x: order, x_label: order, series: group}
+  figure: {x_label: order}
 """
 
 CLAIMS = """

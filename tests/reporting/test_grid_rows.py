@@ -104,7 +104,7 @@ def test_names_are_the_last_words_of_keys_where_these_differ() -> None:
         ("name: wide", "name: rnn-hidden_size8", "have the same name rnn-hidden_size8: keep one"),
         (
             "  labels:",
-            "  figure: {x: o, x_label: o, series: group}\n  labels:",
+            "  figure: {x_label: o}\n  labels:",
             "a grid has a figure for each axis",
         ),
     ],

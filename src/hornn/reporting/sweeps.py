@@ -92,14 +92,12 @@ class Row(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """`x` names what the rows' x is; `published_best`: the range of x that the paper found best.
+    """`x_label` says what the rows' x is; `published_best`: the range of x that the paper found best.
 
     `base` names a row: how far the others of its group are from it is a figure, too.
     """
 
-    x: str
     x_label: str
-    series: str
     published_best: tuple[float, float] | None = None
     base: str | None = None
 
@@ -174,13 +172,13 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
             seen[mark] = row.name
     names, keys = {row.name for row in rows}, [metric.key for metric in metrics]
     main = main_axis(axes)
-    figure = Figure(main.key, main.label, "group") if main else None
+    figure = Figure(main.label) if main else None
     if "figure" in node:
         if axes:
             raise ValueError(f"{path}: sweep.figure: a grid has a figure for each axis: leave it out")
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
-        figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
+        figure = Figure(node["figure"]["x_label"], tuple(best) if best else None, node["figure"].get("base"))
     for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
         if name is not None and name not in names:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")

@@ -32,7 +32,7 @@ def unwritten_sweep(path: Path) -> Sweep:
         row = Row(label, label, (), None, {}, "", None, False, "", Recipe(), recipe)
         rows.append(place(row, axes, at) if at.place else row)
     metric, main = Metric("test_ppl", "perplexity, test"), main_axis(axes)
-    figure = Figure(main.key, main.label, "group") if main else None
+    figure = Figure(main.label) if main else None
     command = ""
     return Sweep(
         path.stem, path.stem, "", (metric,), True, (), tuple(rows), figure, (), None, "", path, command, axes
