@@ -77,14 +77,14 @@ class Row(NamedTuple):
     name: str
     label: str
     run: tuple[str, ...] | None
-    state: str | None
-    published: Mapping[str, Published]
-    group: str
-    x: float | None
-    dynamic: bool
-    note: str
-    recipe: Recipe
     identity: str
+    recipe: Recipe = Recipe()
+    state: str | None = None
+    published: Mapping[str, Published] = {}
+    group: str = ""
+    x: float | None = None
+    dynamic: bool = False
+    note: str = ""
     start: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     place: Mapping[str, Value] = {}
@@ -108,14 +108,14 @@ class Sweep(NamedTuple):
     paper: str
     metrics: tuple[Metric, ...]
     lower_is_better: bool | None
-    seeds: tuple[int, ...]
     rows: tuple[Row, ...]
-    figure: Figure | None
-    claims: tuple[Claim, ...]
-    relative_to: str | None
-    note: str
     path: Path
-    command: str  # that makes its runs; empty where the file does not know
+    seeds: tuple[int, ...] = ()
+    figure: Figure | None = None
+    claims: tuple[Claim, ...] = ()
+    relative_to: str | None = None
+    note: str = ""
+    command: str = ""  # that makes its runs; empty where the file does not know
     axes: tuple[Axis, ...] = ()
     published_on: str = ""
 
@@ -183,21 +183,21 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
         if name is not None and name not in names:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")
     return Sweep(
-        node["name"],
-        node["title"],
-        node["paper"],
-        metrics,
-        node["lower_is_better"],
-        seeds,
-        rows,
-        figure,
-        tuple(read_claim(claim, keys, names, path) for claim in node.get("claims", [])),
-        node.get("relative_to"),
-        node.get("note", ""),
-        path,
-        as_typed(f"python src/train.py -m sweeps={path.stem}"),
-        axes,
-        node.get("published_on", ""),
+        name=node["name"],
+        title=node["title"],
+        paper=node["paper"],
+        metrics=metrics,
+        lower_is_better=node["lower_is_better"],
+        rows=rows,
+        path=path,
+        seeds=seeds,
+        figure=figure,
+        claims=tuple(read_claim(claim, keys, names, path) for claim in node.get("claims", [])),
+        relative_to=node.get("relative_to"),
+        note=node.get("note", ""),
+        command=as_typed(f"python src/train.py -m sweeps={path.stem}"),
+        axes=axes,
+        published_on=node.get("published_on", ""),
     )
 
 
@@ -289,19 +289,19 @@ def read_row(
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
     return Row(
-        node["name"],
-        node["label"],
-        None if run is None else tuple(run),
-        state,
-        {key: Published(**number, corpus=published_on) for key, number in published.items()},
-        node.get("group", ""),
-        node.get("x"),
-        node.get("dynamic", False),
-        node.get("note", ""),
-        recipe,
-        "" if run is None else recipe.name,
-        tuple(rows_named(node["start"], where)) if "start" in node else (),
-        read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
+        name=node["name"],
+        label=node["label"],
+        run=None if run is None else tuple(run),
+        identity="" if run is None else recipe.name,
+        recipe=recipe,
+        state=state,
+        published={key: Published(**number, corpus=published_on) for key, number in published.items()},
+        group=node.get("group", ""),
+        x=node.get("x"),
+        dynamic=node.get("dynamic", False),
+        note=node.get("note", ""),
+        start=tuple(rows_named(node["start"], where)) if "start" in node else (),
+        seeds=read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
     )
 
 
