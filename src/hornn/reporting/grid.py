@@ -67,13 +67,17 @@ def table_grid(table: Table) -> Grid:
     base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
     heads = [("", "model")]
     for metric in metrics:
-        names = ["published", "measured", *["best by validation"] * shows_best_seed(metric.key)]
-        ratios = [f"{name} / {base.row.label}" for name in names[:2]] if base else []
-        heads += [
-            (metric.label if len(metrics) > 1 else "", name) for name in names + (ratios or ["difference"])
-        ]
+        names = ["published", "measured"]
+        if shows_best_seed(metric.key):
+            names.append("best by validation")
+        names += [f"{name} / {base.row.label}" for name in names[:2]] if base else ["difference"]
+        heads += [(metric.label if len(metrics) > 1 else "", name) for name in names]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
-    heads += [("", name) for name in ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]]
+    if sized:
+        heads.append(("", "weights"))
+    if timed:
+        heads.append(("", "s/epoch"))
+    heads += [("", "device"), ("", "runs")]
 
     letters: dict[str, str] = {}
     shared = shared_marks(table)
