@@ -124,11 +124,6 @@ class Sweep(NamedTuple):
         """The metrics that the paper has a number for, or a place, in some row that is run."""
         return {key for row in self.rows if row.run is not None for key in row.published}
 
-    @property
-    def published(self) -> set[str]:
-        """The metrics that some row's paper has a number for, or a place."""
-        return {key for row in self.rows for key in row.published}
-
 
 def read_sweeps(folder: Path) -> list[Sweep]:
     """All sweeps of a folder that define a table, by name. Raises ValueError for one that is wrong."""
