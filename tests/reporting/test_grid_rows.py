@@ -10,8 +10,7 @@ from hornn.dashboard import cells
 from hornn.reporting.commands import write_pages, write_report
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.grid_rows import short_names
-from hornn.reporting.sweeps import read_sweep
-from reporting.place import Place, table_of
+from reporting.place import Place, read_sweep, table_of
 
 GRID = """
 defaults:

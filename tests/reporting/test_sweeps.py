@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.sweeps import Figure, read_sweep, read_sweeps
-from reporting.place import SWEEP
+from hornn.reporting.sweeps import Figure, read_sweeps
+from reporting.place import SWEEP, read_sweep
 
 
 @pytest.mark.parametrize(

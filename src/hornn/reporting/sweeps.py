@@ -135,13 +135,8 @@ def read_sweeps(folder: Path) -> list[Sweep]:
     return [define(path, content) for path, content in contents.items() if "sweep" in content]
 
 
-def read_sweep(path: Path) -> Sweep:
-    """The table that a sweep file defines. Raises ValueError naming the file, and the row, that is wrong."""
-    return define(path, load_sweep(path))
-
-
 def define(path: Path, content: dict[str, Any]) -> Sweep:
-    """The table of a sweep file's content."""
+    """The table of a sweep file's content. Raises ValueError naming the file, and the row, that is wrong."""
     node = content.pop("sweep", None)
     check(node, SWEEP_KEYS, f"{path}: sweep")
     if node["name"] != path.stem:
