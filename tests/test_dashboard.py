@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Place:
     place.record({"row": "max-2", "seed": 1, "status": "running", "name": "cccc"})
     text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: sizes")
     text = text.replace("test_ppl", "num_parameters")
-    figure = "  figure: {x: order, x_label: order, series: group}\n"
+    figure = "  figure: {x_label: order}\n"
     place.write_sweep("sizes", text.replace(figure, "").replace("perplexity, test", "weights"))
     return place
 

@@ -25,7 +25,7 @@ from documents.code import (
 )
 from documents.conftest import ROOT, Python, Shell
 from hornn.blocks import pages_with_blocks
-from hornn.reporting.sweeps import read_sweep
+from reporting.place import read_sweep
 
 PAGES = [page for page in pages_with_blocks(ROOT) if blocks_of(page)]
 TRAIN = "python src/train.py logger=csv trainer.enable_progress_bar=false trainer.max_epochs=1 data=files"

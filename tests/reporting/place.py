@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from hornn.reporting.grid import table_grid
+from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.lines import Line
 from hornn.reporting.runs import find_runs
-from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.sweeps import Sweep, define, read_sweeps
 from hornn.reporting.tables import Table, build_tables
 
 SWEEP = """
@@ -50,7 +51,7 @@ sweep:
       run: null
       state: not built
       published: {value: 110, verified: true, source: "table 1"}
-  figure: {x: order, x_label: order, series: group}
+  figure: {x_label: order}
 """
 
 CLAIMS = """
@@ -149,6 +150,11 @@ def fill(place: Place) -> Place:
         {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
     )
     return place
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The table of one sweep file."""
+    return define(path, load_sweep(path))
 
 
 def table_of(place: Place, name: str = "toy", committed_only: bool = False) -> Table:

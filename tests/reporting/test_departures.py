@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.departures import Recipe, departures
-from hornn.reporting.sweeps import read_sweep
+from reporting.place import read_sweep
 
 
 def test_the_weights_that_a_row_starts_from_are_of_its_recipe(place: Any) -> None:

@@ -60,7 +60,7 @@ def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> Non
     """The rows of the base's group that are measured, the best first, and no others."""
     broken("group: max", "group: sum")
     text = (place.sweeps / "toy.yaml").read_text()
-    place.write_sweep("toy", text.replace("figure: {x: order,", "figure: {base: sum-2, x: order,"))
+    place.write_sweep("toy", text.replace("figure: {", "figure: {base: sum-2, "))
     page = place.results / "tables" / "toy" / "README.md"
     place.commit("rnn", 1, 90.0)
     place.commit("sum-2", 1, 111.5)

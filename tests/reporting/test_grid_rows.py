@@ -10,8 +10,7 @@ from hornn.dashboard import cells
 from hornn.reporting.commands import write_pages, write_report
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.grid_rows import short_names
-from hornn.reporting.sweeps import read_sweep
-from reporting.place import Place, table_of
+from reporting.place import Place, read_sweep, table_of
 
 GRID = """
 defaults:
@@ -104,7 +103,7 @@ def test_names_are_the_last_words_of_keys_where_these_differ() -> None:
         ("name: wide", "name: rnn-hidden_size8", "have the same name rnn-hidden_size8: keep one"),
         (
             "  labels:",
-            "  figure: {x: o, x_label: o, series: group}\n  labels:",
+            "  figure: {x_label: o}\n  labels:",
             "a grid has a figure for each axis",
         ),
     ],

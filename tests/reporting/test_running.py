@@ -5,26 +5,26 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.running import Progress, read_progress
+from hornn.reporting.running import RunSoFar, read_run_so_far
 from reporting.place import Place, line_of, table_of
 
 EPOCHS = "epoch,seconds,valid_ppl\n1,60.0,200.0\n2,60.0,150.0\n"
 
 
 @pytest.mark.parametrize(
-    ("progress", "limit", "words"),
+    ("so_far", "limit", "words"),
     [
-        (Progress(), 20, ""),
-        (Progress(({"epoch": 2.0},)), None, "epoch 2"),
-        (Progress(({"epoch": 2.0},)), -1, "epoch 2"),
-        (Progress(({"epoch": 2.0, "seconds": 60.0},)), 20, "epoch 2 of 20"),
-        (Progress(({"epoch": 2.0, "seconds": 60.0},), 30.0, True), 20, "epoch 2 of 20, at most 18 min left"),
-        (Progress(({"epoch": 2.0, "seconds": 600.0},), 0.0, True), 20, "epoch 2 of 20, at most 3.0 h left"),
-        (Progress(({"epoch": 19.0, "seconds": 60.0},), 90.0, True), 20, "epoch 19 of 20, at most 0 s left"),
+        (RunSoFar(), 20, ""),
+        (RunSoFar(({"epoch": 2.0},)), None, "epoch 2"),
+        (RunSoFar(({"epoch": 2.0},)), -1, "epoch 2"),
+        (RunSoFar(({"epoch": 2.0, "seconds": 60.0},)), 20, "epoch 2 of 20"),
+        (RunSoFar(({"epoch": 2.0, "seconds": 60.0},), 30.0, True), 20, "epoch 2 of 20, at most 18 min left"),
+        (RunSoFar(({"epoch": 2.0, "seconds": 600.0},), 0.0, True), 20, "epoch 2 of 20, at most 3.0 h left"),
+        (RunSoFar(({"epoch": 19.0, "seconds": 60.0},), 90.0, True), 20, "epoch 19 of 20, at most 0 s left"),
     ],
 )
-def test_how_far_in_words(progress: Progress, limit: float | None, words: str) -> None:
-    assert progress.in_words(limit) == words
+def test_how_far_in_words(so_far: RunSoFar, limit: float | None, words: str) -> None:
+    assert so_far.in_words(limit) == words
 
 
 @pytest.fixture
@@ -68,4 +68,4 @@ def test_a_run_that_was_killed_is_unfinished(at_work: Any) -> None:
 )
 def test_a_damaged_file_says_nothing(tmp_path: Any, content: bytes) -> None:
     (tmp_path / "metrics.csv").write_bytes(content)
-    assert read_progress(tmp_path).in_words(20) in ("", "epoch 1 of 20")
+    assert read_run_so_far(tmp_path).in_words(20) in ("", "epoch 1 of 20")

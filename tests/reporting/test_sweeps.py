@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.sweeps import read_sweep, read_sweeps
-from reporting.place import SWEEP
+from hornn.reporting.sweeps import Figure, read_sweeps
+from reporting.place import SWEEP, read_sweep
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ from reporting.place import SWEEP
         ),
         ('  metric_label: "perplexity, test"\n', "", "sweep.metric 'test_ppl' needs a metric_label"),
         ("  rows:\n", "  rows:\n    - text\n", "row 'text' must hold keys and values, got 'text'"),
-        ("  figure: {x: order,", "  figure: {z: 1, x: order,", "sweep.figure: unknown key 'z'"),
+        ("  figure: {", "  figure: {z: 1, ", "sweep.figure: unknown key 'z'"),
         (
-            "  figure: {x: order,",
-            "  figure: {base: elman, x: order,",
+            "  figure: {",
+            "  figure: {base: elman, ",
             "toy.yaml: sweep.figure.base names 'elman', which is no row",
         ),
         (
@@ -109,6 +109,11 @@ def test_what_is_wrong_is_said(broken: Callable[[str, str], Path], old: str, new
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         read_sweep(broken(old, new))
     assert message in str(caught.value)
+
+
+def test_a_figure_may_have_the_keys_of_earlier_files(broken: Callable[[str, str], Path]) -> None:
+    earlier = read_sweep(broken("figure: {", "figure: {x: order, series: group, "))
+    assert earlier.figure == Figure("order")
 
 
 def test_several_metrics_take_numbers_by_key(place: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hornn.reporting.sweeps import read_sweep
+from reporting.place import read_sweep
 from sweep.mini import Ended, recorded, starts, write_table
 
 Launch = Callable[..., Ended]

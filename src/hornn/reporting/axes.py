@@ -28,7 +28,7 @@ NOBODY: Mapping[str, str] = {}
 Draw = Callable[[At, At], str]  # an element, once it is known where an x and where a y is
 
 
-class Axis:
+class Scale:
     """The values along one side. Its ends and its `ticks`, value -> words, follow from what is drawn unless set."""
 
     def __init__(self, label: str) -> None:
@@ -73,7 +73,7 @@ class Axes:
     """
 
     def __init__(self, x_label: str, y_label: str) -> None:
-        self.x, self.y = Axis(x_label), Axis(y_label)
+        self.x, self.y = Scale(x_label), Scale(y_label)
         self.inside: list[Draw] = []  # cut off at the axes
         self.over: list[Draw] = []
         self.has_bars = False

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 from hornn.reporting.axes import SMALL, Axes
-from hornn.reporting.curves import time_unit, training_times
+from hornn.reporting.cost_panels import draw_costs
 from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import (
     INK,
-    Panel,
     Plot,
     Style,
     Styles,
@@ -72,6 +71,10 @@ def draw_axis(
         ticks(canvas, axis, {row.place[axis.key]: row.words[axis.key] for row in named})
         label_ends(canvas, ends)
 
+    def paint_costs(canvas: Axes, places: Mapping[str, float], _: str) -> None:
+        paint_lines(canvas, metric, along, drawn, styles, lambda line: places.get(line.row.name))
+        canvas.x.log = True
+
     several = any(line.scores[metric.key].deviation is not None for line in measured)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
     others = " and ".join(other.label for other in axes if other.key != axis.key and other.key in telling)
@@ -80,39 +83,11 @@ def draw_axis(
     caption = f"{metric.label} against {axis.label}. {'; '.join(parts)}."
     panels = [draw_panel(axis.label, metric.label, caption, paint)]
     if axis.is_width:
-        panels += draw_sizes(metric, along, drawn, styles)
+        panels += draw_costs(metric, [line for members in along.values() for line in members], paint_costs)
     if any(style.colour == INK for style in drawn.values()):  # lines through rows of several colours
         rows = [(line.row.label, styles[line.row.name]) for line in measured]
         return Plot(tuple(panels), tuple(rows) if len(rows) <= MANY else ())
     return Plot(tuple(panels), tuple(drawn.items()) if len(drawn) > 1 else ())
-
-
-def draw_sizes(metric: Metric, groups: Groups, drawn: dict[str, Style], styles: Styles) -> list[Panel]:
-    """The same lines against the number of weights, and against the time that the best run of each row trained."""
-    times = training_times([line for members in groups.values() for line in members], metric)
-    unit, size = time_unit(max(times.seconds.values(), default=0.0))
-
-    def panel(what: str, x_label: str, at: Callable[[Line], float | None], caption: str) -> Panel:
-        def paint(canvas: Axes) -> None:
-            paint_lines(canvas, metric, groups, drawn, styles, at)
-            canvas.x.log = True
-
-        return draw_panel(x_label, metric.label, f"{metric.label} against {caption}.", paint)
-
-    return [
-        panel(
-            "weights",
-            "weights (millions)",
-            lambda line: line.parameters / 1e6 if line.parameters else None,
-            "the number of weights",
-        ),
-        panel(
-            "time",
-            f"training time ({unit})",
-            lambda line: seconds / size if (seconds := times.seconds.get(line.row.name)) else None,
-            times.caption,
-        ),
-    ]
 
 
 def paint_lines(

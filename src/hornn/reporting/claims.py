@@ -100,10 +100,17 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     else:
         of_this_size = not claimed or sweep.published_on or gain >= claimed / 2
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
-    measured = f"{text} ({'; '.join(filter(None, known))})"
-    of_paper = bool(published or claim.where)
-    reason = BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, "")
-    return Verdict(claim.says, published, measured, outcome, claimed, gain, error, of_paper, reason)
+    return Verdict(
+        says=claim.says,
+        published=published,
+        measured=f"{text} ({'; '.join(filter(None, known))})",
+        outcome=outcome,
+        published_gain=claimed,
+        gain=gain,
+        error=error,
+        of_paper=bool(published or claim.where),
+        reason=BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, ""),
+    )
 
 
 def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
@@ -118,9 +125,17 @@ def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
     measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
-    gain, relative = (limit - value) / limit, error / limit if error else None
-    reason = REASONS.get(outcome, "")
-    return Verdict(claim.says, "", measured, outcome, None, gain, relative, bool(claim.where), reason)
+    return Verdict(
+        says=claim.says,
+        published="",
+        measured=measured,
+        outcome=outcome,
+        published_gain=None,
+        gain=(limit - value) / limit,
+        error=error / limit if error else None,
+        of_paper=bool(claim.where),
+        reason=REASONS.get(outcome, ""),
+    )
 
 
 def mean_validation(line: Line) -> float:

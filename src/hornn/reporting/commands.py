@@ -28,7 +28,7 @@ from hornn.result import write_atomically
 Draw = Callable[[Table], list[Plot]]
 PAGE_OF_REPORT = "index.html"
 # Below the folder of results: what a report is made from.
-WATCHED = (
+SOURCES = (
     "sweeps/*.json",
     "tables/*/*.json",
     "tables/*/sample.png",
@@ -84,7 +84,7 @@ def serve_report(results: Path, folder: Path, out: Path, port: int, say: Callabl
 
     def look() -> object:
         """Which files there are that the report is made from, how long and how old."""
-        found = [*folder.glob("*.yaml"), *(path for pattern in WATCHED for path in results.glob(pattern))]
+        found = [*folder.glob("*.yaml"), *(path for pattern in SOURCES for path in results.glob(pattern))]
         return {path: (about.st_size, about.st_mtime_ns) for path in found if (about := stat_of(path))}
 
     serve(lambda: write_report(results, folder, out, draw, memory), look, out / PAGE_OF_REPORT, port, say)

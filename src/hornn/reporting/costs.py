@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hornn.reporting.lines import epoch_seconds
+from hornn.reporting.lines import training_seconds
 from hornn.reporting.markdown import escape_markdown, markdown_table, relative_address
-from hornn.reporting.runs import Run
 from hornn.reporting.tables import Table
 
 HEADER = ("`sweeps=`", "table", "rows to run", "measured", "hours", "minutes a run", "memory, MiB")
@@ -28,7 +27,10 @@ def costs_excerpt(tables: Sequence[Table], home: dict[str, Path], folder: Path) 
 
 def cost_of(table: Table) -> list[str]:
     """Hours of one seed of every row, the least and the most minutes of a run, the most memory; empty where unknown."""
-    minutes = [[taken for run in line.measured if (taken := minutes_of(run))] for line in table.lines]
+    minutes = [
+        [taken / 60 for run in line.measured if (taken := training_seconds(run.result))]
+        for line in table.lines
+    ]
     known = [taken for line in minutes for taken in line]
     if not known:
         return ["", "", ""]
@@ -38,8 +40,3 @@ def cost_of(table: Table) -> list[str]:
         f"{min(known):.0f} to {max(known):.0f}" if max(known) >= 1 else "below 1",
         f"{memory:.0f}",
     ]
-
-
-def minutes_of(run: Run) -> float:
-    """Its epochs at the time of the median one; 0 where it shared its GPU."""
-    return (epoch_seconds(run.result) or 0) * len(run.result.get("metrics") or ()) / 60

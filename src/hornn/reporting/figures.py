@@ -5,13 +5,12 @@ from textwrap import fill
 
 from hornn.reporting.axes import Axes
 from hornn.reporting.axis_figures import draw_axes, draw_axis
-from hornn.reporting.curves import time_unit, training_times
+from hornn.reporting.cost_panels import draw_costs
 from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
 from hornn.reporting.numbers import format_number
 from hornn.reporting.panels import (
     INK,
-    Panel,
     Plot,
     Styles,
     draw_line,
@@ -42,7 +41,7 @@ def draw_figures(table: Table) -> list[Plot]:
             plots.append(effects)
         plots += [Plot((draw_ranks(order, styles),), ()) for order in table.orders if order.metric == metric]
         if not any(axis.is_width for axis in table.sweep.axes):
-            plots += draw_costs(metric, lines, styles)
+            plots += draw_by_costs(metric, lines, styles)
     return plots
 
 
@@ -160,34 +159,22 @@ def signed(key: str, difference: float) -> str:
     return ("+" if difference > 0 else "") + format_number(key, difference)
 
 
-def draw_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:
-    """The metric against weights and against the time that the best run trained."""
+def draw_by_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list[Plot]:
+    """The metric against weights and against the time that the best run trained, a mark for each row."""
     points = [
         (label, line)
         for label, line in with_full_labels(lines)
         if line.parameters and line.scores[metric.key].mean is not None
     ]
-    times = training_times([line for _, line in points], metric)
-    weights = {line.row.name: (line.parameters or 0.0) / 1e6 for _, line in points}
-    unit, size = time_unit(max(times.seconds.values(), default=0.0))
-    times_in_units = {name: seconds / size for name, seconds in times.seconds.items()}
 
-    def panel(places: Mapping[str, float], x_label: str, caption: str) -> Panel:
-        def paint(axes: Axes) -> None:
-            for label, line in points:
-                if (x := places.get(line.row.name)) is None:
-                    continue
-                score = line.scores[metric.key]
-                tip = f"{label}: {measured_tip(metric.key, score)}, {x:.3g} {x_label.split(' (')[-1].rstrip(')')}"
-                draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
+    def paint(axes: Axes, places: Mapping[str, float], unit: str) -> None:
+        for label, line in points:
+            if (x := places.get(line.row.name)) is None:
+                continue
+            score = line.scores[metric.key]
+            tip = f"{label}: {measured_tip(metric.key, score)}, {x:.3g} {unit}"
+            draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
-        return draw_panel(x_label, metric.label, caption, paint)
-
-    panels = []
-    if len(set(weights.values())) > 1:
-        panels.append(panel(weights, "weights (millions)", f"{metric.label} against the number of weights."))
-    if len(times.seconds) > 1:
-        caption = f"{metric.label} against {times.caption}."
-        panels.append(panel(times_in_units, f"training time ({unit})", caption))
+    panels = draw_costs(metric, [line for _, line in points], paint)
     legend = tuple((label, styles[line.row.name]) for label, line in points)
     return [Plot(tuple(panels), legend)] if panels else []

@@ -1,5 +1,7 @@
 """A table as cells of text: which columns it has, and how numbers are written there."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line
@@ -42,6 +44,16 @@ class Grid(NamedTuple):
         """In one level."""
         return [f"{name} ({metric})" if metric else name for metric, name in self.heads]
 
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Each metric with the number of its columns, in their order."""
+        return [(metric, len(list(heads))) for metric, heads in groupby(self.heads, lambda head: head[0])]
+
+    def select(self, columns: Sequence[int]) -> "Grid":
+        """These columns alone."""
+        rows = tuple(tuple(cells[index] for index in columns) for cells in self.rows)
+        return self._replace(heads=tuple(self.heads[index] for index in columns), rows=rows)
+
 
 def table_grid(table: Table) -> Grid:
     """Columns: the row; for each metric the published number, the measured one, their difference; what a run cost.
@@ -55,13 +67,17 @@ def table_grid(table: Table) -> Grid:
     base = next((line for line in table.lines if line.row.name == table.sweep.relative_to), None)
     heads = [("", "model")]
     for metric in metrics:
-        names = ["published", "measured", *["best by validation"] * shows_best_seed(metric.key)]
-        ratios = [f"{name} / {base.row.label}" for name in names[:2]] if base else []
-        heads += [
-            (metric.label if len(metrics) > 1 else "", name) for name in names + (ratios or ["difference"])
-        ]
+        names = ["published", "measured"]
+        if shows_best_seed(metric.key):
+            names.append("best by validation")
+        names += [f"{name} / {base.row.label}" for name in names[:2]] if base else ["difference"]
+        heads += [(metric.label if len(metrics) > 1 else "", name) for name in names]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
-    heads += [("", name) for name in ["weights"] * sized + ["s/epoch"] * timed + ["device", "runs"]]
+    if sized:
+        heads.append(("", "weights"))
+    if timed:
+        heads.append(("", "s/epoch"))
+    heads += [("", "device"), ("", "runs")]
 
     letters: dict[str, str] = {}
     shared = shared_marks(table)
@@ -90,11 +106,10 @@ def table_grid(table: Table) -> Grid:
         or (table.runnable and name.startswith("measured") and (metric in told or not table.measured))
         or (filled[index] and not (name == "device" and len(devices) == 1))
     ]
-    rows = [tuple(cells[index] for index in used) for cells in rows]
-    shown = "".join(cell.text for cells in rows for cell in cells)
+    grid = Grid(tuple(heads), tuple(rows), {}).select(used)
+    shown = "".join(cell.text for cells in grid.rows for cell in cells)
     legend = {sign: text for sign, text in SIGN_MEANINGS.items() if sign in shown}
-    legend |= {sign: mark for mark, sign in letters.items()}
-    return Grid(tuple(heads[index] for index in used), tuple(rows), legend)
+    return grid._replace(legend=legend | {sign: mark for mark, sign in letters.items()})
 
 
 def shared_marks(table: Table) -> list[str]:

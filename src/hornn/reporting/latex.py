@@ -1,7 +1,6 @@
 """A table as LaTeX."""
 
 import re
-from itertools import groupby
 
 from hornn.reporting.grid import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, table_grid
 from hornn.reporting.tables import Table
@@ -23,32 +22,29 @@ SPECIAL = {char: f"\\{char}" for char in "&%$#_{}"} | {
 def table_latex(table: Table) -> str:
     """A tabular for booktabs in a table environment, without devices, the runs' links, and columns without entry."""
     grid = table_grid(table)
-    keep = [
-        index
-        for index, (_, name) in enumerate(grid.heads)
-        if name != "device" and (name != "runs" or any(cells[index].text for cells in grid.rows))
-    ]
-    heads = [grid.heads[index] for index in keep]
+    grid = grid.select(
+        [
+            index
+            for index, (_, name) in enumerate(grid.heads)
+            if name != "device" and (name != "runs" or any(cells[index].text for cells in grid.rows))
+        ]
+    )
     lines = [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{escape_latex(table.sweep.title)} ({escape_latex(table.sweep.paper)}).}}",
-        rf"\begin{{tabular}}{{{''.join('l' if name in ('model', 'runs') else 'r' for _, name in heads)}}}",
+        rf"\begin{{tabular}}{{{''.join('l' if name in ('model', 'runs') else 'r' for _, name in grid.heads)}}}",
         r"\toprule",
     ]
-    if any(metric for metric, _ in heads):
-        groups = [
-            (metric, len(list(columns))) for metric, columns in groupby(heads, key=lambda head: head[0])
+    if any(metric for metric, _ in grid.heads):
+        over = [
+            rf"\multicolumn{{{columns}}}{{c}}{{{escape_latex(metric)}}}" for metric, columns in grid.groups
         ]
-        over = [rf"\multicolumn{{{columns}}}{{c}}{{{escape_latex(metric)}}}" for metric, columns in groups]
         lines.append(" & ".join(over) + r" \\")
-    lines += [" & ".join(escape_latex(name) for _, name in heads) + r" \\", r"\midrule"]
+    lines += [" & ".join(escape_latex(name) for _, name in grid.heads) + r" \\", r"\midrule"]
     for cells in grid.rows:
-        texts = [
-            number_latex(cells[index].text) + (f"$^{{{cells[index].marks}}}$" if cells[index].marks else "")
-            for index in keep
-        ]
+        texts = [number_latex(cell.text) + (f"$^{{{cell.marks}}}$" if cell.marks else "") for cell in cells]
         lines.append(" & ".join(texts) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [

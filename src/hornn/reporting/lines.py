@@ -87,6 +87,11 @@ def epoch_seconds(result: Mapping[str, Any]) -> float | None:
     return found
 
 
+def training_seconds(result: Mapping[str, Any]) -> float:
+    """Its epochs, each at the time of the median one; 0 where that is not known."""
+    return len(result.get("metrics") or ()) * (epoch_seconds(result) or 0.0)
+
+
 def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:
     """What is missing of a row: one word, or seeds with theirs where they differ; empty where nothing is."""
     if row.run is None:

@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -65,7 +64,7 @@ def render_page(
     )
     environment.tests |= {"has_view": has_view, "without_numbers": without_numbers}
     looks = Looks()
-    environment.filters |= {"groups": groups, "inline": looks.inline}
+    environment.filters["inline"] = looks.inline
     text = environment.from_string(read("page.html")).render(
         style=read("page.css"),
         script="".join(map(read, SCRIPTS)),
@@ -117,11 +116,6 @@ def without_numbers(line: Line) -> bool:
     return not line.runs and not any(
         has_published(score) or score.mean is not None for score in line.scores.values()
     )
-
-
-def groups(heads: Sequence[tuple[str, str]]) -> list[tuple[str, int]]:
-    """Each metric with the number of its columns, in their order."""
-    return [(metric, len(list(columns))) for metric, columns in groupby(heads, key=lambda head: head[0])]
 
 
 def read(name: str) -> str:

@@ -124,14 +124,12 @@ class Interned:
     """Mappings of which each is held once: as a list of values, beside the keys of all of them."""
 
     def __init__(self) -> None:
-        self.keys: dict[str, int] = {}
+        self.keys: dict[str, None] = {}
         self.found: dict[str, int] = {}
         self.all: list[dict[str, Any]] = []
 
     def add(self, mapping: dict[str, Any]) -> int:
-        self.keys |= {
-            key: len(self.keys) + n for n, key in enumerate(k for k in mapping if k not in self.keys)
-        }
+        self.keys |= dict.fromkeys(mapping)
         text = json.dumps(mapping, sort_keys=True, default=str)
         if text not in self.found:
             self.found[text] = len(self.all)

@@ -13,7 +13,7 @@ METRICS = "metrics.csv"
 MINUTE, HOUR = 60.0, 3600.0
 
 
-class Progress(NamedTuple):
+class RunSoFar(NamedTuple):
     """`records`: what its metrics.csv says of each epoch; `since`: seconds since the last one ended.
 
     `limit`: trainer.max_epochs, as its config.yaml says.
@@ -49,7 +49,7 @@ def in_words(seconds: float) -> str:
     return f"{seconds / MINUTE:.0f} min" if seconds >= 2 * MINUTE else f"{seconds:.0f} s"
 
 
-def read_progress(folder: Path) -> Progress:
+def read_run_so_far(folder: Path) -> RunSoFar:
     """What a run's folder says; a file that cannot be read says nothing."""
     at_work = is_locked(folder / LOCK)
     path = folder / METRICS
@@ -57,9 +57,9 @@ def read_progress(folder: Path) -> Progress:
         with path.open(newline="", encoding="utf-8") as file:
             records = tuple(map(numbers_of, csv.DictReader(file)))
         since = max(time.time() - path.stat().st_mtime, 0.0)
-        return Progress(records, since, at_work, read_limit(folder / CONFIG))
+        return RunSoFar(records, since, at_work, read_limit(folder / CONFIG))
     except (OSError, UnicodeDecodeError, csv.Error):
-        return Progress(at_work=at_work)
+        return RunSoFar(at_work=at_work)
 
 
 def read_limit(path: Path) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hornn.recipe import flatten
 from hornn.reporting.departures import departures
-from hornn.reporting.running import read_progress
+from hornn.reporting.running import read_run_so_far
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
     MEMORY,
@@ -72,21 +72,21 @@ JOB = {
 }
 
 
-class Finding(NamedTuple):
+class FoundRuns(NamedTuple):
     """`runs`: identity of a row -> its runs; `warnings`: name of a sweep, or "", -> what was found and fits nowhere."""
 
     runs: dict[str, list[Run]]
     warnings: dict[str, list[str]]
 
 
-def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = False) -> Finding:
+def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = False) -> FoundRuns:
     """The runs of all rows of all sweeps.
 
     `results`/tables/<sweep>/<row>-seed<k>.json are the committed results, `results`/sweeps/<sweep>.json the
     records of what was launched. A committed result wins over the run's own file where both are of one config.
     Rows that are the same run share their runs, whichever sweep launched them.
     """
-    found = Finding({}, {})
+    found = FoundRuns({}, {})
     for sweep in sweeps:
         for row, run in committed(sweep, results, found.warnings):
             add_run(found.runs.setdefault(row.identity, []), run)
@@ -168,13 +168,13 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
 
 def unfinished(row: Row, job: Job, folder: Path) -> Run:
     """A run without a result: how far it is says its folder; the record may be older than that."""
-    progress = read_progress(folder)
+    so_far = read_run_so_far(folder)
     state = job.status
     if state in ("queued", "running"):
-        stopped = "unfinished" if progress.records else state
-        state = "running" if progress.at_work else stopped
-    said = progress.in_words(flatten(row.recipe.config).get("trainer.max_epochs"))
-    return Run(job.seed, state, None, {}, job.error or "", job.name, folder, progress.records, said)
+        stopped = "unfinished" if so_far.records else state
+        state = "running" if so_far.at_work else stopped
+    said = so_far.in_words(flatten(row.recipe.config).get("trainer.max_epochs"))
+    return Run(job.seed, state, None, {}, job.error or "", job.name, folder, so_far.records, said)
 
 
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:

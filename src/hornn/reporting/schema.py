@@ -45,7 +45,8 @@ ROW_KEYS = {
     "dynamic": bool,
     "note": str,
 }
-FIGURE_KEYS = {"x": str, "x_label": str, "series": str, "published_best": list, "base": str}
+FIGURE_KEYS = {"x_label": str, "published_best": list, "base": str}
+FIGURE_KEYS |= {"x": str, "series": str}  # files of earlier versions have them, nobody reads them
 PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
 OPTIONAL = {
     "rows",
@@ -71,6 +72,7 @@ OPTIONAL = {
     "dynamic",
     "published_best",
     "base",
+    "series",
 }
 
 

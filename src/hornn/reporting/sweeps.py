@@ -77,14 +77,14 @@ class Row(NamedTuple):
     name: str
     label: str
     run: tuple[str, ...] | None
-    state: str | None
-    published: Mapping[str, Published]
-    group: str
-    x: float | None
-    dynamic: bool
-    note: str
-    recipe: Recipe
     identity: str
+    recipe: Recipe = Recipe()
+    state: str | None = None
+    published: Mapping[str, Published] = {}
+    group: str = ""
+    x: float | None = None
+    dynamic: bool = False
+    note: str = ""
     start: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     place: Mapping[str, Value] = {}
@@ -92,14 +92,12 @@ class Row(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """`x` names what the rows' x is; `published_best`: the range of x that the paper found best.
+    """`x_label` says what the rows' x is; `published_best`: the range of x that the paper found best.
 
     `base` names a row: how far the others of its group are from it is a figure, too.
     """
 
-    x: str
     x_label: str
-    series: str
     published_best: tuple[float, float] | None = None
     base: str | None = None
 
@@ -110,14 +108,14 @@ class Sweep(NamedTuple):
     paper: str
     metrics: tuple[Metric, ...]
     lower_is_better: bool | None
-    seeds: tuple[int, ...]
     rows: tuple[Row, ...]
-    figure: Figure | None
-    claims: tuple[Claim, ...]
-    relative_to: str | None
-    note: str
     path: Path
-    command: str  # that makes its runs; empty where the file does not know
+    seeds: tuple[int, ...] = ()
+    figure: Figure | None = None
+    claims: tuple[Claim, ...] = ()
+    relative_to: str | None = None
+    note: str = ""
+    command: str = ""  # that makes its runs; empty where the file does not know
     axes: tuple[Axis, ...] = ()
     published_on: str = ""
 
@@ -125,11 +123,6 @@ class Sweep(NamedTuple):
     def published_of_runs(self) -> set[str]:
         """The metrics that the paper has a number for, or a place, in some row that is run."""
         return {key for row in self.rows if row.run is not None for key in row.published}
-
-    @property
-    def published(self) -> set[str]:
-        """The metrics that some row's paper has a number for, or a place."""
-        return {key for row in self.rows for key in row.published}
 
 
 def read_sweeps(folder: Path) -> list[Sweep]:
@@ -142,13 +135,8 @@ def read_sweeps(folder: Path) -> list[Sweep]:
     return [define(path, content) for path, content in contents.items() if "sweep" in content]
 
 
-def read_sweep(path: Path) -> Sweep:
-    """The table that a sweep file defines. Raises ValueError naming the file, and the row, that is wrong."""
-    return define(path, load_sweep(path))
-
-
 def define(path: Path, content: dict[str, Any]) -> Sweep:
-    """The table of a sweep file's content."""
+    """The table of a sweep file's content. Raises ValueError naming the file, and the row, that is wrong."""
     node = content.pop("sweep", None)
     check(node, SWEEP_KEYS, f"{path}: sweep")
     if node["name"] != path.stem:
@@ -174,32 +162,32 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
             seen[mark] = row.name
     names, keys = {row.name for row in rows}, [metric.key for metric in metrics]
     main = main_axis(axes)
-    figure = Figure(main.key, main.label, "group") if main else None
+    figure = Figure(main.label) if main else None
     if "figure" in node:
         if axes:
             raise ValueError(f"{path}: sweep.figure: a grid has a figure for each axis: leave it out")
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
-        figure = Figure(**{**node["figure"], "published_best": tuple(best) if best else None})
+        figure = Figure(node["figure"]["x_label"], tuple(best) if best else None, node["figure"].get("base"))
     for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
         if name is not None and name not in names:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")
     return Sweep(
-        node["name"],
-        node["title"],
-        node["paper"],
-        metrics,
-        node["lower_is_better"],
-        seeds,
-        rows,
-        figure,
-        tuple(read_claim(claim, keys, names, path) for claim in node.get("claims", [])),
-        node.get("relative_to"),
-        node.get("note", ""),
-        path,
-        as_typed(f"python src/train.py -m sweeps={path.stem}"),
-        axes,
-        node.get("published_on", ""),
+        name=node["name"],
+        title=node["title"],
+        paper=node["paper"],
+        metrics=metrics,
+        lower_is_better=node["lower_is_better"],
+        rows=rows,
+        path=path,
+        seeds=seeds,
+        figure=figure,
+        claims=tuple(read_claim(claim, keys, names, path) for claim in node.get("claims", [])),
+        relative_to=node.get("relative_to"),
+        note=node.get("note", ""),
+        command=as_typed(f"python src/train.py -m sweeps={path.stem}"),
+        axes=axes,
+        published_on=node.get("published_on", ""),
     )
 
 
@@ -291,19 +279,19 @@ def read_row(
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
     return Row(
-        node["name"],
-        node["label"],
-        None if run is None else tuple(run),
-        state,
-        {key: Published(**number, corpus=published_on) for key, number in published.items()},
-        node.get("group", ""),
-        node.get("x"),
-        node.get("dynamic", False),
-        node.get("note", ""),
-        recipe,
-        "" if run is None else recipe.name,
-        tuple(rows_named(node["start"], where)) if "start" in node else (),
-        read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
+        name=node["name"],
+        label=node["label"],
+        run=None if run is None else tuple(run),
+        identity="" if run is None else recipe.name,
+        recipe=recipe,
+        state=state,
+        published={key: Published(**number, corpus=published_on) for key, number in published.items()},
+        group=node.get("group", ""),
+        x=node.get("x"),
+        dynamic=node.get("dynamic", False),
+        note=node.get("note", ""),
+        start=tuple(rows_named(node["start"], where)) if "start" in node else (),
+        seeds=read_seeds(node["seeds"], f"{where}: seeds") if "seeds" in node else (),
     )
 
 

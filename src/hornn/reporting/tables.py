@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hornn.reporting.claims import Verdict, judge_claim
 from hornn.reporting.lines import Line, build_line
 from hornn.reporting.order import Order, compare_order
-from hornn.reporting.runs import Finding, commits
+from hornn.reporting.runs import FoundRuns, commits
 from hornn.reporting.scores import Score
 from hornn.reporting.sweeps import Sweep
 
@@ -66,13 +66,13 @@ class Table(NamedTuple):
         return commits([run for line in self.lines for run in line.measured])
 
 
-def build_tables(sweeps: Sequence[Sweep], found: Finding) -> list[Table]:
+def build_tables(sweeps: Sequence[Sweep], found: FoundRuns) -> list[Table]:
     """Tables with results first, the tables with most claims in front; then tables that can be run."""
     tables = [build_table(sweep, found) for sweep in sweeps]
     return sorted(tables, key=lambda table: (table.measured == 0, table.runnable == 0, -len(table.verdicts)))
 
 
-def build_table(sweep: Sweep, found: Finding) -> Table:
+def build_table(sweep: Sweep, found: FoundRuns) -> Table:
     runs = {
         row.name: sorted(found.runs.get(row.identity, []), key=lambda run: run.seed)
         if row.run is not None

@@ -7,7 +7,6 @@ from typing import Any
 import yaml
 
 from hornn.recipe import Loader
-from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
 from hornn.reporting.runs import Job, read_record
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
@@ -28,14 +27,19 @@ def unwritten_sweep(path: Path) -> Sweep:
     axes, places = axes_of(list(jobs.values()))
     rows = []
     for label, at in zip(jobs, places, strict=True):
-        recipe = f"{path.stem}: {label}"
-        row = Row(label, label, (), None, {}, "", None, False, "", Recipe(), recipe)
+        row = Row(name=label, label=label, run=(), identity=f"{path.stem}: {label}")
         rows.append(place(row, axes, at) if at.place else row)
-    metric, main = Metric("test_ppl", "perplexity, test"), main_axis(axes)
-    figure = Figure(main.key, main.label, "group") if main else None
-    command = ""
+    main = main_axis(axes)
     return Sweep(
-        path.stem, path.stem, "", (metric,), True, (), tuple(rows), figure, (), None, "", path, command, axes
+        name=path.stem,
+        title=path.stem,
+        paper="",
+        metrics=(Metric("test_ppl", "perplexity, test"),),
+        lower_is_better=True,
+        rows=tuple(rows),
+        path=path,
+        figure=Figure(main.label) if main else None,
+        axes=axes,
     )
 
 

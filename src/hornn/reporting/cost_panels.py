@@ -1,0 +1,66 @@
+"""Two panels that set a metric against what the rows cost: the number of weights, and the time that they trained."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from hornn.reporting.axes import Axes
+from hornn.reporting.lines import Line, training_seconds
+from hornn.reporting.panels import Panel, draw_panel
+from hornn.reporting.sweeps import Metric
+
+UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+Paint = Callable[[Axes, Mapping[str, float], str], None]  # on axes, given row -> its x, and the unit of x
+
+
+def draw_costs(metric: Metric, lines: Sequence[Line], paint: Paint) -> list[Panel]:
+    """The metric against weights, where the rows differ in them, and against time, where two rows have one.
+
+    `paint` draws the rows.
+    """
+    panels: list[Panel] = []
+
+    def add(what: str, unit: str, places: Mapping[str, float], caption: str) -> None:
+        caption = f"{metric.label} against {caption}."
+        panels.append(
+            draw_panel(f"{what} ({unit})", metric.label, caption, lambda axes: paint(axes, places, unit))
+        )
+
+    weights = {line.row.name: line.parameters / 1e6 for line in lines if line.parameters}
+    if len(set(weights.values())) > 1:
+        add("weights", "millions", weights, "the number of weights")
+    times = training_times(lines)
+    if len(times.seconds) > 1:
+        unit, size = time_unit(max(times.seconds.values()))
+        in_units = {name: seconds / size for name, seconds in times.seconds.items()}
+        add("training time", unit, in_units, times.caption)
+    return panels
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The largest unit of time that `seconds` is at least two of, and its length."""
+    return next((unit, size) for unit, size in UNITS if seconds >= 2 * size or size == 1)
+
+
+class Times(NamedTuple):
+    """Seconds that the best run of each row trained, without pauses, on one device: other devices do not compare."""
+
+    seconds: dict[str, float]
+    caption: str  # whose times they are
+
+
+def training_times(lines: Sequence[Line]) -> Times:
+    """Of the device on which most of these rows ran."""
+    best = {line.row.name: line.best.result for line in lines if line.best}
+    seconds = {name: taken for name, result in best.items() if (taken := training_seconds(result))}
+    places = {name: str(best[name].get("device")) for name in seconds}
+    if not places:
+        return Times({}, "")
+    ((device, count),) = Counter(places.values()).most_common(1)
+    others = len(places) - count
+    elsewhere = f"; {others} {'row' if others == 1 else 'rows'} ran on another device" if others else ""
+    return Times(
+        {name: taken for name, taken in seconds.items() if places[name] == device},
+        f"the time that the best run of each row trained, on {device}{elsewhere}",
+    )
