@@ -3,17 +3,15 @@
 import importlib.metadata
 import os
 import platform
-import resource
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from hornn import machine
 from hornn.build import PLACES
 from hornn.places import PACKAGE
 
@@ -22,20 +20,15 @@ PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, 
 
 def peak_memory_mb(device: torch.device) -> float:
     """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in KiB elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return (
+        torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else machine.peak_memory_mb()
+    )
 
 
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    name = names[0] if names else platform.processor() or platform.machine()
-    return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
+    return f"{device.type} ({machine.processor()}, {torch.get_num_threads()} threads)"
 
 
 def runs_on_gpu(device: torch.device) -> int | None:
