@@ -19,9 +19,9 @@ from hornn.build import build_counts, build_data, check_predicts, make_card
 from hornn.checkpoint import write_checkpoint
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
-from hornn.run.folder import METRICS, open_run
+from hornn.run.epochs import write_epochs
+from hornn.run.folder import open_run
 from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, weights_given
-from hornn.run.keeper import write_metrics
 from hornn.run.loggers import find_loggers, note_best
 from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
 from hornn.use.mixed import MixtureModel
@@ -67,7 +67,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         run.begin(model.num_parameters, config)
         if isinstance(model, CountModel):
             save(run.dir / BEST, make_card(identity.to_dict(), data), model)
-        write_metrics(run.dir / METRICS, figures["metrics"])
+        write_epochs(run.dir, figures["metrics"])
         scores = {
             f"{split}/{data.units.key}": figures[f"{split}_{data.units.key}"] for split in ("valid", "test")
         }
