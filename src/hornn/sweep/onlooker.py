@@ -60,7 +60,7 @@ class Onlooker:
 
     def look(self, quiet: bool = False) -> None:
         """Read how far each job is; quiet: of what has changed nothing is said."""
-        entries = {(entry["run_dir"], entry["name"]): entry for entry in self.record.read()}
+        entries = {(entry.run_dir, entry.name): entry for entry in self.record.read()}
         ends = {id(job): self.end_of(place) for place, job in enumerate(self.open_jobs)}
         for job in self.jobs:
             entry = entries.get((str(job.run_dir), job.name))

@@ -165,8 +165,8 @@ class Workers:
         else:
             run = (str(job.run_dir), job.name)
             for entry in self.record.read():
-                if entry["status"] == "failed" and (entry["run_dir"], entry["name"]) == run:
-                    job.status, job.error = "failed", entry["error"]
+                if entry.status == "failed" and (entry.run_dir, entry.name) == run:
+                    job.status, job.error = "failed", entry.error
 
     def _try(self, job: Job, watched: int) -> None:
         """Start a job unless another process has it, has meanwhile ended it, or there is no GPU for it."""
