@@ -262,7 +262,7 @@ def test_without_optuna_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = command("tune", *FAKE)
     assert done.code == 2
-    assert done.err.startswith("error: the search needs optuna (")
+    assert done.err.startswith("error: the search needs the package optuna: ")
     assert done.err.endswith("pip install -e '.[tune]'\n")
 
 

@@ -11,9 +11,8 @@ from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopp
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from torch import Tensor, nn
 
-from hornn.checks import require_positive
+from hornn.checks import require_package, require_positive
 from hornn.data.base import Chunk, Data
-from hornn.data.requirement import require_package
 from hornn.data.text import TextData
 from hornn.metrics import Units, perplexity
 from hornn.norm import norm

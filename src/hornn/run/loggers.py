@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from hornn.data.requirement import require_package
+from hornn.checks import require_package
 from hornn.run.identity import Identity
 
 TAG_LENGTH = 64  # that Weights & Biases allows

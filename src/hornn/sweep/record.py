@@ -5,10 +5,10 @@ Several launchers may write it: each merges its own jobs into what is there, und
 
 import fcntl
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from hornn.checks import require_file_name
 from hornn.result import write_atomically
 from hornn.sweep.entry import VERSION, Entry, read_record
 
@@ -19,8 +19,7 @@ class Record:
     """The entries of one sweep. Raises ValueError for a name that is no file's name."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
-        if not re.fullmatch(r"[\w][\w.-]*", name):
-            raise ValueError(f"sweep.name must be letters, digits, '.', '_' and '-', got {name!r}")
+        require_file_name("sweep.name", name)
         self.name = name
         self.path = folder / f"{name}.json"
 

@@ -6,7 +6,6 @@ not repeated once it is done. The study is a journal of trials below outputs/stu
 
 import hashlib
 import json
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.text import Text
 
+from hornn.checks import require_file_name
 from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.run_data import known_name
@@ -72,8 +72,7 @@ def search(cfg: DictConfig, program: Path) -> None:
     distributions = {key: distribution(optuna, key, values) for key, values in runs.space.items()}
     check_numbers(cfg)
     name = str(cfg.study or runs.name)
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ValueError(f"study must be letters, digits, '.', '_' and '-', got {name!r}")
+    require_file_name("study", name)
     folder = FOLDER / name
     lock = claim(folder)
     if lock is None:
