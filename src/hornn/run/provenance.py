@@ -13,6 +13,7 @@ import torch
 
 from hornn import machine
 from hornn.build import PLACES
+from hornn.data.base import Data
 from hornn.places import PACKAGE
 
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
@@ -34,6 +35,19 @@ def device_name(device: torch.device) -> str:
 def runs_on_gpu(device: torch.device) -> int | None:
     """The most runs of a sweep that share the GPU at a time, as its launcher says; None on a CPU."""
     return int(os.environ.get("HORNN_RUNS_ON_GPU", 1)) if device.type == "cuda" else None
+
+
+def circumstances(data: Data, device: torch.device) -> dict[str, Any]:
+    """All of result.json that speaks of the data, the machine, the libraries and the time, once a run is over."""
+    return {
+        "peak_memory_mb": peak_memory_mb(device),
+        "baselines": data.baselines(),
+        "device": device_name(device),
+        "runs_on_gpu": runs_on_gpu(device),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "corpus": {key: value for key, value in data.describe().items() if key != "path"},
+        "versions": versions(),
+    }
 
 
 def versions() -> dict[str, str]:
