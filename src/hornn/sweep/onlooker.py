@@ -32,9 +32,10 @@ class Onlooker:
         record: Record,
         jobs: Sequence[Job],
         console: Console,
-        end_of: Callable[[int], End | None] = lambda place: None,
+        end_of: Callable[[int], End | None] | None = None,
     ) -> None:
-        self.record, self.jobs, self.end_of = record, jobs, end_of
+        self.record, self.jobs = record, jobs
+        self.end_of = end_of or (lambda place: None)
         self.watch = Watch(record.name, jobs, 1, console)
         self.open_jobs: list[Job] = []
         self.over = threading.Event()

@@ -30,7 +30,7 @@ from hornn.run.composed import as_dict
 from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
-from hornn.sweep.launcher import cores
+from hornn.sweep.launcher import threads_each
 from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import claim, result_of
@@ -90,7 +90,6 @@ def search(cfg: DictConfig, program: Path) -> None:
             params, row = batch.draw(distributions, cfg.seed, position), f"trial {position + 1}"
             title = f"{row} of {cfg.trials}"
             attempts.append(Attempt(position, params, runs.job(constants(params), row), title))
-        threads = cores() // cfg.jobs or 1 if cfg.jobs > 1 else None
         with console.status(name) as status:
             trials = Trials(
                 attempts,
@@ -100,7 +99,7 @@ def search(cfg: DictConfig, program: Path) -> None:
                 teller.conclude,
                 status.update,
                 cfg.jobs,
-                threads,
+                threads_each(cfg.jobs),
             )
             trials.look_up()
             if not trials.fault:
