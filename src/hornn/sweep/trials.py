@@ -59,8 +59,8 @@ class Trials(Workers):
                 trial.job.cut_off = True  # an earlier search has not come to tell it
             self._end(trial)
 
-    def _look_up(self, job: Job, retry: bool) -> None:
-        super()._look_up(job, retry=result_of(job.run_dir, job.name, job.seed) is None)
+    def _retries(self, job: Job) -> bool:
+        return result_of(job.run_dir, job.name, job.seed) is None
 
     def changed(self, job: Job, lines: list[str]) -> None:
         trial = next(trial for trial in self.trials if trial.job is job)
