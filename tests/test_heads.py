@@ -12,7 +12,7 @@ from hornn.cells.base import Cell
 from hornn.heads import two_level
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
-from hornn.heads.two_level import TwoLevelSoftmaxHead, fill_clusters, group_clusters
+from hornn.heads.two_level import TwoLevelSoftmaxHead
 from hornn.kernels import library
 from hornn.metrics import perplexity
 from hornn.network import SequenceModel
@@ -134,19 +134,6 @@ def test_the_loss_of_two_levels_in_groups_of_clusters(
         assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
 
 
-def test_groups_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_level, "GROUP", 4)
-    groups = group_clusters([1, 1, 2, 3, 9, 2, 2, 1])
-    assert [(list(range(8))[clusters], words.stop - words.start) for clusters, words in groups] == [
-        ([0, 1, 2], 4),
-        ([3], 3),
-        ([4], 9),
-        ([5, 6], 4),
-        ([7], 1),
-    ]
-    assert [words.start for _, words in groups] == [0, 4, 7, 16, 20]
-
-
 @heads
 @biases
 def test_gradcheck(head_class: type[Head], bias: bool) -> None:
@@ -212,27 +199,6 @@ def test_the_full_softmax_in_bf16_is_close_and_leaves_the_scores_alone() -> None
     assert_close(head.nll(features, targets), scores, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(
-    ("counts", "num_clusters", "sizes"),
-    [
-        (COUNTS, 1, [12]),
-        (COUNTS, 4, [1, 2, 7, 2]),  # 40, 21 + 13, 8 + 5 + 4 + 3 + 2 + 2 + 1 of 100, then the rest
-        ([1] * 6, 3, [2, 2, 2]),
-        ([1] * 6, 6, [1] * 6),
-        ([1] * 7, 3, [3, 3, 1]),
-        ([90, 5, 5], 3, [1, 2]),  # one word holds more than two clusters' share
-        ([2, 2, 0, 0], 2, [1, 3]),  # words never seen do not open a cluster beyond the last
-        ([0, 0, 0], 2, [1, 2]),
-    ],
-)
-def test_clusters_are_filled_to_their_share(counts: list[int], num_clusters: int, sizes: list[int]) -> None:
-    assert fill_clusters(counts, num_clusters) == sizes
-
-
-def test_by_default_there_are_the_square_root_of_v_clusters() -> None:
-    assert TwoLevelSoftmaxHead(H, [1] * 30).sizes == TwoLevelSoftmaxHead(H, [1] * 30, 5).sizes == [6] * 5
-
-
 def test_one_cluster_is_the_full_softmax() -> None:
     two_level, full = TwoLevelSoftmaxHead(H, COUNTS, num_clusters=1).double(), SoftmaxHead(H, COUNTS).double()
     full.load_state_dict({"W_out": two_level.W_word})
@@ -246,17 +212,6 @@ def test_a_cluster_for_every_word_is_the_full_softmax_of_the_classes() -> None:
     full.load_state_dict({"W_out": two_level.W_class})
     features, targets = draw_chunk()
     assert_close(two_level.nll(features, targets), full.nll(features, targets), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("value", [0, -3, V + 1, 2.0, True, "all"])
-def test_refuses_an_impossible_number_of_clusters(value: object) -> None:
-    with pytest.raises(ValueError, match=rf"head\.num_clusters must be .* from 1 to {V}, .* got {value!r}$"):
-        TwoLevelSoftmaxHead(H, COUNTS, num_clusters=value)  # type: ignore[arg-type]
-
-
-def test_refuses_counts_that_rise() -> None:
-    with pytest.raises(ValueError, match="counts must not rise"):
-        TwoLevelSoftmaxHead(H, [3, 1, 2])
 
 
 def test_the_weights_alone_are_in_the_state_dict() -> None:

@@ -1,6 +1,5 @@
 """Checkpoints: written whole or not at all, read without running code from them, told apart in words."""
 
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,26 +7,22 @@ from typing import Any
 
 import torch
 
+from hornn.result import replacing
+
 FORMAT = 2
 CARD = "hornn"  # the key of the part that says what the checkpoint holds
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[str, Any]) -> None:
-    """Write a checkpoint, with the card of what it holds, to a temporary file beside its place, then move it there.
+    """Write a checkpoint, with the card of what it holds, whole or not at all.
 
     Raises OSError, and leaves what was there, where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with replacing(path) as file:
             torch.save({**checkpoint, CARD: dict(card)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
     except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
         raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """What a value must be: each check raises ValueError that names the key, what is allowed and what was given."""
 
 import math
+import re
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 DEEPEST = 1000  # layers; a hundred times the deepest network of the papers
 
@@ -54,3 +56,15 @@ def require_dropout(**rates: float) -> None:
     for name, rate in rates.items():
         if not isinstance(rate, float | int) or isinstance(rate, bool) or not 0 <= rate < 1:
             raise ValueError(f"{name} must be a number >= 0 and < 1, got {rate!r}")
+
+
+def require_file_name(name: str, value: str) -> None:
+    """Raise ValueError unless a file or a folder can be called `value` everywhere."""
+    if not re.fullmatch(r"\w[\w.-]*", value):
+        raise ValueError(f"{name} must be letters, digits, '.', '_' and '-', got {value!r}")
+
+
+def require_package(package: str, what: str, install: str | None = None) -> None:
+    """Raise ValueError, with the command that installs it, where `what` needs a package that is not there."""
+    if find_spec(package) is None:
+        raise ValueError(f"{what} needs the package {package}: pip install {install or package}")

@@ -14,7 +14,7 @@ _width: int | None = None  # columns of the batch in work, over all processes
 
 
 class Share(NamedTuple):
-    """The columns first ... first + held - 1 of a batch of `width`, which one process scores.
+    """The columns first ... first + held - 1 of a batch, which one process scores.
 
     A process without columns (held 0) reads the first column and scores nothing, so that it can take part in
     whatever the others do together.
@@ -22,7 +22,6 @@ class Share(NamedTuple):
 
     first: int
     held: int
-    width: int
 
     @property
     def read(self) -> slice:
@@ -33,7 +32,7 @@ class Share(NamedTuple):
 def share(width: int, rank: int, world_size: int) -> Share:
     """The columns of process `rank`, of `width` in all: the first `width mod world_size` processes have one more."""
     each, more = divmod(width, world_size)
-    return Share(rank * each + min(rank, more), each + (rank < more), width)
+    return Share(rank * each + min(rank, more), each + (rank < more))
 
 
 def world_size() -> int:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import secrets
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 SCHEMA_VERSION = 2
 NAME = "result.json"
@@ -70,21 +72,28 @@ class Damaged(ValueError):
     """A result file does not hold what it should."""
 
 
-def write_atomically(path: Path, text: str | Iterable[str]) -> None:
-    """Write `text`, whole or line by line, beside `path`, then move it there: a reader sees all or nothing.
+@contextmanager
+def replacing(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """A new file beside `path` that takes its place when the block ends: a reader sees all or nothing.
 
-    Raises OSError, which names `path`, where that cannot be.
+    A block that fails leaves what was there, and no other trace.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.writelines([text] if isinstance(text, str) else text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, text: str | Iterable[str]) -> None:
+    """Write `text`, whole or line by line, as `replacing` does. Raises OSError, which names `path`, where it cannot."""
+    try:
+        with replacing(path, "w") as file:
+            file.writelines([text] if isinstance(text, str) else text)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 

@@ -47,6 +47,12 @@ def test_small_types_do_not_overflow() -> None:
     assert np.exp(cache_scores(ids, 100, 60_000))[1001] == pytest.approx(0.5)
 
 
+def test_a_text_by_hand() -> None:
+    """Windows before each word: none, 1, 1 1, 1 2."""
+    scores = cache_scores(np.array([1, 1, 2, 1]), 2, 4)
+    np.testing.assert_allclose(np.exp(scores), [1 / 4, 1, 0, 1 / 2], rtol=1e-14)
+
+
 def test_an_empty_text() -> None:
     assert cache_scores(np.zeros(0, dtype=np.int64), 5, V).shape == (0,)
 

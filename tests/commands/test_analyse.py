@@ -10,6 +10,8 @@ import pytest
 
 from commands.outcomes import refusal, result_of, rewrite
 from hornn.result import check_result
+from hornn.sweep.entry import Entry
+from hornn.sweep.record import Record
 
 Command = Callable[..., Any]
 SMALL = ("lags=5", "windows=6", "targets=20")
@@ -70,10 +72,7 @@ def test_a_sweep_is_measured_once(
     analyse: Command, command: Command, run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    job = {"row": "a", "seed": 1, "run_dir": "run", "status": "done", "name": None, "error": None}
-    (tmp_path / "outputs" / "sweeps").mkdir(parents=True)
-    record = tmp_path / "outputs" / "sweeps" / "mine.json"
-    record.write_text(json.dumps({"schema_version": 2, "jobs": [job]}))
+    Record("mine").merge([Entry("a", 1, "run", [], "aaaaaaaaaa", "done", None)])
     words = ("sweep=mine", f"data.cache_dir={tmp_path / 'cache'}", *SMALL)
     assert "added to run/result.json" in command("analyse", *words).out
     measured = (run_dir / "result.json").read_bytes()

@@ -124,7 +124,7 @@ class Place:
         entries = []
         for job in jobs:
             result = job.pop("result", None)
-            digest = (result or {}).get("name", job.pop("name", None))
+            digest = (result or {}).get("name", job.pop("name", "aaaa"))
             run_dir = f"outputs/runs/{job['row']}/{digest}/seed={job['seed']}"
             if result:
                 (self.folder / run_dir).mkdir(parents=True)

@@ -138,12 +138,20 @@ def test_a_run_that_is_not_of_the_recorded_config_is_damaged(place: Any) -> None
     assert "it is run aaaa, the record's is cccc" in line_of(table_of(place), "rnn").marks[0]
 
 
-@pytest.mark.parametrize("text", ["{", '{"schema_version": 2}', '{"schema_version": 9, "jobs": []}', "[]"])
-def test_a_damaged_record_is_a_warning(place: Any, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is damaged ("),
+        ('{"schema_version": 2}', "is damaged ("),
+        ("[]", "is damaged ("),
+        ('{"schema_version": 9, "jobs": []}', "has schema version 9, this program reads 2"),
+    ],
+)
+def test_a_damaged_record_is_a_warning(place: Any, text: str, said: str) -> None:
     place.commit("rnn", 1, 120.0)
     place.record().write_text(text)
     table = table_of(place)
-    assert "toy.json is damaged (" in table.warnings[0]
+    assert f"toy.json {said}" in table.warnings[0]
     assert cells_of(table, "rnn")["measured"] == "120.0"
 
 

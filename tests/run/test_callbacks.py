@@ -150,7 +150,7 @@ def test_refused_callbacks(train: Command, words: list[str], said: str) -> None:
 def test_a_package_that_is_missing_is_named_with_its_installation(
     train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hornn.data.requirement.find_spec", lambda package: None)
+    monkeypatch.setattr("hornn.checks.find_spec", lambda package: None)
     for words in ("callbacks=device_stats", "logger=tensorboard", "logger=[csv,mlflow]"):
         assert ": pip install " in refusal(train("run", words))
 

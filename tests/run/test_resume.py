@@ -22,7 +22,7 @@ from hornn.optim.schedules import Constant
 from hornn.result import score_of
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.identity import LAST
-from hornn.run.keeper import RunKeeper, write_metrics
+from hornn.run.keeper import RunKeeper
 from run.one_rank import run
 from speech.equal import prepare_tiny
 
@@ -230,8 +230,3 @@ def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path, fork
     assert first["started"] <= second["started"]
     assert result["commit"] == second["commit"] == first["commit"]
     assert result["wall_seconds"] == first["seconds"] + second["seconds"]
-
-
-def test_epochs_from_before_a_column_was_recorded_leave_it_empty(tmp_path: Path) -> None:
-    write_metrics(tmp_path / "metrics.csv", [{"epoch": 1}, {"epoch": 2, "alpha": 0.6}])
-    assert (tmp_path / "metrics.csv").read_text() == "epoch,alpha\n1,\n2,0.6\n"

@@ -20,6 +20,7 @@ from hornn.speech.lexicon import Lexicon, read_lexicon
 from hornn.speech.packages import load
 from hornn.speech.recogniser import SCALES, Recogniser, Word, acoustic_scores, choose_scale, from_plain
 from hornn.speech.word_errors import aligned, compare, errors_of
+from speech.mixtures import log_densities
 from speech.tiny import write_corpus
 
 
@@ -53,7 +54,7 @@ class Heard:
         return [each.words for each in self.corpus.splits[split]]
 
     def scores(self, split: str) -> list[np.ndarray]:
-        return [self.gmm.scores(frames) for frames in self.frames[split]]
+        return [log_densities(self.gmm, frames) for frames in self.frames[split]]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_the_scale_is_the_one_that_a_whole_search_would_find(seed: int) -> None:
 def test_a_word_has_the_times_of_its_phones(heard: Heard) -> None:
     """The path through the words that were said is the alignment's, frame by frame."""
     for each, frames in zip(heard.corpus.splits["train"], heard.frames["train"], strict=True):
-        words = heard.recogniser.decode(heard.gmm.scores(frames), "shipped")
+        words = heard.recogniser.decode(log_densities(heard.gmm, frames), "shipped")
         if texts(words) != list(each.words):
             continue
         states = heard.gmm.align(frames, each.words)
@@ -144,8 +145,8 @@ def test_an_nbest_list_has_the_likeliest_texts_with_their_parts(heard: Heard) ->
 
 def test_a_recogniser_is_put_together_from_plain_values(heard: Heard) -> None:
     again = from_plain(heard.recogniser.plain())
-    for scores in heard.scores("test"):
-        assert again.decode(0.1 * scores, "bigram") == heard.recogniser.decode(0.1 * scores, "bigram")
+    for each in heard.scores("test"):
+        assert again.decode(0.1 * each, "bigram") == heard.recogniser.decode(0.1 * each, "bigram")
 
 
 @pytest.mark.parametrize(

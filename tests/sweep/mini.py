@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hornn.sweep.record import Entry, Record
+from hornn.sweep.entry import Entry
+from hornn.sweep.record import Record
 
 ROOT = Path(__file__).parents[2]
 FAKE = Path(__file__).with_name("fake_train.py")
@@ -47,11 +48,11 @@ def starts() -> dict[str, list[str]]:
 
 
 def recorded(name: str = "mini") -> dict[tuple[str, int], Entry]:
-    return {(entry["row"], entry["seed"]): entry for entry in Record(name).read()}
+    return {(entry.row, entry.seed): entry for entry in Record(name).read()}
 
 
 def statuses(name: str = "mini") -> list[str]:
-    return [entry["status"] for entry in Record(name).read()]
+    return [entry.status for entry in Record(name).read()]
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
@@ -63,7 +64,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 
 def pid_of(row: str) -> int:
     """The process that works, or worked last, for the row with the first seed."""
-    return int(Path(recorded()[row, 1]["run_dir"], "pid").read_text())
+    return int(Path(recorded()[row, 1].run_dir, "pid").read_text())
 
 
 def is_alive(pid: int) -> bool:

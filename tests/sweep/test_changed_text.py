@@ -36,4 +36,4 @@ def test_a_line_more_is_another_run(launch: Launch, folder: Path) -> None:
     assert launch(*words).code == 0
     after = recorded()
     assert (statuses(), len(starts())) == (["done", "done"], 4)
-    assert all(after[run]["name"] != before[run]["name"] for run in before)
+    assert all(after[run].name != before[run].name for run in before)

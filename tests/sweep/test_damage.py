@@ -34,7 +34,7 @@ def test_a_damaged_record_is_refused_and_kept(launch: Launch) -> None:
 
 def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
-    result = Path(recorded()["elman", 1]["run_dir"], "result.json")
+    result = Path(recorded()["elman", 1].run_dir, "result.json")
     result.write_text(result.read_text()[:40])
     code, out, err = launch("sweeps=mini", ONE_EPOCH)
     assert code == 2
@@ -51,7 +51,7 @@ def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
 
 def test_a_damaged_config_is_named(launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
-    path = Path(recorded()["elman", 1]["run_dir"], "config.yaml")
+    path = Path(recorded()["elman", 1].run_dir, "config.yaml")
     for content in (b"[", b"\xff", b"7"):
         path.write_bytes(content)
         code, _, err = launch("sweeps=mini", ONE_EPOCH)
@@ -84,7 +84,7 @@ def test_a_full_disk_under_the_record(launch: Launch, monkeypatch: pytest.Monkey
 def test_a_full_disk_under_the_log(launch: Launch) -> None:
     code, out, _ = launch("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH, FAKE_FULL="2")
     assert code == 2
-    log = Path(recorded()["elman", 2]["run_dir"], "train.log")
+    log = Path(recorded()["elman", 2].run_dir, "train.log")
     assert f"elman seed=2: failed: exit code 2 and nothing in {log}: is the disk full?" in out
     assert statuses() == ["done", "failed"] * 2
 
@@ -102,7 +102,7 @@ def test_another_run_with_the_same_hash(launch: Launch, monkeypatch: pytest.Monk
 
 def test_another_run_in_the_folder(launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
-    config = Path(recorded()["elman", 1]["run_dir"], "config.yaml")
+    config = Path(recorded()["elman", 1].run_dir, "config.yaml")
     config.write_text(config.read_text().replace("  lr: ", "  lr: 1"))
     code, _, err = launch("sweeps=mini", ONE_EPOCH)
     assert code == 2

@@ -46,7 +46,7 @@ def test_a_grid_s_rows_are_those_that_the_report_reads(launch: Launch) -> None:
     assert [row.name for row in read.rows] == ["first", "deep", *NAMES]
     runs = {row.name: row.run for row in read.rows}
     for (row, _), entry in recorded().items():
-        assert [word for word in entry["overrides"] if word in (runs[row] or ())] == list(runs[row] or ())
+        assert [word for word in entry.overrides if word in (runs[row] or ())] == list(runs[row] or ())
 
 
 def test_rows_of_a_grid_are_picked_by_their_names_with_seeds(launch: Launch) -> None:

@@ -27,7 +27,7 @@ def test_a_job_killed_by_the_kernel(start: Start) -> None:
     launcher = start("sweeps=mini", "trainer.max_epochs=3", "hydra.launcher.retry_failed=true")
     out, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, out
-    assert starts()[recorded()["elman", 1]["run_dir"]][1].split()[0] in ("epoch=2", "epoch=3")
+    assert starts()[recorded()["elman", 1].run_dir][1].split()[0] in ("epoch=2", "epoch=3")
 
 
 def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start) -> None:
@@ -42,7 +42,7 @@ def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start) -> None:
     launcher = start("sweeps=mini", "trainer.max_epochs=3")
     out, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, out
-    assert starts()[recorded()["elman", 1]["run_dir"]][1].split()[0] in ("epoch=2", "epoch=3")
+    assert starts()[recorded()["elman", 1].run_dir][1].split()[0] in ("epoch=2", "epoch=3")
 
 
 def test_jobs_end_with_a_killed_launcher_and_continue_with_the_next(start: Start) -> None:

@@ -25,12 +25,12 @@ def test_rows_times_seeds_and_what_is_done_is_not_done_again(launch: Launch) -> 
     record = recorded()
     assert list(record) == [("elman", 1), ("elman", 2), ("second order", 1), ("second order", 2)]
     entry = record["second order", 2]
-    assert entry["run_dir"] == f"outputs/hornn/pydoc/{entry['name']}/seed=2"
+    assert entry.run_dir == f"outputs/hornn/pydoc/{entry.name}/seed=2"
     overrides = ["--config-dir=", "sweeps=mini", ONE_EPOCH, "model=hornn", "model.order=2", "seed=2"]
-    assert [word.partition(os.getcwd())[0] for word in entry["overrides"]] == overrides
-    assert (entry["status"], entry["error"]) == ("done", None)
+    assert [word.partition(os.getcwd())[0] for word in entry.overrides] == overrides
+    assert (entry.status, entry.error) == ("done", None)
     assert all(len(lines) == 1 for lines in starts().values())
-    assert starts()[entry["run_dir"]][0].startswith("epoch=1 HORNN_SWEEP=mini HORNN_ROW=second order ")
+    assert starts()[entry.run_dir][0].startswith("epoch=1 HORNN_SWEEP=mini HORNN_ROW=second order ")
 
     code, out, err = launch(*table)
     assert (code, out, err) == (0, "mini: 4 of 4 done\n" * 2, "")
@@ -67,8 +67,8 @@ def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> No
     assert list(record) == [("elman", 1), ("elman", 2), ("deep", 1), ("deep", 2)]
     for seed in (1, 2):
         deep, elman = record["deep", seed], record["elman", seed]
-        assert f"init_from='{elman['run_dir']}/best.ckpt'" in deep["overrides"]
-        assert deep["name"] == record["deep", 1]["name"]
+        assert f"init_from='{elman.run_dir}/best.ckpt'" in deep.overrides
+        assert deep.name == record["deep", 1].name
 
 
 def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None:
@@ -85,8 +85,8 @@ def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None
     )
     record = recorded()
     assert list(record) == [("elman", 1), ("second order", 1), ("both", 1)]
-    paths = ",".join(f"'{record[row, 1]['run_dir']}/best.ckpt'" for row in ("elman", "second order"))
-    assert f"init_from=[{paths}]" in record["both", 1]["overrides"]
+    paths = ",".join(f"'{record[row, 1].run_dir}/best.ckpt'" for row in ("elman", "second order"))
+    assert f"init_from=[{paths}]" in record["both", 1].overrides
 
 
 def test_the_product_of_the_command_line(launch: Launch) -> None:
@@ -123,7 +123,7 @@ def test_rows_that_are_one_run_share_it(launch: Launch) -> None:
     write_table(TABLE + "    - {name: again, run: [model=rnn, seed=1]}\n")
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     record = recorded()
-    assert record["elman", 1]["run_dir"] == record["again", 1]["run_dir"]
+    assert record["elman", 1].run_dir == record["again", 1].run_dir
     assert len(starts()) == 2
     assert all(len(lines) == 1 for lines in starts().values())
 
@@ -139,7 +139,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     )
     assert out.index("elman seed=1: failed") < out.index("elman seed=2: running")
     assert statuses() == ["failed", "done", "failed", "done"]
-    assert recorded()["elman", 1]["error"] == "the corpus is on fire"
+    assert recorded()["elman", 1].error == "the corpus is on fire"
 
     code, out, err = launch(*table)
     assert code == 2
@@ -149,7 +149,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert launch(*table, "hydra.launcher.retry_failed=true").code == 0
     assert statuses() == ["done"] * 4
     assert sorted(len(lines) for lines in starts().values()) == [1, 1, 2, 2]
-    assert starts()[recorded()["elman", 1]["run_dir"]][1].startswith("epoch=2 "), "not continued"
+    assert starts()[recorded()["elman", 1].run_dir][1].startswith("epoch=2 "), "not continued"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
 )
 def test_a_diverged_run_is_replaced_when_retried(launch: Launch, again: str) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, FAKE_DIVERGE="1").code == 2
-    assert recorded()["elman", 1]["error"] == "the loss is infinite"
+    assert recorded()["elman", 1].error == "the loss is infinite"
     assert launch("sweeps=mini", ONE_EPOCH).code == 2
     assert launch("sweeps=mini", ONE_EPOCH, again).code == 0
     assert [lines[1].split()[0] for lines in starts().values()] == ["epoch=1"] * 2

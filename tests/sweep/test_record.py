@@ -18,7 +18,7 @@ def test_launches_are_merged(tmp_path: Path) -> None:
     record.merge([entry("a", status="done")])
     assert record.read() == [entry("a", status="done"), entry("b"), entry("a", seed=2)]
     record.merge([entry("a", config="bbbbbbbbbb"), entry("a", config="cccccccccc")], supersede=True)
-    assert [(e["row"], e["seed"], e["name"][0]) for e in record.read()] == [
+    assert [(e.row, e.seed, e.name[0]) for e in record.read()] == [
         ("b", 1, "a"),
         ("a", 2, "a"),
         ("a", 1, "b"),
@@ -50,7 +50,7 @@ def test_no_launcher_loses_what_another_one_wrote(tmp_path: Path) -> None:
         "[]",
         '{"jobs": []}',
         '{"schema_version": 2, "jobs": [{"row": "a"}]}',
-        json.dumps({"schema_version": 2, "jobs": [entry("a", status="lost")]}),
+        json.dumps({"schema_version": 2, "jobs": [entry("a", status="lost")._asdict()]}),
     ],
 )
 def test_a_damaged_record(tmp_path: Path, text: str) -> None:

@@ -1,9 +1,8 @@
-"""The search for constants: on runs that cost nothing, for which this very file is the program, and on a real one."""
+"""The search for constants: on runs that cost nothing, and on real ones."""
 
 import csv
 import json
 import math
-import os
 import shlex
 import signal
 import subprocess
@@ -13,18 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
 
-from hornn.command_line.messages import launch
-from hornn.result import write_atomically, write_result
-from hornn.run.composed import as_dict
-from hornn.run.identity import identify
-from hornn.sweep.parent_watch import end_with_launcher
 from hornn.sweep.run_state import claim, is_claimed
-from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, shown
 
 ROOT = Path(__file__).parents[2]
 Command = Callable[..., Any]
@@ -32,40 +22,12 @@ NARROW = [
     "space.optimizer={lr:{low:0.1,high:2.0,log:true},weight_decay:null,max_norm:null,clip:null,clip_mode:null}",
     "space.schedule=null",
 ]
-FAKE = [f"hydra.launcher.program={__file__}", "model=rnn", "trainer.max_epochs=3", *NARROW]
-
-
-@hydra.main(version_base="1.3", config_path=str(ROOT / "conf"), config_name="config")
-def main(cfg: DictConfig) -> None:
-    """A run without training: the validation perplexity has its lowest at optimizer.lr = 0.5, the test's its highest.
-
-    FAKE_UNIT: `nll` for the scores of music. FAKE_EPOCH: seconds an epoch takes. FAKE_DIVERGE: the rate above which it
-    diverges. FAKE_FAIL: it fails.
-    """
-    end_with_launcher()
-    identity = identify(HydraConfig.get().runtime.choices, as_dict(cfg))
-    run_dir = identity.folder
-    metrics = run_dir / "metrics.csv"
-    unit = os.environ.get("FAKE_UNIT", "ppl")
-    rows = metrics.read_text().splitlines() if metrics.exists() else [f"epoch,valid_{unit}"]
-    with (run_dir / "starts").open("a") as starts:
-        print(len(rows), os.environ["HORNN_SWEEP"], os.environ["HORNN_ROW"], file=starts)
-    if os.environ.get("FAKE_FAIL"):
-        raise ValueError("the corpus is on fire")
-    distance = 100 * abs(math.log(cfg.optimizer.lr / 0.5))
-    result = {**identity.to_dict(), "epochs": 3}
-    if cfg.optimizer.lr > float(os.environ.get("FAKE_DIVERGE", "inf")):
-        error = "the loss is infinite"
-        write_result(
-            run_dir, {**result, "status": "diverged", "error": error, "valid_ppl": None, "test_ppl": None}
-        )
-        raise ValueError(error)
-    for epoch in range(len(rows), cfg.trainer.max_epochs + 1):
-        time.sleep(float(os.environ.get("FAKE_EPOCH", "0")))
-        rows.append(f"{epoch},{100 + distance + 30 / epoch}")
-        write_atomically(metrics, "\n".join(rows) + "\n")
-    scores = {f"valid_{unit}": 110 + distance, f"test_{unit}": 1000 - distance}
-    write_result(run_dir, {**result, "status": "completed", **scores})
+FAKE = [
+    f"hydra.launcher.program={Path(__file__).with_name('fake_trial.py')}",
+    "model=rnn",
+    "trainer.max_epochs=3",
+    *NARROW,
+]
 
 
 @pytest.fixture
@@ -131,11 +93,6 @@ def test_scores_have_the_unit_of_the_task(search: Command, monkeypatch: pytest.M
     assert f"best: {result['valid_nll']:.3f} (nats per step, validation), by which" in done.out
     summary = json.loads(journal().with_name("study.json").read_text())
     assert (summary["metric"], summary["trials"][0]["valid_nll"]) == ("valid_nll", result["valid_nll"])
-
-
-def test_scores_of_characters_are_shown_in_bits() -> None:
-    assert shown(8.0, "valid_bpc") == pytest.approx(3)
-    assert shown(8.0, "valid_ppl") == 8.0
 
 
 def test_a_search_goes_on_to_the_number_of_trials_asked_for(search: Command) -> None:
@@ -305,60 +262,8 @@ def test_without_optuna_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = command("tune", *FAKE)
     assert done.code == 2
-    assert done.err.startswith("error: the search needs optuna (")
+    assert done.err.startswith("error: the search needs the package optuna: ")
     assert done.err.endswith("pip install -e '.[tune]'\n")
-
-
-def test_what_is_drawn_follows_from_the_batches_before_alone(tmp_path: Path) -> None:
-    """Whatever order the trials end in, also once draws follow from outcomes, which they do not for the first ten."""
-    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
-    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
-    drawn = []
-    for order in (1, -1):
-        study = open_study(optuna, tmp_path / f"{order}.log", "an identity")
-        params: dict[int, Any] = {}
-        for begin in range(0, 16, 4):
-            earlier = [trial for position, trial in counted(study).items() if position < begin]
-            for position in list(range(begin, begin + 4))[::order]:
-                params[position] = Batch(optuna, earlier, None).draw(space, 1, position)
-                study.add_trial(
-                    optuna.trial.create_trial(
-                        params=params[position],
-                        distributions=space,
-                        value=abs(math.log(params[position]["lr"] / 0.5)),
-                        user_attrs={POSITION: position},
-                    )
-                )
-        assert list(counted(study)) == list(range(16))
-        drawn.append([params[position]["lr"] for position in range(16)])
-    assert drawn[0] == drawn[1]
-    assert len(set(drawn[0])) == 16
-
-
-def test_a_journal_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    """Its trials have no positions, and one may have been left at work."""
-    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
-    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
-    study = open_study(optuna, tmp_path / "journal.log", "an identity")
-    for value in (3.0, 2.0):
-        study.tell(study.ask(space), value)
-    study.ask(space)
-    study = open_study(optuna, tmp_path / "journal.log", "an identity")
-    assert list(counted(study)) == [0, 1]
-    assert best(study).value == 2.0
-    assert not study.get_trials(states=(optuna.trial.TrialState.RUNNING,))
-
-
-def test_trials_are_judged_epoch_by_epoch(tmp_path: Path) -> None:
-    """So that it does not count how many epochs had passed when somebody looked."""
-    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
-    create = optuna.trial.create_trial
-    earlier = [create(value=9.0, intermediate_values={1: 20.0, 2: 10.0, 3: 9.0}) for _ in range(2)]
-    batch = Batch(optuna, earlier, build_pruner(optuna, {"trials": 2, "epoch": 2}))
-    assert batch.pruned_at([30.0]) is None
-    assert batch.pruned_at([30.0, 15.0, 1.0]) == 2
-    assert batch.pruned_at([30.0, 9.0, 9.5]) is None
-    assert Batch(optuna, earlier[:1], batch.pruner).pruned_at([30.0, 15.0, 12.0]) is None
 
 
 def test_jobs_change_no_outcome(search: Command, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +300,3 @@ def test_a_search_over_real_runs(
     completed = [result["valid_ppl"] for result in results if result["status"] == "completed"]
     assert f"best: {min(completed):.2f} (perplexity, validation)," in done.out
     assert len(shlex.split(done.out.splitlines()[-1])) == 2 + len(small) + 7
-
-
-if __name__ == "__main__":
-    launch(main)

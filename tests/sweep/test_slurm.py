@@ -72,7 +72,7 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
     assert (done.code, done.err) == (0, "")
     first, said = results(), logs()
     assert sorted(result["choices"]["model"] for result in first.values()) == ["hornn", "rnn"]
-    rows = {entry["row"]: (entry["status"], entry["run_dir"]) for entry in Record("mini").read()}
+    rows = {entry.row: (entry.status, entry.run_dir) for entry in Record("mini").read()}
     assert rows == {
         row: ("done", str(Path(path).parent))
         for path, result in first.items()
@@ -106,8 +106,8 @@ def test_a_run_that_fails_is_told_of(
     assert " of 2 jobs failed: " in done.err
     assert len(done.err.splitlines()) == 1
     assert "nowhere.ckpt" in done.out
-    (entry, *_) = [entry for entry in Record("mine").read() if entry["status"] == "failed"]
-    assert f"{entry['row']} seed=1: failed: " in done.out
+    (entry, *_) = [entry for entry in Record("mine").read() if entry.status == "failed"]
+    assert f"{entry.row} seed=1: failed: " in done.out
 
 
 def children(pid: int) -> list[int]:

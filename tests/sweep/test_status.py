@@ -32,7 +32,7 @@ def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     rows = ("done", "diverged", "at_work", "by_hand", "cut", "failed", "waiting", "damaged")
     record = {row: entry(row, status="failed" if row == "failed" else "running") for row in rows}
     Record("mini").merge(record.values())
-    folders = {row: Path(one["run_dir"]) for row, one in record.items()}
+    folders = {row: Path(one.run_dir) for row, one in record.items()}
     for folder in folders.values():
         folder.mkdir(parents=True)
     result = {"name": "aaaaaaaaaa", "seed": 1, "valid_ppl": 90.0, "test_ppl": 80.0}
@@ -81,7 +81,7 @@ def test_a_record_that_cannot_be_used_leaves_the_others(
         "listed": {"row": ["a"]},
         "alien": {"status": "lost"},
     }.items():
-        text = json.dumps({"schema_version": 2, "jobs": [{**entry("a"), **change}]})
+        text = json.dumps({"schema_version": 2, "jobs": [{**entry("a")._asdict(), **change}]})
         (folder / f"{name}.json").write_text(text)
     (folder / "nested.json").write_text("[" * 100_000)
     reasons = {
@@ -103,7 +103,7 @@ def test_a_record_that_cannot_be_used_leaves_the_others(
 def test_a_result_that_cannot_be_read_is_that_run_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Record("mini").merge([entry("a"), entry("b")])
-    Path(entry("a")["run_dir"], "result.json").mkdir(parents=True)
+    Path(entry("a").run_dir, "result.json").mkdir(parents=True)
     assert shown()[0] == "mini: 0 of 2 done, 1 failed, 1 queued"
     assert "a seed=1: outputs/a/aaaaaaaaaa/seed=1/result.json: Is a directory" in "\n".join(shown("mini"))
 

@@ -28,7 +28,7 @@ def test_the_same_sweep_twice_at_once_does_no_work_twice(start: Start) -> None:
 
 def test_a_run_that_somebody_started_by_hand_is_waited_for(start: Start, launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, "overwrite=true", FAKE_FAIL="1").code == 2
-    run_dir = Path(recorded()["elman", 1]["run_dir"])
+    run_dir = Path(recorded()["elman", 1].run_dir)
     with (run_dir / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         launcher = start("sweeps=mini", ONE_EPOCH, "hydra.launcher.retry_failed=true")
@@ -44,7 +44,7 @@ def test_a_run_that_somebody_started_by_hand_is_waited_for(start: Start, launch:
 def test_a_job_that_finds_its_run_taken_is_waited_for(start: Start) -> None:
     launcher = start("sweeps=mini", ONE_EPOCH, FAKE_GATE="1")
     wait_for(lambda: Path("outputs/sweeps/mini.json").exists() and statuses() == ["running", "queued"])
-    with Path(recorded()["elman", 1]["run_dir"], ".lock").open("w") as lock:
+    with Path(recorded()["elman", 1].run_dir, ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         Path("gate").touch()
         wait_for(lambda: statuses() == ["running", "done"])

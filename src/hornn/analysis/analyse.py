@@ -20,7 +20,6 @@ from hornn.analysis.stages import Stage, find_stages
 from hornn.analysis.unroll import find_places
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS
-from hornn.reporting.runs import read_record
 from hornn.reporting.schema import NAME as SWEEP_NAME
 from hornn.result import (
     MEMORY,
@@ -33,6 +32,8 @@ from hornn.result import (
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
+from hornn.sweep.entry import read_record
+from hornn.sweep.record import FOLDER
 from hornn.use.checkpoints import load
 from hornn.use.corpora import open_corpus
 from hornn.use.figures import require_probabilities, require_target
@@ -86,9 +87,8 @@ def runs_of(sweep: str) -> list[Path]:
     """The checkpoints of the finished runs that the record of a sweep names. ValueError where there are none."""
     if not SWEEP_NAME.fullmatch(sweep):
         raise ValueError(f"sweep must be the name of a sweep, such as memory, got {sweep!r}")
-    record = Path("outputs/sweeps") / f"{sweep}.json"
-    jobs = read_record(record) if record.exists() else []
-    paths = [Path(job.run_dir) / BEST for job in jobs]
+    record = FOLDER / f"{sweep}.json"
+    paths = [Path(job.run_dir) / BEST for job in read_record(record)]
     found = [path for path in paths if path.exists() and (path.parent / NAME).exists()]
     if not found:
         raise ValueError(

@@ -1,12 +1,12 @@
 """What a network loses when it knows the last k words alone."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from hornn.analysis.unroll import find_places
+from hornn.data.vocabulary import count_classes
 from hornn.metrics import perplexity
 from hornn.network import SequenceModel
 
@@ -52,7 +52,7 @@ def describe_known(
     """
     class_of = np.digitize(np.asarray(counts)[targets], BOUNDS)
     classes = {}
-    for number, label in enumerate(labels()):
+    for number, label in enumerate(count_classes(BOUNDS)):
         if (chosen := class_of == number).any():
             classes[label] = curve(known[:, chosen], whole[chosen])
     return {**curve(known, whole), "by_count": classes}
@@ -64,12 +64,6 @@ def curve(known: np.ndarray, whole: np.ndarray) -> dict[str, Any]:
         "perplexity": [perplexity(float(mean)) for mean in known.mean(axis=1)],
         "whole": perplexity(float(whole.mean())),
     }
-
-
-def labels() -> list[str]:
-    """The classes of words, the rarest first."""
-    inner = [f"{low:,} to {high - 1:,}" for low, high in pairwise(BOUNDS)]
-    return [f"below {BOUNDS[0]:,}", *inner, f"{BOUNDS[-1]:,} or more"]
 
 
 def effective_memory(known: dict[str, Any]) -> int:

@@ -5,9 +5,7 @@ import gc
 import math
 import multiprocessing
 import os
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from hornn.bench.work import CPU, Work
+from hornn.machine import peak_memory_mb
 
 QUIET = 0.05  # cores that other processes may use in a round that counts
 PATIENCE = 4  # times as many rounds as wanted, before a row is given up as never quiet
@@ -117,16 +116,6 @@ class Meter(NamedTuple):
             "dropped": len(taken) - len(kept),
             "quiet": quiet if filtered else None,
         }
-
-
-def peak_memory_mb() -> float:
-    """The most memory that was resident in this process so far."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:  # ru_maxrss begins at the parent's size on Linux; elsewhere it is all there is
-        unit = 2**20 if sys.platform == "darwin" else 2**10
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    return int(status.partition("VmHWM:")[2].split()[0]) / 2**10
 
 
 def memory_of(make: Callable[[], Work], device: torch.device = CPU, times: int = 5) -> float:

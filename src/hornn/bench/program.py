@@ -11,22 +11,21 @@ from typing import Any
 
 import torch
 
+from hornn.bench.changes import compare_rows, find_slower, render_changes
 from hornn.bench.meter import Meter, clock_of
 from hornn.bench.plan import FULL, QUICK, Plan
 from hornn.bench.sections import Bench
 from hornn.bench.tables import (
     SECTIONS,
-    compare_rows,
-    find_slower,
     render,
     render_alone,
-    render_changes,
     render_ratios,
     render_section,
 )
 from hornn.bench.work import Sizes
 from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.checks import require_choice, require_positive
+from hornn.machine import processor, processor_flags
 from hornn.result import write_atomically
 from hornn.run.process import set_up_process
 
@@ -135,15 +134,13 @@ def report(bench: Bench) -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """The processor, its extensions for matrices and vectors, the threads and what steers them, the versions."""
-    cpuinfo = Path("/proc/cpuinfo")
-    known: dict[str, str] = {}
-    for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
-        key, _, value = line.partition(":")
-        known.setdefault(key.strip(), value.strip())
-    flags = (known.get("flags") or known.get("Features") or "").split()
     return {
-        "processor": known.get("model name") or platform.processor() or platform.machine(),
-        "flags": [flag for flag in flags if flag.startswith(("avx", "amx", "fma", "sve", "asimd", "bf16"))],
+        "processor": processor(),
+        "flags": [
+            flag
+            for flag in processor_flags()
+            if flag.startswith(("avx", "amx", "fma", "sve", "asimd", "bf16"))
+        ],
         "threads": torch.get_num_threads(),
         "environment": {
             key: value

@@ -19,6 +19,7 @@ from hornn.bench.plan import Plan
 from hornn.bench.sections import Bench
 from hornn.bench.work import draw_text, zipf_counts
 from hornn.data.streams import ChunkStream
+from hornn.machine import peak_memory_mb
 from hornn.metrics import WORDS
 from hornn.places import CONF
 from hornn.recipe import load, resolve
@@ -75,7 +76,7 @@ def measure(config: Mapping[str, Any], plan: Plan) -> Row:
     ms = 1e3 * (stopwatch.times[-1] - stopwatch.times[warm_up - 1]) / plan.text8_updates
     hours = 1e-3 * ms * math.ceil(math.ceil(TRAINING_WORDS / columns) / steps) / 3600
     epochs = config["trainer"]["max_epochs"]
-    peaks = {"peak_mb": meter.peak_memory_mb(), "ms": ms, "speed": 1e3 * columns * steps / ms}
+    peaks = {"peak_mb": peak_memory_mb(), "ms": ms, "speed": 1e3 * columns * steps / ms}
     return {**peaks, "epoch_hours": hours, "epochs": epochs, "hours": epochs * hours}
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hornn.data.corpus import Corpus
-from hornn.data.download import replacing
 from hornn.data.vocabulary import Vocabulary
+from hornn.result import replacing
 
 FORMAT = 1  # raise it when the files' layout or a corpus's way to its tokens changes
 

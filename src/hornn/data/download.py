@@ -1,32 +1,19 @@
 """Getting published files: checked before they are used, complete or not there at all."""
 
 import hashlib
-import os
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 from urllib.request import urlopen
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from hornn.result import replacing
+
 TIMEOUT = 30.0  # seconds without an answer
 BLOCK = 1 << 20
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the block ends, and leaves no trace when it fails."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            yield file
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def checksum(path: Path, algorithm: str) -> str:
@@ -64,7 +51,7 @@ def fetch(path: Path, url: str, expected: str) -> None:
         ) from error
 
 
-def _download(url: str, file: BinaryIO, expected: str) -> None:
+def _download(url: str, file: IO[bytes], expected: str) -> None:
     digest = hashlib.new(expected.partition(":")[0], usedforsecurity=False)
     received = receive(url, file, digest.update)
     found = f"{digest.name}:{digest.hexdigest()}"
@@ -72,7 +59,7 @@ def _download(url: str, file: BinaryIO, expected: str) -> None:
         raise ValueError(f"its {received:,} bytes have the checksum {found}, expected {expected}")
 
 
-def receive(url: str, file: BinaryIO, update: Callable[[bytes], None] = lambda block: None) -> int:
+def receive(url: str, file: IO[bytes], update: Callable[[bytes], None] = lambda block: None) -> int:
     """Write what a URL holds, under a bar, and return the number of bytes. Raises ValueError where some are missing."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with (

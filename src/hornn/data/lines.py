@@ -69,7 +69,7 @@ def open_bytes(path: Path) -> BufferedReader:
     return path.open("rb")
 
 
-def name_of(path: Path) -> str:
+def shown_name(path: Path) -> str:
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
@@ -87,5 +87,5 @@ def decode(path: Path, start: int, data: bytes, final: bool) -> tuple[str, int]:
     except UnicodeDecodeError as error:
         byte, place = data[error.start], start + error.start
         raise ValueError(
-            f"{name_of(path)} is not UTF-8: byte {byte:#04x} at offset {place:,}: convert it to UTF-8"
+            f"{shown_name(path)} is not UTF-8: byte {byte:#04x} at offset {place:,}: convert it to UTF-8"
         ) from None

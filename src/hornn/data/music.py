@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hornn.checks import require_choice, require_positive
+from hornn.checks import require_choice, require_package, require_positive
 from hornn.data.base import SPLITS, Data
 from hornn.data.download import fetch
-from hornn.data.requirement import require_package
 from hornn.data.sequences import Example, SequenceStream, cut
 from hornn.metrics import STEPS
 

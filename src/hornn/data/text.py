@@ -10,7 +10,7 @@ import numpy as np
 from hornn.data.base import SPLITS, Data
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
-from hornn.data.lines import name_of, read_lines
+from hornn.data.lines import read_lines, shown_name
 from hornn.data.streams import ChunkStream
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
@@ -157,7 +157,7 @@ def encode_text(
     path: Path, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> tuple[np.ndarray, int, np.ndarray]:
     """`encode` for a UTF-8 file, or standard input (`-`). Further errors: as in `read_lines`."""
-    return encode(read_lines(path), tokenizer, vocabulary, name_of(path))
+    return encode(read_lines(path), tokenizer, vocabulary, shown_name(path))
 
 
 def encode(

@@ -8,11 +8,12 @@ from typing import IO, Any, NamedTuple
 
 from hornn.checks import require_choice
 from hornn.data.corpus import Corpus
-from hornn.data.download import BLOCK, fetch, replacing, verify
+from hornn.data.download import BLOCK, fetch, verify
 from hornn.data.synthetic import write_text
 from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
+from hornn.result import replacing
 
 URL = "http://mattmahoney.net/dc/text8.zip"
 

@@ -1,8 +1,9 @@
 """Words and their ids."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,3 +101,9 @@ class VocabularyRule:
             kept[UNK] = counts.total() - sum(kept.values())
         ranked = sorted((-count, word) for word, count in kept.items())
         return Vocabulary([word for _, word in ranked], [-count for count, _ in ranked])
+
+
+def count_classes(bounds: Sequence[int]) -> list[str]:
+    """The names of classes of words by their counts, the rarest first; a class begins at each bound."""
+    inner = [f"{low:,} to {high - 1:,}" for low, high in pairwise(bounds)]
+    return [f"below {bounds[0]:,}", *inner, f"{bounds[-1]:,} or more"]

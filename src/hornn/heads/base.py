@@ -1,12 +1,12 @@
 """What every output layer promises."""
 
 from abc import ABC, abstractmethod
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from hornn.checks import require_choice
+from hornn.machine import cpuinfo
 
 PRECISIONS = ("auto", "fp32", "bf16")
 
@@ -29,8 +29,7 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 
 def is_intel() -> bool:
     """Whether Intel made this CPU: its AVX-512 multiplies half as fast in bf16 as in fp32 (docs/speed.md)."""
-    cpuinfo = Path("/proc/cpuinfo")
-    return cpuinfo.exists() and "GenuineIntel" in cpuinfo.read_text("utf-8")
+    return cpuinfo().get("vendor_id") == "GenuineIntel"
 
 
 class Head(nn.Module, ABC):

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from hornn.data.download import checksum
+from hornn.machine import processor_flags
 from hornn.result import write_atomically
 
 SOURCE = Path(__file__).with_name("native.cpp")
@@ -40,15 +41,10 @@ _lock = threading.Lock()
 _outcome: Any = None  # the operators once they are loaded, or the NativeError that will not be tried again
 
 
-def load() -> None:
-    """Load the kernels, building them where they are not in the cache. NativeError if that fails."""
-    operators()
-
-
 def why_not() -> str | None:
     """None if the kernels can be used (they are loaded then), else the reason in one line."""
     try:
-        load()
+        operators()
     except NativeError as error:
         return str(error).partition("\n")[0]
     return None
@@ -174,12 +170,7 @@ def _scripts_on_path() -> Iterator[None]:
 
 def _processor() -> str:
     """What `-march=native` depends on, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    features = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
-    return f"{platform.machine()} {features}"
+    return f"{platform.machine()} {' '.join(processor_flags()) or platform.processor()}"
 
 
 def require_floats(**tensors: Tensor | None) -> None:

@@ -18,6 +18,7 @@
 #include "scan.h"
 #include "update.h"
 
+// TORCH_LIBRARY pastes the name that it is given as it stands; this macro has HORNN_NAMESPACE expanded before.
 #define OPERATORS(name, library) TORCH_LIBRARY(name, library)
 
 OPERATORS(HORNN_NAMESPACE, library) {

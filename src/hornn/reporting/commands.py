@@ -24,6 +24,7 @@ from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_page
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
+from hornn.run.epochs import METRICS
 
 Draw = Callable[[Table], list[Plot]]
 PAGE_OF_REPORT = "index.html"
@@ -34,7 +35,7 @@ SOURCES = (
     "tables/*/sample.png",
     "tables/recordings/*/*",
     "studies/*/study.json",
-    "*/*/*/seed=*/metrics.csv",
+    f"*/*/*/seed=*/{METRICS}",
     "*/*/*/seed=*/result.json",
 )
 

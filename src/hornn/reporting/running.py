@@ -1,15 +1,15 @@
 """How far a run is that has no result yet: its epochs so far, and the time that it may still take, from its folder."""
 
-import csv
+import math
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from hornn.recipe import flatten, load
+from hornn.run.epochs import METRICS, read_epochs
 from hornn.run.identity import CONFIG
 from hornn.run.lock import LOCK, is_locked
 
-METRICS = "metrics.csv"
 MINUTE, HOUR = 60.0, 3600.0
 
 
@@ -52,14 +52,14 @@ def in_words(seconds: float) -> str:
 def read_run_so_far(folder: Path) -> RunSoFar:
     """What a run's folder says; a file that cannot be read says nothing."""
     at_work = is_locked(folder / LOCK)
-    path = folder / METRICS
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            records = tuple(map(numbers_of, csv.DictReader(file)))
-        since = max(time.time() - path.stat().st_mtime, 0.0)
-        return RunSoFar(records, since, at_work, read_limit(folder / CONFIG))
-    except (OSError, UnicodeDecodeError, csv.Error):
+        since = max(time.time() - (folder / METRICS).stat().st_mtime, 0.0)
+    except OSError:
         return RunSoFar(at_work=at_work)
+    epochs = (
+        {key: value for key, value in epoch.items() if math.isfinite(value)} for epoch in read_epochs(folder)
+    )
+    return RunSoFar(tuple(epochs), since, at_work, read_limit(folder / CONFIG))
 
 
 def read_limit(path: Path) -> float | None:
@@ -69,13 +69,3 @@ def read_limit(path: Path) -> float | None:
     except (OSError, ValueError):
         return None
     return limit if isinstance(limit, int) else None
-
-
-def numbers_of(row: dict[str, str]) -> dict[str, float]:
-    numbers = {}
-    for key, text in row.items():
-        try:
-            numbers[key] = float(text)
-        except (TypeError, ValueError):
-            continue
-    return {key: value for key, value in numbers.items() if value - value == 0}

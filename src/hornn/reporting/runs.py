@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from types import NoneType
 from typing import Any, NamedTuple
 
 from hornn.recipe import flatten
@@ -20,8 +19,8 @@ from hornn.result import (
     scores_of,
     write_atomically,
 )
+from hornn.sweep.entry import Entry, read_record
 
-RECORD_VERSION = 2
 RECORDINGS = "recordings"  # below the tables, beside the folders of the sweeps
 ADDED_LATER = (
     "dynamic",
@@ -47,29 +46,6 @@ class Run(NamedTuple):
     folder: Path | None = None
     records: tuple[Mapping[str, float], ...] = ()
     progress: str = ""
-
-
-class Job(NamedTuple):
-    """One line of a record."""
-
-    row: str
-    seed: int
-    run_dir: str
-    status: str
-    name: str | None
-    error: str | None
-    overrides: list[str] | None = None
-
-
-JOB = {
-    "row": (str,),
-    "seed": (int,),
-    "run_dir": (str,),
-    "status": (str,),
-    "name": (str, NoneType),
-    "error": (str, NoneType),
-    "overrides": (list, NoneType),
-}
 
 
 class FoundRuns(NamedTuple):
@@ -139,7 +115,10 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
     path = results / "sweeps" / f"{sweep.name}.json"
     found, rows = [], {row.name: row for row in sweep.rows}
     try:
-        jobs = read_record(path) if path.is_symlink() or path.exists() else []
+        jobs = read_record(path)
+    except OSError as error:
+        warn(warnings, sweep, f"{path} cannot be read ({error.strerror}): remove it or mend its permissions")
+        return []
     except ValueError as error:
         warn(warnings, sweep, str(error))
         return []
@@ -155,7 +134,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
         file = results.parent / job.run_dir / NAME
         if file.exists():
             run = read_run(file, job.seed)
-            if run.result and job.name not in (None, run.name):
+            if run.result and job.name != run.name:
                 problem = f"it is run {run.name}, the record's is {job.name}"
                 run = Run(job.seed, "damaged", file, problem=problem)
         elif job.status == "done":
@@ -166,7 +145,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
     return found
 
 
-def unfinished(row: Row, job: Job, folder: Path) -> Run:
+def unfinished(row: Row, job: Entry, folder: Path) -> Run:
     """A run without a result: how far it is says its folder; the record may be older than that."""
     so_far = read_run_so_far(folder)
     state = job.status
@@ -227,28 +206,6 @@ def find_faults(row: Row, run: Run) -> set[str]:
 def finish_time(run: Run) -> str:
     """When a run finished, in order as text; empty where its result does not say."""
     return str(run.result.get("finished") or "")
-
-
-def read_record(path: Path) -> list[Job]:
-    """The jobs of a record. Raises ValueError naming the file where it is damaged."""
-    try:
-        record = read_json(path)
-        check_kinds(record, {"jobs": (list,)}, ("schema_version", "jobs"))
-        if record["schema_version"] != RECORD_VERSION:
-            raise ValueError(f"schema version {record['schema_version']}, not {RECORD_VERSION}")
-        jobs = []
-        for job in record["jobs"]:
-            check_kinds(job, JOB, Job._fields[:4])
-            jobs.append(Job(*(job.get(key) for key in Job._fields)))
-        return jobs
-    except OSError as error:
-        raise ValueError(
-            f"{path} cannot be read ({error.strerror}): remove it or mend its permissions"
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged ({error}): remove it, the next launch finds the runs again"
-        ) from error
 
 
 def read_run(path: Path, seed: int) -> Run:

@@ -8,8 +8,8 @@ import yaml
 
 from hornn.recipe import Loader
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
-from hornn.reporting.runs import Job, read_record
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
+from hornn.sweep.entry import Entry, read_record
 
 
 def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
@@ -22,7 +22,7 @@ def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
 def unwritten_sweep(path: Path) -> Sweep:
     try:
         jobs = {job.row: job for job in read_record(path)}
-    except ValueError:
+    except (OSError, ValueError):
         jobs = {}
     axes, places = axes_of(list(jobs.values()))
     rows = []
@@ -43,9 +43,9 @@ def unwritten_sweep(path: Path) -> Sweep:
     )
 
 
-def axes_of(jobs: Sequence[Job]) -> tuple[tuple[Axis, ...], list[GridRow]]:
+def axes_of(jobs: Sequence[Entry]) -> tuple[tuple[Axis, ...], list[GridRow]]:
     """The keys in which the overrides of the jobs differ, and each job's place among them."""
-    settings = [settings_of(job.overrides or []) for job in jobs]
+    settings = [settings_of(job.overrides) for job in jobs]
     keys = dict.fromkeys(key for each in settings for key in each)
     differing = [key for key in keys if len({repr(each.get(key, ...)) for each in settings}) > 1]
     short = short_names(differing)

@@ -11,10 +11,10 @@ from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopp
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from torch import Tensor, nn
 
-from hornn.checks import require_positive
+from hornn.checks import require_package, require_positive
 from hornn.data.base import Chunk, Data
-from hornn.data.requirement import require_package
 from hornn.data.text import TextData
+from hornn.data.vocabulary import count_classes
 from hornn.metrics import Units, perplexity
 from hornn.norm import norm
 from hornn.result import LETTERS, SAMPLES
@@ -147,12 +147,7 @@ class WordFrequency(OfText):
         if not bounds or any(low >= high for low, high in zip([0, *bounds], bounds, strict=False)):
             raise ValueError(f"callbacks.word_frequency.bounds must be counts that rise, got {bounds}")
         self.bounds = bounds
-
-    @property
-    def labels(self) -> list[str]:
-        first, last = self.bounds[0], self.bounds[-1]
-        inner = [f"{low:,} to {high - 1:,}" for low, high in zip(self.bounds, self.bounds[1:], strict=False)]
-        return [f"below {first:,}", *inner, f"{last:,} or more"]
+        self.labels = count_classes(bounds)
 
     def on_test_start(self, trainer: lightning.Trainer, module: Any) -> None:
         counts = torch.tensor(self.data.vocabulary.counts)

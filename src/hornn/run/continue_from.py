@@ -8,7 +8,7 @@ from hornn.build import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import NAME
-from hornn.run.identity import BEST, LAST, Identity, named_values
+from hornn.run.identity import BEST, LAST, Identity, differing
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 
@@ -55,17 +55,12 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
 
 def check_same(name: str, card: Mapping[str, Any], identity: Identity) -> None:
     """Raise ValueError where the run of a checkpoint is another one than this, apart from its end."""
-    then, now = (
-        {"seed": seed, **choices, **named_values(choices, config)}
-        for seed, choices, config in (
-            (card["seed"], card["choices"], card["config"]),
-            (identity.seed, identity.choices, identity.config),
-        )
-    )
-    different = [key for key in sorted(then.keys() | now.keys()) if then.get(key) != now.get(key)]
-    if others := [key for key in different if key not in (EPOCHS, STEPS)]:
-        key = others[0]
+    different = differing(card, identity.to_dict())
+    if card["seed"] != identity.seed:
+        different["seed"] = (card["seed"], identity.seed)
+    if others := sorted(different.keys() - {EPOCHS, STEPS}):
+        key, (then, now) = others[0], different[others[0]]
         raise ValueError(
-            f"{name} is another run: {key} is {then.get(key)!r} there and {now.get(key)!r} here: give the words of "
+            f"{name} is another run: {key} is {then!r} there and {now!r} here: give the words of "
             f"that run with a higher {EPOCHS}, or init_from= to take its weights alone"
         )

@@ -7,7 +7,6 @@ the test text was scored, exactly left to right.
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ from hornn.build import build_counts, build_data, check_predicts, make_card
 from hornn.checkpoint import write_checkpoint
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
-from hornn.run.folder import METRICS, open_run
+from hornn.run.epochs import write_epochs
+from hornn.run.folder import open_run
 from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, weights_given
-from hornn.run.keeper import write_metrics
 from hornn.run.loggers import find_loggers, note_best
-from hornn.run.provenance import Starts, device_name, peak_memory_mb, versions
+from hornn.run.provenance import Starts, circumstances
 from hornn.use.mixed import MixtureModel
 
 CPU = torch.device("cpu")
@@ -67,7 +66,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         run.begin(model.num_parameters, config)
         if isinstance(model, CountModel):
             save(run.dir / BEST, make_card(identity.to_dict(), data), model)
-        write_metrics(run.dir / METRICS, figures["metrics"])
+        write_epochs(run.dir, figures["metrics"])
         scores = {
             f"{split}/{data.units.key}": figures[f"{split}_{data.units.key}"] for split in ("valid", "test")
         }
@@ -111,7 +110,6 @@ def measure(model: FittedModel, data: Data) -> dict[str, Any]:
         "seconds_per_epoch": seconds,
         "tokens_per_second": data.size("train") / seconds,
         "scoring_tokens_per_second": data.size("test") / scoring,
-        "peak_memory_mb": peak_memory_mb(CPU),
         "metrics": [record | speed],
         **({"notes": model.notes} if model.notes else {}),
     }
@@ -124,24 +122,19 @@ def accuracy(model: FittedModel, split: Any) -> float | None:
 
 
 def describe(model: FittedModel, data: Data) -> dict[str, Any]:
-    """All of result.json that speaks of the data, the program and the machine."""
+    """All of result.json that does not come out of the fit."""
     return {
-        "baselines": data.baselines(),
+        **circumstances(data, CPU),
         "evaluation": {
             "batch_size": 1,
             "seq_len": None,
             "state": "exactly left to right",
             "test_tokens": data.size("test"),
         },
-        "device": device_name(CPU),
-        "runs_on_gpu": None,
         "dtype": {"weights": model.dtype},
         "backend": model.backend,
         "native_kernels": False,
         "world_size": 1,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "corpus": {key: value for key, value in data.describe().items() if key != "path"},
-        "versions": versions(),
     }
 
 

@@ -12,11 +12,10 @@ from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.base import Data
 from hornn.result import NAME, read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
+from hornn.run.epochs import METRICS
 from hornn.run.identity import BEST, CONFIG, LAST, Identity, without
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
-
-METRICS = "metrics.csv"  # the record of each epoch
 
 
 class OpenRun:

@@ -179,6 +179,23 @@ def named_values(choices: Mapping[str, str], config: Mapping[str, Any]) -> Confi
     return {key: value for key, value in values.items() if key not in neutral or neutral[key] != value}
 
 
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Key -> its two values, None for one that is absent, of the choices and values in which two runs differ.
+
+    one, other: what `Identity.to_dict` says of them.
+    """
+    mine, theirs = (
+        {**choices, **named_values(choices, each.get("config") or {})}
+        for each in (one, other)
+        for choices in [each.get("choices") or {}]
+    )
+    return {
+        key: (mine.get(key), theirs.get(key))
+        for key in sorted(mine | theirs)
+        if mine.get(key, ...) != theirs.get(key, ...)
+    }
+
+
 def neutral_values(choices: Mapping[str, str], path: Path = ADDED) -> Config:
     """Key -> neutral value, of the keys that were added to what these choices take."""
     words = {f"{group}={choice}" for group, choice in choices.items()}

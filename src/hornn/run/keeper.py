@@ -1,10 +1,8 @@
 """Keeps a training on disk: its checkpoints, the record of each epoch, and all that a resumed run needs."""
 
-import csv
-import io
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,12 @@ from hornn.checkpoint import read_checkpoint
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.optim.schedules import Decision
-from hornn.result import write_atomically
 from hornn.run.announce import describe_epoch
-from hornn.run.folder import METRICS
+from hornn.run.epochs import Epoch, write_epochs
 from hornn.run.identity import BEST, LAST
 from hornn.run.loggers import note_best
 from hornn.run.provenance import Starts, peak_memory_mb
 
-Record = dict[str, float]  # the measurements of one epoch
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
 KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
 # Of each epoch: what a result is made of.
@@ -75,8 +71,8 @@ class RunKeeper(Checkpoint):
         self.starts = starts
         self.every_n_steps = every_n_steps
         self.max_steps = max_steps
-        self.records: list[Record] = []
-        self.best: Record | None = None
+        self.records: list[Epoch] = []
+        self.best: Epoch | None = None
         self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.clock = Clock()  # of the running epoch
@@ -131,20 +127,20 @@ class RunKeeper(Checkpoint):
         trainer.should_stop = self.stopped = self.stopped or decision.stop or trainer.should_stop
         module.tally("valid").clear()
         if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
-            write_metrics(self.folder / METRICS, self.records)
+            write_epochs(self.folder, self.records)
         trainer.save_checkpoint(self.folder / LAST)
         if trainer.is_global_zero:
             self.console.print(describe_epoch(record, module.units, is_best), highlight=False, soft_wrap=True)
 
-    def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Record, Decision]:
-        """Record the epoch that training and validation have just finished; what the schedule asks for."""
+    def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Epoch, Decision]:
+        """Epoch the epoch that training and validation have just finished; what the schedule asks for."""
         self.clock.stop()
         valid_nll = module.tally("valid").mean_nll
         if not math.isfinite(valid_nll):
             raise DivergenceError(f"the validation loss is {valid_nll}")
         step = trainer.global_step
         epoch = step / len(trainer.train_dataloader)  # type: ignore[arg-type]
-        record: Record = {
+        record: Epoch = {
             "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
             "step": step,
             "lr": module.learning_rate,
@@ -231,12 +227,3 @@ def check_whole(checkpoint: Mapping[str, Any]) -> None:
     for part, kind in parts:
         if not isinstance(part, kind):
             raise TypeError(f"{part!r:.80} stands where another kind of value belongs")
-
-
-def write_metrics(path: Path, records: Sequence[Record]) -> None:
-    """One row for each epoch, every number in full precision."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=list(records[-1]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    write_atomically(path, buffer.getvalue())

@@ -11,13 +11,12 @@ from hydra.utils import instantiate
 from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from hornn.data.requirement import require_package
+from hornn.checks import require_package
 from hornn.run.identity import Identity
 
 TAG_LENGTH = 64  # that Weights & Biases allows
 BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch
 STEP = "trainer/global_step"  # by which Lightning logs
-GIVEN = ("run_dir", "identity", "resume")  # what the functions below are called with
 PACKAGES = {"tensorboard": "tensorboard", "mlflow": "mlflow"}  # that a choice needs
 
 
@@ -97,7 +96,7 @@ def wandb_logger(
     if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
         return RunLogger(project=project)  # stays idle: only the first rank logs
     words = {"model": identity.choices["model"], "data": identity.corpus, "seed": str(identity.seed)}
-    name = name_of(identity)
+    name = project_name(identity)
     sweep, row = os.environ.get("HORNN_SWEEP"), os.environ.get("HORNN_ROW")  # the launcher sets them
     paper, _, part = (sweep or "").rpartition("_")
     tags = {
@@ -163,13 +162,13 @@ def mlflow_logger(
     """A run of MLflow on a server, or in `mlflow.db` below `run_dir`; each start is a run of its own."""
     return MLFlowLogger(
         experiment_name=experiment,
-        run_name=name_of(identity),
+        run_name=project_name(identity),
         tracking_uri=tracking_uri or f"sqlite:///{run_dir.absolute() / 'mlflow.db'}",
         tags={"sweep": os.environ.get("HORNN_SWEEP", ""), "row": os.environ.get("HORNN_ROW", "")},
     )
 
 
-def name_of(identity: Identity) -> str:
+def project_name(identity: Identity) -> str:
     """A run's name in a project: model, corpus, the run's name and its seed."""
     return "-".join([identity.choices["model"], identity.corpus, identity.name, str(identity.seed)])
 

@@ -3,18 +3,17 @@
 import importlib.metadata
 import os
 import platform
-import resource
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from hornn import machine
 from hornn.build import PLACES
+from hornn.data.base import Data
 from hornn.places import PACKAGE
 
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
@@ -22,25 +21,33 @@ PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, 
 
 def peak_memory_mb(device: torch.device) -> float:
     """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in KiB elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return (
+        torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else machine.peak_memory_mb()
+    )
 
 
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    name = names[0] if names else platform.processor() or platform.machine()
-    return f"{device.type} ({name}, {torch.get_num_threads()} threads)"
+    return f"{device.type} ({machine.processor()}, {torch.get_num_threads()} threads)"
 
 
 def runs_on_gpu(device: torch.device) -> int | None:
     """The most runs of a sweep that share the GPU at a time, as its launcher says; None on a CPU."""
     return int(os.environ.get("HORNN_RUNS_ON_GPU", 1)) if device.type == "cuda" else None
+
+
+def circumstances(data: Data, device: torch.device) -> dict[str, Any]:
+    """All of result.json that speaks of the data, the machine, the libraries and the time, once a run is over."""
+    return {
+        "peak_memory_mb": peak_memory_mb(device),
+        "baselines": data.baselines(),
+        "device": device_name(device),
+        "runs_on_gpu": runs_on_gpu(device),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "corpus": {key: value for key, value in data.describe().items() if key != "path"},
+        "versions": versions(),
+    }
 
 
 def versions() -> dict[str, str]:

@@ -4,7 +4,6 @@ import logging
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
-from hornn.run.provenance import Starts, commit, device_name, peak_memory_mb, runs_on_gpu, versions
+from hornn.run.provenance import Starts, circumstances, commit
 from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank
 from hornn.run.time_limit import TimeLimit
@@ -298,8 +297,6 @@ def summarise(training: Training) -> dict[str, Any]:
     tested = module.tally("test").targets
     seconds = sum(record["seconds"] for record in records)
     epochs = records[-1]["epoch"] if records else 0
-    device = trainer.strategy.root_device
-    described = data.describe()
     return {
         "num_parameters": module.network.num_parameters,
         **{key: best[key] if best else None for key in module.figures("valid")},
@@ -308,8 +305,6 @@ def summarise(training: Training) -> dict[str, Any]:
         "best_epoch": best["epoch"] if best else None,
         "seconds_per_epoch": seconds / epochs if epochs else None,
         "tokens_per_second": epochs * data.size("train") / seconds if seconds else None,
-        "peak_memory_mb": peak_memory_mb(device),
-        "baselines": data.baselines(),
         "metrics": records,
         "evaluation": {
             "batch_size": data.eval_batch_size,
@@ -317,15 +312,11 @@ def summarise(training: Training) -> dict[str, Any]:
             "state": "carried",
             "test_tokens": tested,
         },
-        "device": device_name(device),
-        "runs_on_gpu": runs_on_gpu(device),
         "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
         "backend": module.network.scan_backend,
         "native_kernels": module.network.native,
         "world_size": trainer.world_size,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "corpus": {key: value for key, value in described.items() if key != "path"},
-        "versions": versions(),
+        **circumstances(data, trainer.strategy.root_device),
         **samples_of(trainer.callbacks),  # type: ignore[attr-defined]
         **keeper.starts.summary(),
     }

@@ -24,7 +24,7 @@ from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale
 from hornn.speech.release import AN4, Release, fetch_release
 from hornn.speech.word_errors import aligned, compare, errors_of
 
-ENDS = {SHIPPED: "", BIGRAM: f"_{BIGRAM}"}  # of a grammar's keys in a result
+GRAMMARS = {SHIPPED: "", BIGRAM: f"_{BIGRAM}"}  # grammar -> how its keys in a result end
 SHOWN = 4  # utterances
 SPEAKERS = 3  # of the test set: what is heard in the first utterance of each is kept in a result
 
@@ -175,7 +175,7 @@ class SpeechData(Data):
         }
         found[UTTERANCES] = list(kept.values())
         lines = []
-        for grammar, end in ENDS.items():
+        for grammar, end in GRAMMARS.items():
             scale, rate = choose_scale(self.recogniser, grammar, valid, self.said("valid"))
             heard = self.recogniser.hear(scale, test, grammar)
             for place, utterance in kept.items():
@@ -201,7 +201,7 @@ class SpeechData(Data):
         said, names = self.said(split), [each.id for each in self.corpus.splits[split]]
         found: dict[str, Any] = {}
         lines, examples = [], list[str]()
-        for grammar, end in ENDS.items():
+        for grammar, end in GRAMMARS.items():
             scale, _ = choose_scale(self.recogniser, grammar, valid, self.said("valid"))
             heard = self.recogniser.hear(scale, scores, grammar)
             errors = compare(said, heard)

@@ -53,12 +53,6 @@ class Gmm:
                 return graphs.states_of(decoder.get_best_path()[1])
         raise ValueError(too_few(len(cepstra), words))
 
-    def scores(self, cepstra: np.ndarray) -> np.ndarray:
-        """(N, S) fp32: ln p(x | s) of each frame and state."""
-        mixtures = map(self.model.get_pdf, range(self.number))
-        each = [np.logaddexp.reduce(mixture.log_likelihoods_matrix(cepstra), axis=1) for mixture in mixtures]
-        return np.stack(each, axis=1)
-
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers: `sizes` (S,) Gaussians of each state, `weights` (G,), `means` and `inverse_variances` (G, 39),
         `stay` (S,)."""
@@ -70,16 +64,6 @@ class Gmm:
             "inverse_variances": np.concatenate([mixture.inv_vars for mixture in mixtures]),
             "stay": self.stay,
         }
-
-
-def from_arrays(lexicon: Lexicon, arrays: Mapping[str, np.ndarray]) -> Gmm:
-    """The mixtures that `Gmm.arrays` took apart."""
-    model = load("kaldi_hmm_gmm").AmDiagGmm()
-    ends = np.cumsum(arrays["sizes"])
-    for begin, end in zip(ends - arrays["sizes"], ends, strict=True):
-        part = slice(int(begin), int(end))
-        model.add_pdf(mixture(*(arrays[name][part] for name in ("weights", "means", "inverse_variances"))))
-    return Gmm(lexicon, model, arrays["stay"])
 
 
 def mixture(weights: np.ndarray, means: np.ndarray, inverse_variances: np.ndarray) -> Any:

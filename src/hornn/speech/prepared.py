@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from hornn.data.base import SPLITS
-from hornn.data.download import replacing
+from hornn.result import replacing
 from hornn.speech.corpus import SpeechCorpus
 from hornn.speech.features import cepstra, filterbank, normalise_speakers, read_wave
 from hornn.speech.lexicon import Lexicon, read_lexicon

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from hornn.recipe import load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
-from hornn.run.identity import CONFIG, Identity, identify, named_values, weights_given
+from hornn.run.identity import CONFIG, Identity, differing, identify, weights_given
 from hornn.sweep.job import Job
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
@@ -120,18 +120,13 @@ def start_folders(job: Job) -> list[Path]:
 
 def check_same(one: Mapping[str, Any], other: Mapping[str, Any], problem: str) -> None:
     """Raise ValueError, with the keys that differ, unless both say of themselves that they are the same run."""
-    mine, theirs = (
-        {**choices, **named_values(choices, each.get("config") or {})}
-        for each in (one, other)
-        for choices in [each.get("choices") or {}]
-    )
-    if different := sorted(key for key in mine | theirs if mine.get(key, ...) != theirs.get(key, ...)):
+    if different := differing(one, other):
         raise ValueError(
             f"{problem}, but their configs differ in {', '.join(different)}: give them folders by run_dir=FOLDER"
         )
 
 
-def name_of(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:
+def sweep_name(config: DictConfig, batch: Sequence[Sequence[str]]) -> str:
     """The sweep's name: its table's, its file's, or one made of all that its jobs ask for beside the seed."""
     if name := config.get("sweep", {}).get("name"):
         return str(name)

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from hornn.result import score_of
 from hornn.run.identity import Identity
-from hornn.sweep.record import Entry
+from hornn.sweep.entry import Entry
 
 
 @dataclass
@@ -62,15 +62,8 @@ class Job:
 
     def entries(self) -> list[Entry]:
         """What the sweep's record says of this job."""
+        status = "running" if self.status == "elsewhere" else self.status
         return [
-            {
-                "row": row,
-                "seed": self.seed,
-                "run_dir": str(self.run_dir),
-                "overrides": self.overrides,
-                "name": self.name,
-                "status": "running" if self.status == "elsewhere" else self.status,
-                "error": self.error,
-            }
+            Entry(row, self.seed, str(self.run_dir), self.overrides, self.name, status, self.error)
             for row in self.rows
         ]

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
-from hornn.sweep.expand import check_folder, compose_jobs, name_of, options_of
+from hornn.sweep.expand import check_folder, compose_jobs, options_of, sweep_name
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.job import Job
 from hornn.sweep.outcome import conclude
@@ -68,7 +68,7 @@ class ProcessLauncher(Launcher):
             job.gpus = gpus_wanted(
                 trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), self.gpus
             )
-        record = Record(name_of(self.config, job_overrides))
+        record = Record(sweep_name(self.config, job_overrides))
         at_once = min(self.jobs, len(jobs))
         watch = Watch(record.name, jobs, at_once, Console())
         workers = Workers(
@@ -78,7 +78,7 @@ class ProcessLauncher(Launcher):
             watch,
             at_once,
             Pool(self.gpus, self.per_gpu),
-            cores() // at_once or 1 if at_once > 1 else None,
+            threads_each(at_once),
             self.on_failure == "stop",
             self.retry_failed,
         )
@@ -97,6 +97,11 @@ class ProcessLauncher(Launcher):
 def cores() -> int:
     """The processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_each(at_once: int) -> int | None:
+    """The threads of each of so many processes at a time; None, as many as torch chooses, for one alone."""
+    return cores() // at_once or 1 if at_once > 1 else None
 
 
 def register() -> None:

@@ -32,9 +32,10 @@ class Onlooker:
         record: Record,
         jobs: Sequence[Job],
         console: Console,
-        end_of: Callable[[int], End | None] = lambda place: None,
+        end_of: Callable[[int], End | None] | None = None,
     ) -> None:
-        self.record, self.jobs, self.end_of = record, jobs, end_of
+        self.record, self.jobs = record, jobs
+        self.end_of = end_of or (lambda place: None)
         self.watch = Watch(record.name, jobs, 1, console)
         self.open_jobs: list[Job] = []
         self.over = threading.Event()
@@ -60,7 +61,7 @@ class Onlooker:
 
     def look(self, quiet: bool = False) -> None:
         """Read how far each job is; quiet: of what has changed nothing is said."""
-        entries = {(entry["run_dir"], entry["name"]): entry for entry in self.record.read()}
+        entries = {(entry.run_dir, entry.name): entry for entry in self.record.read()}
         ends = {id(job): self.end_of(place) for place, job in enumerate(self.open_jobs)}
         for job in self.jobs:
             entry = entries.get((str(job.run_dir), job.name))

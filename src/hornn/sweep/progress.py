@@ -136,10 +136,10 @@ class Watch:
         self.shown = 0.0
 
     def render(self, height: int | None) -> Group:
-        return table([line_of(job) for job in self.jobs], self.title(), height)
+        return table([table_line(job) for job in self.jobs], self.title(), height)
 
     def title(self) -> str:
-        return f"{self.name}: {counts([line_of(job) for job in self.jobs])}{self.left()}"
+        return f"{self.name}: {counts([table_line(job) for job in self.jobs])}{self.left()}"
 
     def left(self) -> str:
         now = time.monotonic()
@@ -155,7 +155,7 @@ class Watch:
         self.console.print(Text(text, style), soft_wrap=True)
 
 
-def line_of(job: Job) -> Line:
+def table_line(job: Job) -> Line:
     running = job.status == "running"
     return Line(
         job.label,

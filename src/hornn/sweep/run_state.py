@@ -1,10 +1,10 @@
 """What a run's folder tells while the run is at work and afterwards, without torch."""
 
-import csv
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hornn.result import read_result, unit_of
+from hornn.result import read_result, score_of
+from hornn.run.epochs import read_epochs
 from hornn.run.lock import LOCK, is_locked, take_lock
 
 LOG = "train.log"
@@ -20,13 +20,10 @@ class Progress(NamedTuple):
 
 
 def read_progress(run_dir: Path) -> Progress | None:
-    """The last row of metrics.csv; None before the first epoch's end, and where there is no such row to read."""
-    try:
-        with (run_dir / "metrics.csv").open(newline="", encoding="utf-8") as file:
-            row = list(csv.DictReader(file))[-1]
-        return Progress(float(row["epoch"]), float(row[f"valid_{unit_of(row)}"]))
-    except (OSError, IndexError, KeyError, TypeError, ValueError, csv.Error):
-        return None
+    """How far a run is; None before the first epoch's end, and where its last epoch has no score to read."""
+    last = (read_epochs(run_dir) or [{}])[-1]
+    epoch, valid_score = last.get("epoch"), score_of(last, "valid")
+    return None if epoch is None or valid_score is None else Progress(epoch, valid_score)
 
 
 def result_of(run_dir: Path, name: str, seed: int) -> dict[str, Any] | None:

@@ -6,7 +6,6 @@ not repeated once it is done. The study is a journal of trials below outputs/stu
 
 import hashlib
 import json
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.text import Text
 
+from hornn.checks import require_file_name
 from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.run_data import known_name
@@ -30,7 +30,7 @@ from hornn.run.composed import as_dict
 from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
-from hornn.sweep.launcher import cores
+from hornn.sweep.launcher import threads_each
 from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import claim, result_of
@@ -72,8 +72,7 @@ def search(cfg: DictConfig, program: Path) -> None:
     distributions = {key: distribution(optuna, key, values) for key, values in runs.space.items()}
     check_numbers(cfg)
     name = str(cfg.study or runs.name)
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ValueError(f"study must be letters, digits, '.', '_' and '-', got {name!r}")
+    require_file_name("study", name)
     folder = FOLDER / name
     lock = claim(folder)
     if lock is None:
@@ -91,7 +90,6 @@ def search(cfg: DictConfig, program: Path) -> None:
             params, row = batch.draw(distributions, cfg.seed, position), f"trial {position + 1}"
             title = f"{row} of {cfg.trials}"
             attempts.append(Attempt(position, params, runs.job(constants(params), row), title))
-        threads = cores() // cfg.jobs or 1 if cfg.jobs > 1 else None
         with console.status(name) as status:
             trials = Trials(
                 attempts,
@@ -101,7 +99,7 @@ def search(cfg: DictConfig, program: Path) -> None:
                 teller.conclude,
                 status.update,
                 cfg.jobs,
-                threads,
+                threads_each(cfg.jobs),
             )
             trials.look_up()
             if not trials.fault:

@@ -7,8 +7,9 @@ from rich.console import Console
 from hornn.command_line.ending import describe_system_error
 from hornn.result import score_of
 from hornn.run.identity import LAST
+from hornn.sweep.entry import Entry
 from hornn.sweep.progress import Line, counts, table
-from hornn.sweep.record import FOLDER, Entry, Record
+from hornn.sweep.record import FOLDER, Record
 from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_of
 
 
@@ -54,11 +55,11 @@ def lines_of(record: Record) -> list[Line]:
 
 def line_of(entry: Entry) -> Line:
     """What the run's folder says; where it says nothing, the record. Begun and not at work is `unfinished`."""
-    run_dir = Path(entry["run_dir"])
+    run_dir = Path(entry.run_dir)
     epoch, valid = read_progress(run_dir) or (None, None)
-    line = Line(entry["row"], entry["seed"], "queued", epoch, None, valid)
+    line = Line(entry.row, entry.seed, "queued", epoch, None, valid)
     try:
-        result = result_of(run_dir, entry["name"], entry["seed"])
+        result = result_of(run_dir, entry.name, entry.seed)
     except OSError as error:
         return line._replace(status="failed", error=describe_system_error(error))
     except ValueError as error:
@@ -70,7 +71,7 @@ def line_of(entry: Entry) -> Line:
         return line._replace(status="done", valid_score=valid, test_score=test)
     if result is not None:
         return line._replace(status="failed", error=result.get("error") or result["status"])
-    if entry["status"] == "failed":
-        return line._replace(status="failed", error=entry["error"])
+    if entry.status == "failed":
+        return line._replace(status="failed", error=entry.error)
     begun = (run_dir / LAST).exists() or epoch is not None
     return line._replace(status="unfinished" if begun else "queued")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hornn.checks import require_package
 from hornn.metrics import bits
 
 SEARCH = "search"  # the attribute of a study that says what is searched in which runs
@@ -21,10 +22,8 @@ ENOUGH = 4  # completed trials, from which on the importance of constants is tol
 
 
 def load_optuna() -> Any:
-    try:
-        optuna: Any = importlib.import_module("optuna")
-    except ModuleNotFoundError as error:
-        raise ValueError(f"the search needs optuna ({error}): pip install -e '.[tune]'") from error
+    require_package("optuna", "the search", "-e '.[tune]'")
+    optuna: Any = importlib.import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

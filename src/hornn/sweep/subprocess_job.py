@@ -37,9 +37,9 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     watched = os.environ.get(WATCHED)
     record = Record(watched or str(cfg.sweep.get("name") or choices.get("sweeps") or "adhoc"))
     rows = [
-        entry["row"]
+        entry.row
         for entry in record.read()
-        if watched and (entry["run_dir"], entry["name"]) == (str(identity.folder), identity.name)
+        if watched and (entry.run_dir, entry.name) == (str(identity.folder), identity.name)
     ]
     job = Job(rows or [row or choices["model"]], [*options, *own], identity, config, overwrite=overwrite)
     check_folder(job)

@@ -16,7 +16,7 @@ from hornn.recipe import flatten
 from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.expand import ROW, compose, compose_jobs, name_of, options_of
+from hornn.sweep.expand import ROW, compose, compose_jobs, options_of, sweep_name
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.outcome import conclude
 from hornn.sweep.record import Record
@@ -97,8 +97,8 @@ class TableSweeper(Sweeper):
         if getattr(self.jobs, "_EXECUTOR", None) == "slurm":
             queue = Queue(str(self.settings.hydra.launcher.submitit_folder))
             queue.watch()
-        record = Record(name_of(self.settings, batch))
-        with Onlooker(record, jobs, Console(), *([queue.end_of] if queue else [])) as onlooker:
+        record = Record(sweep_name(self.settings, batch))
+        with Onlooker(record, jobs, Console(), queue.end_of if queue else None) as onlooker:
             fault = self._launch([batch[job.place] for job in onlooker.open_jobs], queue)
         conclude(jobs, "The same command tries them again, overwrite=true also those that diverged")
         if fault:

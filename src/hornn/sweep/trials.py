@@ -1,13 +1,12 @@
 """The trials of one batch at work: ordinary runs, each watched for whether it is worth its next epoch."""
 
-import csv
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from hornn.result import unit_of
+from hornn.result import score_of
+from hornn.run.epochs import read_epochs
 from hornn.sweep.job import Job
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import result_of
@@ -60,8 +59,8 @@ class Trials(Workers):
                 trial.job.cut_off = True  # an earlier search has not come to tell it
             self._end(trial)
 
-    def _look_up(self, job: Job, retry: bool) -> None:
-        super()._look_up(job, retry=result_of(job.run_dir, job.name, job.seed) is None)
+    def _retries(self, job: Job) -> bool:
+        return result_of(job.run_dir, job.name, job.seed) is None
 
     def changed(self, job: Job, lines: list[str]) -> None:
         trial = next(trial for trial in self.trials if trial.job is job)
@@ -86,7 +85,8 @@ class Trials(Workers):
         self.show("; ".join(parts))
 
     def _read(self, trial: Attempt) -> None:
-        scores = read_scores(trial.job.run_dir)
+        epochs = read_epochs(trial.job.run_dir)
+        scores = [score for epoch in epochs if (score := score_of(epoch, "valid")) is not None]
         if len(scores) > len(trial.scores):
             trial.scores = scores
             trial.pruned_at = self.judge(scores)
@@ -103,12 +103,3 @@ class Trials(Workers):
         elif self.fault is None:
             self.fault = trial
             self._interrupt()
-
-
-def read_scores(run_dir: Path) -> list[float]:
-    """The validation score after each epoch so far."""
-    path = run_dir / "metrics.csv"
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [float(row[f"valid_{unit_of(row)}"]) for row in csv.DictReader(file)]

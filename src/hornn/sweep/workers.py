@@ -52,10 +52,10 @@ class Workers:
     """Runs `jobs`, at most `limit` at a time, until each is done, failed or left to be continued.
 
     command: the words that start a job. pool: where jobs take their GPUs from. threads: of each process, where
-    the user has not said; None: as many as torch chooses. stop: end the others when one fails. retry: start failed jobs
-    again.
+    the user has not said; None: as many as torch chooses. stop_on_failure: end the others when one fails. retry: start
+    failed jobs again.
 
-    SIGINT or SIGTERM interrupts the processes and waits for them, a second one kills them; `stopped` then holds
+    SIGINT or SIGTERM interrupts the processes and waits for them, a second one kills them; `signalled` then holds
     the signal's number.
     """
 
@@ -68,7 +68,7 @@ class Workers:
         limit: int = 1,
         pool: Pool | None = None,
         threads: int | None = None,
-        stop: bool = False,
+        stop_on_failure: bool = False,
         retry: bool = False,
     ) -> None:
         self.jobs = jobs
@@ -78,16 +78,16 @@ class Workers:
         self.limit = limit
         self.pool = pool or Pool([], 1)
         self.threads = threads
-        self.stop = stop
+        self.stop_on_failure = stop_on_failure
         self.retry = retry
         self.at_work: list[Worker] = []
-        self.stopped: int | None = None
+        self.signalled: int | None = None
         self.deadline: float | None = None  # when what still runs is killed; None: nothing is to end yet
 
     def look_up(self) -> None:
         """Find what is done, has failed, or is at work elsewhere, and put it all on record."""
         for job in self.jobs:
-            self._look_up(job, self.retry)
+            self._look_up(job)
             if job.status == "queued" and is_claimed(job.run_dir):
                 job.status = "elsewhere"
         self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede=True)
@@ -105,10 +105,10 @@ class Workers:
 
     def pass_on(self) -> None:
         """End this process as the signal that stopped the jobs would have, if there was one."""
-        if self.stopped == signal.SIGINT:
+        if self.signalled == signal.SIGINT:
             raise KeyboardInterrupt
-        if self.stopped:
-            sys.exit(128 + self.stopped)
+        if self.signalled:
+            sys.exit(128 + self.signalled)
 
     def _work(self, watched: int) -> None:
         looked = 0.0
@@ -120,7 +120,7 @@ class Workers:
             ]
             if not self.at_work and (self.deadline or not open_jobs):
                 return
-            if self.stopped and not self.deadline:
+            if self.signalled and not self.deadline:
                 self._interrupt()
             if self.deadline and time.monotonic() > self.deadline:
                 self._kill()
@@ -145,8 +145,13 @@ class Workers:
 
     # -- one job ---------------------------------------------------------------------------------------------
 
-    def _look_up(self, job: Job, retry: bool) -> None:
-        """Give a job the status that its folder, or else the record, says it has; retry: no failure counts."""
+    def _retries(self, job: Job) -> bool:
+        """Whether no failure of a job counts; one that was waited for is another process's, and does."""
+        return self.retry and job.status != "elsewhere"
+
+    def _look_up(self, job: Job) -> None:
+        """Give a job the status that its folder, or else the record, says it has."""
+        retry = self._retries(job)
         try:
             result = None if job.overwrite else result_of(job.run_dir, job.name, job.seed)
         except ValueError as error:
@@ -165,8 +170,8 @@ class Workers:
         else:
             run = (str(job.run_dir), job.name)
             for entry in self.record.read():
-                if entry["status"] == "failed" and (entry["run_dir"], entry["name"]) == run:
-                    job.status, job.error = "failed", entry["error"]
+                if entry.status == "failed" and (entry.run_dir, entry.name) == run:
+                    job.status, job.error = "failed", entry.error
 
     def _try(self, job: Job, watched: int) -> None:
         """Start a job unless another process has it, has meanwhile ended it, or there is no GPU for it."""
@@ -187,7 +192,7 @@ class Workers:
         """Whether another process has ended the run by now; what came out there counts, whatever was asked here."""
         waited = job.status == "elsewhere"
         job.overwrite = job.overwrite and not waited
-        self._look_up(job, self.retry and not waited)
+        self._look_up(job)
         return job.status in ("done", "failed")
 
     def _start(self, job: Job, watched: int, gpus: list[str]) -> None:
@@ -246,8 +251,8 @@ class Workers:
             job.cut_off = True
             self._leave(job, "queued")
         else:
-            self._leave(job, "failed", describe_end(code, last, job), lines)
-            if self.stop:
+            self._leave(job, "failed", describe_failure(code, last, job), lines)
+            if self.stop_on_failure:
                 self._interrupt()
 
     def _leave(self, job: Job, status: str, error: str | None = None, lines: list[str] | None = None) -> None:
@@ -278,9 +283,9 @@ class Workers:
 
     def _heed(self, number: int, frame: Any) -> None:
         """Only take note, for a process may be about to start; a second signal means now."""
-        if self.stopped is not None:
+        if self.signalled is not None:
             self.deadline = time.monotonic()
-        self.stopped = self.stopped or number
+        self.signalled = self.signalled or number
 
     def _interrupt(self) -> None:
         self.deadline = time.monotonic() + GRACE
@@ -303,7 +308,7 @@ class Workers:
                 worker.process.wait()
 
 
-def describe_end(code: int, last: str, job: Job) -> str:
+def describe_failure(code: int, last: str, job: Job) -> str:
     """How a process failed, in one line."""
     if code == -signal.SIGKILL:
         return f"killed (signal 9): out of memory? {job.run_dir / LOG} has what it said"

@@ -9,9 +9,8 @@ import torch
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.checks import require_positive, require_range
+from hornn.checks import require_package, require_positive, require_range
 from hornn.data.music import KEYS, MusicData
-from hornn.data.requirement import require_package
 from hornn.network import SequenceModel
 from hornn.use.figures import require_target
 from hornn.use.sequences import SequenceScorer, open_data

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hornn.data.lines import arriving_lines, name_of
+from hornn.data.lines import arriving_lines, shown_name
 
 WEIGHTS = ("lm_weight", "old_weight", "word_penalty")
 SIGNED = "word_penalty"  # the others are >= 0
@@ -39,14 +39,14 @@ def read_nbest(path: Path, costs: bool = False) -> NBest:
             acoustic, old = (-float(each) if costs else float(each) for each in numbers)
         except ValueError:
             raise ValueError(
-                f"{name_of(path)}, line {number}: a hypothesis is utterance id, text, acoustic score and old LM score "
-                f"with tabs between them, got {line!r:.80}"
+                f"{shown_name(path)}, line {number}: a hypothesis is utterance id, text, acoustic score and old LM "
+                f"score with tabs between them, got {line!r:.80}"
             ) from None
         if not np.isfinite([acoustic, old]).all():
-            raise ValueError(f"{name_of(path)}, line {number}: a score must be finite, got {line!r:.80}")
+            raise ValueError(f"{shown_name(path)}, line {number}: a score must be finite, got {line!r:.80}")
         lists.setdefault(utterance, []).append(Hypothesis(text, acoustic, old))
     if not lists:
-        raise ValueError(f"{name_of(path)} holds no hypotheses: give a file that has some")
+        raise ValueError(f"{shown_name(path)} holds no hypotheses: give a file that has some")
     return lists
 
 
@@ -60,13 +60,13 @@ def read_references(path: Path, lists: NBest) -> dict[str, list[str]]:
     for number, line in numbered_lines(path):
         utterance, *words = line.split()
         if utterance in said:
-            raise ValueError(f"{name_of(path)}, line {number}: the utterance {utterance!r} comes twice")
+            raise ValueError(f"{shown_name(path)}, line {number}: the utterance {utterance!r} comes twice")
         said[utterance] = words
     if lacking := sorted(said.keys() ^ lists.keys()):
-        place = "hypotheses" if lacking[0] in said else f"reference in {name_of(path)}"
+        place = "hypotheses" if lacking[0] in said else f"reference in {shown_name(path)}"
         raise ValueError(f"the utterance {lacking[0]!r} has no {place}: give the same utterances in both")
     if not any(said.values()):
-        raise ValueError(f"{name_of(path)} holds no words: give what was said")
+        raise ValueError(f"{shown_name(path)} holds no words: give what was said")
     return said
 
 

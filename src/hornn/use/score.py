@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hornn.checks import require_positive
 from hornn.command_line.ending import reader_has_gone
-from hornn.data.lines import STANDARD_INPUT, arriving_lines, name_of
+from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.metrics import perplexity
 from hornn.run.process import set_up_process
 from hornn.use.figures import report, require_target
@@ -38,7 +38,7 @@ def score(cfg: DictConfig) -> None:
     totals, count = Totals(), 0
     for lines in windows(path, WINDOW * cfg.batch_size):
         started = time.perf_counter()
-        scores = model.score_tokens(lines, cfg.batch_size, f"{name_of(path)}, line", count + 1)
+        scores = model.score_tokens(lines, cfg.batch_size, f"{shown_name(path)}, line", count + 1)
         totals.seconds += time.perf_counter() - started
         count += len(lines)
         for text, tokens in zip(lines, scores, strict=True):
@@ -48,10 +48,10 @@ def score(cfg: DictConfig) -> None:
         if reader_has_gone():
             return
     if not totals.tokens:
-        raise ValueError(f"{name_of(path)} holds no tokens: give a text that has some")
+        raise ValueError(f"{shown_name(path)} holds no tokens: give a text that has some")
     figures = {
         **names_of(model.scorer),
-        "scored": name_of(path),
+        "scored": shown_name(path),
         "lines": count,
         **totals.figures(),
         "precision": model.scorer.precision,

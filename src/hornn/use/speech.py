@@ -14,7 +14,7 @@ from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
 from hornn.result import read_result, write_atomically
 from hornn.run.process import set_up_process
-from hornn.speech.data import ENDS, SpeechData
+from hornn.speech.data import GRAMMARS, SpeechData
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.recogniser import Recogniser, acoustic_scores, from_plain
 from hornn.use.checkpoints import open_checkpoint
@@ -47,7 +47,7 @@ def transcribe(cfg: DictConfig) -> None:
     Raises ValueError or OSError, before anything is printed, for what cannot be read.
     """
     set_up_process()
-    require_choice("grammar", cfg.grammar, ENDS)
+    require_choice("grammar", cfg.grammar, GRAMMARS)
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     if cfg.nbest is not None:
         require_positive(nbest=cfg.nbest)
@@ -94,7 +94,7 @@ def scale_of(cfg: DictConfig, checkpoint: Path) -> float:
     """The acoustic scale that is given, or that validation chose in the run of the checkpoint."""
     scale = cfg.acoustic_scale
     if scale is None:
-        scale = (read_result(checkpoint.parent) or {}).get(f"acoustic_scale{ENDS[cfg.grammar]}")
+        scale = (read_result(checkpoint.parent) or {}).get(f"acoustic_scale{GRAMMARS[cfg.grammar]}")
         if scale is None:
             raise ValueError(
                 f"no result.json beside {checkpoint} says which acoustic scale validation chose: give "

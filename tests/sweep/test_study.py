@@ -1,0 +1,66 @@
+"""The study of a search: what is drawn, how trials are judged, and an old journal."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, shown
+
+
+def test_scores_of_characters_are_shown_in_bits() -> None:
+    assert shown(8.0, "valid_bpc") == pytest.approx(3)
+    assert shown(8.0, "valid_ppl") == 8.0
+
+
+def test_what_is_drawn_follows_from_the_batches_before_alone(tmp_path: Path) -> None:
+    """Whatever order the trials end in, also once draws follow from outcomes, which they do not for the first ten."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
+    drawn = []
+    for order in (1, -1):
+        study = open_study(optuna, tmp_path / f"{order}.log", "an identity")
+        params: dict[int, Any] = {}
+        for begin in range(0, 16, 4):
+            earlier = [trial for position, trial in counted(study).items() if position < begin]
+            for position in list(range(begin, begin + 4))[::order]:
+                params[position] = Batch(optuna, earlier, None).draw(space, 1, position)
+                study.add_trial(
+                    optuna.trial.create_trial(
+                        params=params[position],
+                        distributions=space,
+                        value=abs(math.log(params[position]["lr"] / 0.5)),
+                        user_attrs={POSITION: position},
+                    )
+                )
+        assert list(counted(study)) == list(range(16))
+        drawn.append([params[position]["lr"] for position in range(16)])
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 16
+
+
+def test_a_journal_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """Its trials have no positions, and one may have been left at work."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0, log=True)}
+    study = open_study(optuna, tmp_path / "journal.log", "an identity")
+    for value in (3.0, 2.0):
+        study.tell(study.ask(space), value)
+    study.ask(space)
+    study = open_study(optuna, tmp_path / "journal.log", "an identity")
+    assert list(counted(study)) == [0, 1]
+    assert best(study).value == 2.0
+    assert not study.get_trials(states=(optuna.trial.TrialState.RUNNING,))
+
+
+def test_trials_are_judged_epoch_by_epoch(tmp_path: Path) -> None:
+    """So that it does not count how many epochs had passed when somebody looked."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    create = optuna.trial.create_trial
+    earlier = [create(value=9.0, intermediate_values={1: 20.0, 2: 10.0, 3: 9.0}) for _ in range(2)]
+    batch = Batch(optuna, earlier, build_pruner(optuna, {"trials": 2, "epoch": 2}))
+    assert batch.pruned_at([30.0]) is None
+    assert batch.pruned_at([30.0, 15.0, 1.0]) == 2
+    assert batch.pruned_at([30.0, 9.0, 9.5]) is None
+    assert Batch(optuna, earlier[:1], batch.pruner).pruned_at([30.0, 15.0, 12.0]) is None

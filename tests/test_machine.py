@@ -1,0 +1,26 @@
+"""What the program finds out about the machine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hornn.machine import peak_memory_mb, processor, processor_flags
+
+PRINT_PEAK = "from hornn.machine import peak_memory_mb; print(peak_memory_mb())"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_a_child_of_a_large_process_reports_its_own_peak() -> None:
+    held = b"x" * (200 * 2**20)
+    child = subprocess.run([sys.executable, "-c", PRINT_PEAK], capture_output=True, text=True, check=True)
+    assert peak_memory_mb() > len(held) / 2**20
+    assert 1 < float(child.stdout) < 100
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux's /proc")
+def test_the_processor_is_what_the_system_says_first() -> None:
+    text = Path("/proc/cpuinfo").read_text()
+    assert processor() in text
+    assert processor_flags() == [] or " ".join(processor_flags()) in text
