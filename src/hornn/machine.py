@@ -9,10 +9,13 @@ from pathlib import Path
 
 @cache
 def cpuinfo() -> dict[str, str]:
-    """What Linux tells of the first processor, such as its `model name`; nothing on other systems."""
-    path = Path("/proc/cpuinfo")
+    """What Linux tells of the first processor, such as its `model name`; nothing where it tells nothing."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        text = ""
     known: dict[str, str] = {}
-    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+    for line in text.splitlines():
         key, _, value = line.partition(":")
         known.setdefault(key.strip(), value.strip())
     return known

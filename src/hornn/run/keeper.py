@@ -133,7 +133,7 @@ class RunKeeper(Checkpoint):
             self.console.print(describe_epoch(record, module.units, is_best), highlight=False, soft_wrap=True)
 
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Epoch, Decision]:
-        """Epoch the epoch that training and validation have just finished; what the schedule asks for."""
+        """Record the epoch that training and validation have just finished; what the schedule asks for."""
         self.clock.stop()
         valid_nll = module.tally("valid").mean_nll
         if not math.isfinite(valid_nll):
