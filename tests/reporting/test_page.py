@@ -114,7 +114,13 @@ def test_the_report_of_all_committed_results_is_quick_and_light(
 
 
 def test_a_table_shows_what_its_network_wrote(filled: Any) -> None:
-    (filled.results / "tables" / "toy" / "sample.png").write_bytes(b"\x89PNG")
-    write_report(filled.results, filled.sweeps, filled.results / "report")
-    page = (filled.results / "report" / "index.html").read_text()
+    folder, report = filled.results / "tables" / "toy", filled.results / "report"
+    (folder / "sample.png").write_bytes(b"\x89PNG")
+    write_report(filled.results, filled.sweeps, report)
+    page = (report / "index.html").read_text()
     assert page.count('src="data:image/png;base64,iVBORw=="') == 1
+    assert "audio/midi" not in page
+    (folder / "sample.mid").write_bytes(b"MThd")
+    write_report(filled.results, filled.sweeps, report)
+    page = (report / "index.html").read_text()
+    assert page.count('href="data:audio/midi;base64,TVRoZA==" download="toy.mid"') == 1

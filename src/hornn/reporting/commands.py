@@ -28,16 +28,23 @@ from hornn.run.epochs import METRICS
 
 Draw = Callable[[Table], list[Plot]]
 PAGE_OF_REPORT = "index.html"
+SAMPLES = "tables/*/sample.png"
 # Below the folder of results: what a report is made from.
 SOURCES = (
     "sweeps/*.json",
     "tables/*/*.json",
-    "tables/*/sample.png",
+    SAMPLES,
     "tables/recordings/*/*",
     "studies/*/study.json",
     f"*/*/*/seed=*/{METRICS}",
     "*/*/*/seed=*/result.json",
 )
+
+
+def read_sample(picture: Path) -> tuple[bytes, bytes]:
+    """What a network of a table wrote: its picture, and the music as a MIDI file, empty where there is none."""
+    music = picture.with_suffix(".mid")
+    return picture.read_bytes(), music.read_bytes() if music.is_file() else b""
 
 
 def write_report(
@@ -54,7 +61,7 @@ def write_report(
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = write_table_files(tables, out)
-        samples = {path.parent.name: path.read_bytes() for path in results.glob("tables/*/sample.png")}
+        samples = {path.parent.name: read_sample(path) for path in results.glob(SAMPLES)}
         recordings, copied = copy_recordings(results, tables, out)
         warnings = found.warnings.get("", ())
         page = render_page(tables, warnings, out, studies, draw, memory, samples, recordings)

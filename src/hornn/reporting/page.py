@@ -38,12 +38,12 @@ def render_page(
     studies: Sequence[Study],
     draw: Callable[[Table], list[Plot]],
     draw_memory: Callable[[Table], list[Plot]],
-    samples: Mapping[str, bytes],
+    samples: Mapping[str, tuple[bytes, bytes]],
     recordings: Recordings,
 ) -> str:
     """The page: an overview, the claims and a view for each table. Links to result files start at `out`.
 
-    samples: of a table by its name, a PNG of what a network of it wrote. recordings: below `out`.
+    samples: of a table by its name, a PNG of what a network of it wrote, and its MIDI file. recordings: below `out`.
     """
     claims = list_claims(tables)
     papers: dict[str, list[Table]] = {}
@@ -92,7 +92,7 @@ def render_page(
         row_styles=row_styles,
         coloured=lambda style: looks.name(f"color:{style.colour}"),
         address=address,
-        samples={name: b64encode(picture).decode() for name, picture in samples.items()},
+        samples={name: [b64encode(part).decode() for part in parts] for name, parts in samples.items()},
         link=lambda path: relative_address(path, out),
         utterances_of=lambda table: utterances_of(table, recordings),
         GRAMMARS=GRAMMARS.values(),
