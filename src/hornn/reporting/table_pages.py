@@ -25,7 +25,7 @@ from hornn.reporting.row_styles import row_styles
 from hornn.reporting.tables import Table
 from hornn.result import write_atomically
 
-PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks.svg"
+PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks-{}.svg"
 MEMORY = "memory-{}.svg"
 GREY = "#6e7781"  # ink that is read on white and on black: a picture does not know its page
 
@@ -40,7 +40,7 @@ def write_table_pages(tables: Sequence[Table], folder: Path) -> None:
     names = {table.sweep.name for table in shown}
     for page in folder.glob(f"*/{PAGE}"):
         if page.parent.name not in names:
-            for name in (PAGE, FIGURE, RANKS, MEMORY.format("*")):
+            for name in (PAGE, FIGURE, RANKS.format("*"), MEMORY.format("*")):
                 for path in page.parent.glob(name):
                     path.unlink()
 
@@ -49,15 +49,14 @@ def write_table_page(table: Table, folder: Path) -> None:
     """The page of one table: its figures, then what `table_markdown` says, then its command."""
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw_main_figure(table)
-    order = table.orders[-1] if table.orders else None
-    ranks = draw_ranks(order, row_styles(table.lines)) if order else None
+    orders = [order for order in table.orders if order.metric == table.orders[-1].metric]
+    ranks = [draw_ranks(order, row_styles(table.lines)) for order in orders]
     write_or_remove(folder / FIGURE, figure.panels[0] if figure else None)
-    write_or_remove(folder / RANKS, ranks)
     parts = [f"[All tables](../{PAGE}) · [Sweep file]({relative_address(table.sweep.path, folder)})"]
     if figure:
         parts += [f"![{table.sweep.title}]({FIGURE})", capitalized(figure.panels[0].caption)]
-    if ranks:
-        parts += [f"![Ranks, published and measured]({RANKS})", ranks.caption]
+    for address, panel in zip(write_pictures(ranks, folder, RANKS), ranks, strict=True):
+        parts += [f"![Ranks, published and measured]({address})", panel.caption]
     text = table_markdown(table, folder, before="\n\n".join(parts)) + memory_markdown(table, folder)
     command = f"\n## Command\n\n```\n{table.sweep.command}\n```\n" if table.sweep.command else ""
     write_atomically(folder / PAGE, text + command)
@@ -74,6 +73,16 @@ def memory_markdown(table: Table, folder: Path) -> str:
         parts += [f"![{panel.caption}]({MEMORY.format(number)})", panel.caption]
     notes = [*list_of(map(escape_markdown, factor_notes(table)))]
     return "\n" + "\n\n".join(["## Memory", *parts, *notes]) + "\n" if parts else ""
+
+
+def write_pictures(panels: Sequence[Panel], folder: Path, name: str) -> list[str]:
+    """Write pictures to `folder`, under `name` with their number, in the place of those of before; their addresses."""
+    for old in folder.glob(name.format("*")):
+        old.unlink()
+    addresses = [name.format(number) for number in range(1, len(panels) + 1)]
+    for address, panel in zip(addresses, panels, strict=True):
+        write_or_remove(folder / address, panel)
+    return addresses
 
 
 def write_or_remove(path: Path, panel: Panel | None) -> None:
