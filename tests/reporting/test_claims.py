@@ -1,8 +1,13 @@
 """What became of a paper's claims."""
 
+import json
+import re
 from typing import Any
 
-from reporting.place import CLAIMS, claims_of
+from hornn.reporting.commands import write_report
+from hornn.reporting.json_table import table_json
+from hornn.reporting.markdown import claims_markdown
+from reporting.place import CLAIMS, claims_of, table_of
 
 
 def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
@@ -12,10 +17,10 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert claims_of(place) == []
     place.commit("max-2", 1, 125.0)
     assert claims_of(place) == [
-        "Claim: three beat two. Published: Sum, order 3: 108; Max, order 2: 110; 1.8 % better. "
+        "Claim: three beat two. Published: Sum, order 3: 108†; Max, order 2: 110; 1.8 % better. "
         "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
         "Max, order 2 itself is 14 % worse than published). Outcome: confirmed.",
-        "Claim: little is gained over max. Published: Sum, order 3: 108; Max, order 2: 110; 1.8 % better. "
+        "Claim: little is gained over max. Published: Sum, order 3: 108†; Max, order 2: 110; 1.8 % better. "
         "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
         "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed.",
     ]
@@ -30,6 +35,25 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert (
         "worse than published; RNN by dynamic evaluation, as published: 110). Outcome: not"
         in claims_of(place)[2]
+    )
+
+
+def test_a_published_gain_from_a_recalled_number_is_marked(filled: Any, broken: Any) -> None:
+    """In every place: nobody has read the 108 of three in the paper, the 110 of max somebody has."""
+    broken("  figure:", CLAIMS + "  figure:")
+    filled.commit("rnn", 1, 120.0)
+    table = table_of(filled)
+    assert [verdict.unverified for verdict in table.verdicts] == [True, True, False]
+    assert [claim["unverified"] for claim in json.loads(table_json(table))["claims"]] == [True, True, False]
+    text = claims_markdown([(table, verdict) for verdict in table.verdicts])
+    assert re.findall(r"\+[\d.]+ %†? \|", text)[::2] == ["+1.8 %† |", "+1.8 %† |", "+10.6 % |"]
+    assert text.endswith("\n\n†: recalled or second-hand: not read in the paper itself.")
+    assert "†" not in claims_markdown([(table, table.verdicts[2])])
+    write_report(filled.results, filled.sweeps, filled.folder / "report")
+    page = (filled.folder / "report" / "index.html").read_text()
+    assert re.findall(r'class="gain soft">published ([^<]+)<', page)[1:] == ["+1.8 %†", "+1.8 %†", "+10.6 %"]
+    assert page.count("†: recalled or second-hand: not read in the paper itself.") == 3, (
+        "first screen, list, table"
     )
 
 

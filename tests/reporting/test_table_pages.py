@@ -54,7 +54,7 @@ def test_the_overview_leads_to_every_table(filled: Any, broken: Any) -> None:
     text = (filled.results / "tables" / "README.md").read_text()
     assert "| [Toy: order and pooling](toy/README.md) | 3 of 4 | -0.9 %" in text
     assert (
-        "| three beat \\| two | [Toy](toy/README.md) | +1.8 % | +8.3 % | confirmed, by the sign alone |"
+        "| three beat \\| two | [Toy](toy/README.md) | +1.8 %† | +8.3 % | confirmed, by the sign alone |"
         in text
     )
     assert (
@@ -88,7 +88,7 @@ def test_rows_of_a_table_in_a_page(filled: Any) -> None:
         "| network | published | measured | gain, published | gain, measured |",
         "|---|---:|---:|---:|---:|",
         "| RNN | 123‡ | 111.0 ± 0.3 (5 seeds) |  |  |",
-        "| Sum, order 3 | 108† | 107.0 ± 0.7 (1 seed) | +12.2 % | +3.6 ± 0.7 % |",
+        "| Sum, order 3 | 108† | 107.0 ± 0.7 (1 seed) | +12.2 %† | +3.6 ± 0.7 % |",
         "| Sum, order 2 | 111 | 112.0 ± 0.5 (2 seeds) | +9.8 % | -0.9 ± 0.5 % |",
         "| Stack &lt;RNN> | 110 | not built | +10.6 % |  |",
         "",
@@ -119,7 +119,7 @@ def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     filled.write_sweep(
         "toy_two", (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
     )
-    judged = "[Toy](../../outputs/tables/toy/README.md) | +1.8 % | +1.8 % | confirmed, by the sign alone |"
+    judged = "[Toy](../../outputs/tables/toy/README.md) | +1.8 %† | +1.8 % | confirmed, by the sign alone |"
     expected = [
         "| claim | table | gain, published | gain, measured | outcome |",
         "|---|---|---:|---:|---|",
@@ -128,7 +128,7 @@ def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     ]
     text = filled_block(filled, "claims: toy")
     assert text.splitlines()[:4] == expected
-    assert len(text.splitlines()) == 8, "both sweeps, the same runs"
+    assert len(text.splitlines()) == 10, "both sweeps, the same runs"
     assert text.endswith("\n\nClaims whose rows are not all measured: 2.\n")
     assert "toy_two" not in filled_block(filled, "claims: toy_two").replace("tables/toy_two", "")
 

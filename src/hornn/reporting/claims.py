@@ -7,8 +7,14 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.claimed import Claim
 from hornn.reporting.lines import Line, by_one_recipe
-from hornn.reporting.numbers import percent
-from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
+from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
+from hornn.reporting.scores import (
+    DYNAMIC_EVALUATION,
+    has_published,
+    is_unverified,
+    metric_value,
+    published_value,
+)
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.utterances import interval_of
@@ -31,7 +37,8 @@ class Verdict(NamedTuple):
 
     `published` and `measured` say in words which numbers decide, `published` is empty where the paper gives none.
     Gains are relative to the row that the claim says is worse; `error` is the standard error of the measured gain,
-    None with too few seeds. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
+    None with too few seeds. `unverified`: the published gain rests on a number that nobody read in the paper itself.
+    `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
     paper makes the claim, by its numbers or in its words.
     """
 
@@ -43,6 +50,7 @@ class Verdict(NamedTuple):
     gain: float
     error: float | None
     of_paper: bool
+    unverified: bool = False
     reason: str = ""
 
     @property
@@ -65,11 +73,12 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         return None
     if not claim.than:
         return judge_bound(claim, min(sides[0], key=mean_validation), lines)
-    published, claimed = "", None
+    published, claimed, unverified = "", None, False
     if all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
         theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
-        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value)
+        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value, UNVERIFIED_SIGN)
+        unverified = any(is_unverified(line.scores[claim.metric]) for line in theirs)
         if any(line.row.dynamic for line in theirs):
             published += " (one of them by dynamic evaluation)"
         if sweep.published_on:
@@ -109,6 +118,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         gain=gain,
         error=error,
         of_paper=bool(published or claim.where),
+        unverified=unverified,
         reason=BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, ""),
     )
 
@@ -144,12 +154,19 @@ def mean_validation(line: Line) -> float:
 
 
 def compare_rows(
-    pair: Sequence[Line], metric: str, sweep: Sweep, value: Callable[[Any], float]
+    pair: Sequence[Line], metric: str, sweep: Sweep, value: Callable[[Any], float], unverified: str = ""
 ) -> tuple[str, float]:
-    """How much better the first of two lines is, in words and relative to the second."""
-    one, other = (value(line.scores[metric]) for line in pair)
+    """How much better the first of two lines is, in words and relative to the second.
+
+    unverified: the sign behind a number that is not verified.
+    """
+    scores = [line.scores[metric] for line in pair]
+    one, other = map(value, scores)
     gain = gain_of(one, other, sweep)
-    names = [f"{line.row.label}: {each:.4g}" for line, each in zip(pair, (one, other), strict=True)]
+    names = [
+        f"{line.row.label}: {value(score):.4g}{unverified * is_unverified(score)}"
+        for line, score in zip(pair, scores, strict=True)
+    ]
     ahead, behind = ("better", "worse") if sweep.lower_is_better is not None else ("more", "less")
     return f"{'; '.join(names)}; {percent(abs(gain))} {ahead if gain >= 0 else behind}", gain
 

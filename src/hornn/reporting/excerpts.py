@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hornn.reporting.claims import gain_of
-from hornn.reporting.grid import SIGN_MEANINGS, published_text
+from hornn.reporting.grid import published_text
 from hornn.reporting.lines import Line
 from hornn.reporting.markdown import (
     capitalized,
@@ -17,7 +17,8 @@ from hornn.reporting.markdown import (
     markdown_table,
     relative_address,
 )
-from hornn.reporting.numbers import format_number
+from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_number
+from hornn.reporting.scores import is_unverified
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.tables import Table
@@ -115,7 +116,7 @@ def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:
     values = [score.published.value if score and score.published else None for score in scores]
     if sweep.lower_is_better is None or values[0] is None or values[1] is None:
         return ""
-    return gain_text(gain_of(values[0], values[1], sweep))
+    return gain_text(gain_of(values[0], values[1], sweep)) + UNVERIFIED_SIGN * any(map(is_unverified, scores))
 
 
 def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, share: float | None) -> str:

@@ -5,18 +5,20 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line
-from hornn.reporting.numbers import format_number, format_published, is_count
+from hornn.reporting.numbers import (
+    DYNAMIC_SIGN,
+    OTHER_CORPUS_SIGN,
+    SIGN_MEANINGS,
+    UNVERIFIED_SIGN,
+    format_number,
+    format_published,
+    is_count,
+)
 from hornn.reporting.scores import Score
 from hornn.reporting.sweeps import Row
 from hornn.reporting.tables import Table
 
-UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN = "†", "‡", "§"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-SIGN_MEANINGS = {
-    UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
-    DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
-    OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
-}
 
 
 class Cell(NamedTuple):

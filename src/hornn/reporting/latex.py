@@ -2,7 +2,8 @@
 
 import re
 
-from hornn.reporting.grid import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, table_grid
+from hornn.reporting.grid import table_grid
+from hornn.reporting.numbers import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN
 from hornn.reporting.tables import Table
 
 SPECIAL = {char: f"\\{char}" for char in "&%$#_{}"} | {

@@ -7,7 +7,7 @@ from pathlib import Path
 from hornn.reporting.claims import Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
-from hornn.reporting.numbers import percent
+from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
 from hornn.reporting.tables import Table
 
 
@@ -41,6 +41,7 @@ def table_markdown(table: Table, folder: Path | None = None, before: str = "") -
 
 def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, str] | None = None) -> str:
     """Claims with their outcomes, a line each; with `links`, name of a sweep -> address, also where they stand."""
+    judged = list(judged)
     header = [
         "claim",
         *(["table"] if links is not None else []),
@@ -52,13 +53,20 @@ def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, st
         [
             escape_markdown(verdict.says),
             *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
-            gain_text(verdict.published_gain),
+            published_gain_text(verdict),
             gain_text(verdict.gain, verdict.error),
             verdict.shown,
         ]
         for table, verdict in judged
     ]
-    return markdown_table(header, rows, left=("claim", "table", "outcome"))
+    parts = [markdown_table(header, rows, left=("claim", "table", "outcome"))]
+    if any(verdict.unverified for _, verdict in judged):
+        parts.append(f"{UNVERIFIED_SIGN}: {SIGN_MEANINGS[UNVERIFIED_SIGN]}.")
+    return "\n\n".join(parts)
+
+
+def published_gain_text(verdict: Verdict) -> str:
+    return gain_text(verdict.published_gain) + UNVERIFIED_SIGN * verdict.unverified
 
 
 def gain_text(gain: float | None, error: float | None = None) -> str:

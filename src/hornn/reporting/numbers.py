@@ -1,5 +1,12 @@
 """How numbers are written for a reader."""
 
+UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN = "†", "‡", "§"
+SIGN_MEANINGS = {
+    UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
+    DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
+    OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
+}
+
 
 def to_digits(value: float) -> float:
     """To 9 significant digits, for other programs: more than any measurement has."""

@@ -52,6 +52,11 @@ def has_published(score: Score | None) -> bool:
     return score is not None and score.published is not None and score.published.value is not None
 
 
+def is_unverified(score: Score | None) -> bool:
+    """Whether its published number is recalled or second-hand."""
+    return score is not None and score.published is not None and not score.published.verified
+
+
 def published_value(score: Any) -> float:
     """The published number of a score that has one."""
     return float(score.published.value)
