@@ -57,6 +57,37 @@ def test_a_published_gain_from_a_recalled_number_is_marked(filled: Any, broken: 
     )
 
 
+def test_a_claim_says_what_it_was_judged_on(filled: Any, broken: Any) -> None:
+    """Where that is not the test split."""
+    metrics = """metric:
+    - {key: valid_ppl, label: valid}
+    - {key: test_ppl, label: test}
+    - {key: seconds_per_epoch, label: seconds}
+"""
+    claims = "".join(
+        f'    - {{says: "by {key}", better: sum-3, than: max-2, metric: {key}}}\n'
+        for key in ("valid_ppl", "test_ppl", "seconds_per_epoch")
+    )
+    path = broken('metric: test_ppl\n  metric_label: "perplexity, test"\n', metrics)
+    text = re.sub(r"\n +published: .*", "", path.read_text())
+    path.write_text(text.replace("  figure:", f"  claims:\n{claims}  figure:"))
+    table = table_of(filled)
+    assert [verdict.judged_on for verdict in table.verdicts] == ["validation", "", "seconds"]
+    text = claims_markdown([(table, verdict) for verdict in table.verdicts])
+    assert [row.split(" | ")[2] for row in text.splitlines()[2:]] == [
+        "+1.8 % (validation)",
+        "+1.8 %",
+        "+0.0 % (seconds)",
+    ]
+    judged = [claim["metric"] for claim in json.loads(table_json(table))["claims"]]
+    assert judged == ["valid_ppl", "test_ppl", "seconds_per_epoch"]
+    write_report(filled.results, filled.sweeps, filled.folder / "report")
+    page = (filled.folder / "report" / "index.html").read_text()
+    assert (
+        page.count("%<small>validation</small></span>") == page.count("%<small>seconds</small></span>") == 1
+    )
+
+
 def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     """Published: 1.8  % better."""
     broken("  figure:", CLAIMS + "  figure:")

@@ -16,7 +16,7 @@ from hornn.reporting.scores import (
     published_value,
 )
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
-from hornn.reporting.sweeps import Sweep
+from hornn.reporting.sweeps import Metric, Sweep
 from hornn.reporting.utterances import interval_of
 from hornn.result import score_of
 
@@ -35,14 +35,15 @@ WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one
 class Verdict(NamedTuple):
     """What became of a claim.
 
-    `published` and `measured` say in words which numbers decide, `published` is empty where the paper gives none.
-    Gains are relative to the row that the claim says is worse; `error` is the standard error of the measured gain,
-    None with too few seeds. `unverified`: the published gain rests on a number that nobody read in the paper itself.
-    `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
+    `metric` is what both numbers are of. `published` and `measured` say in words which numbers decide, `published` is
+    empty where the paper gives none. Gains are relative to the row that the claim calls worse; `error` is the standard
+    error of the measured gain, None with too few seeds. `unverified`: the published gain rests on a number that nobody
+    read in the paper itself. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
     paper makes the claim, by its numbers or in its words.
     """
 
     says: str
+    metric: Metric
     published: str
     measured: str
     outcome: str
@@ -52,6 +53,12 @@ class Verdict(NamedTuple):
     of_paper: bool
     unverified: bool = False
     reason: str = ""
+
+    @property
+    def judged_on(self) -> str:
+        """What decides in the place of a score of the test split; empty where such a score does."""
+        split = self.metric.key.partition("_")[0]
+        return {"test": "", "valid": "validation"}.get(split, self.metric.label)
 
     @property
     def shown(self) -> str:
@@ -72,7 +79,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     if any(score is None or score.mean is None for score in scores):
         return None
     if not claim.than:
-        return judge_bound(claim, min(sides[0], key=mean_validation), lines)
+        return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
     published, claimed, unverified = "", None, False
     if all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
@@ -111,6 +118,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
     return Verdict(
         says=claim.says,
+        metric=metric_of(claim, sweep),
         published=published,
         measured=f"{text} ({'; '.join(filter(None, known))})",
         outcome=outcome,
@@ -123,7 +131,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
     )
 
 
-def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
+def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -> Verdict:
     """Whether the measured number of a row is at most what a claim says; the gain is how far it is below, relative."""
     score, limit = line.scores[claim.metric], claim.at_most or 0.0
     value, seeds = score.mean or 0.0, len(score.values)
@@ -137,6 +145,7 @@ def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
     measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
     return Verdict(
         says=claim.says,
+        metric=metric_of(claim, sweep),
         published="",
         measured=measured,
         outcome=outcome,
@@ -146,6 +155,10 @@ def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
         of_paper=bool(claim.where),
         reason=REASONS.get(outcome, ""),
     )
+
+
+def metric_of(claim: Claim, sweep: Sweep) -> Metric:
+    return next(metric for metric in sweep.metrics if metric.key == claim.metric)
 
 
 def mean_validation(line: Line) -> float:

@@ -54,7 +54,7 @@ def table_json(table: Table) -> str:
             )
             for line in table.lines
         ],
-        "claims": [verdict._asdict() for verdict in table.verdicts],
+        "claims": [verdict._asdict() | {"metric": verdict.metric.key} for verdict in table.verdicts],
     }
     plain = json.loads(json.dumps(content, allow_nan=False), parse_float=lambda text: to_digits(float(text)))
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -54,7 +54,7 @@ def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, st
             escape_markdown(verdict.says),
             *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
             published_gain_text(verdict),
-            gain_text(verdict.gain, verdict.error),
+            gain_text(verdict.gain, verdict.error) + (f" ({verdict.judged_on})" if verdict.judged_on else ""),
             verdict.shown,
         ]
         for table, verdict in judged
