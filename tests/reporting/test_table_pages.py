@@ -116,20 +116,24 @@ def test_rows_without_published_numbers_and_of_another_metric(place: Any, broken
 
 def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
-    filled.write_sweep(
-        "toy_two", (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
-    )
-    judged = "[Toy](../../outputs/tables/toy/README.md) | +1.8 %† | +1.8 % | confirmed, by the sign alone |"
-    expected = [
-        "| claim | table | gain, published | gain, measured | outcome |",
-        "|---|---|---:|---:|---|",
+    text = (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
+    filled.write_sweep("toy_two", re.sub(r"\n +published: .*", "", text))
+    link = "[Toy](../../outputs/tables/toy/README.md)"
+    judged = f"{link} | +1.8 %† | +1.8 % | confirmed, by the sign alone |"
+    head = ["", "| claim | table | gain, published | gain, measured | outcome |", "|---|---|---:|---:|---|"]
+    text = filled_block(filled, "claims: toy")
+    lines = text.splitlines()
+    assert lines[:6] == [
+        "**Claims of the papers**",
+        *head,
         f"| three beat two | {judged}",
         f"| little is gained over max | {judged}",
     ]
-    text = filled_block(filled, "claims: toy")
-    assert text.splitlines()[:4] == expected
-    assert len(text.splitlines()) == 10, "both sweeps, the same runs"
-    assert text.endswith("\n\nClaims whose rows are not all measured: 2.\n")
+    assert lines[6] == f"| max beats the RNN | {link} | +10.6 % |  | not measured yet |"
+    assert lines[-10:-5] == ["", "**Questions of our own**", *head], (
+        "of the other sweep, without published numbers"
+    )
+    assert len(lines) == 17
     assert "toy_two" not in filled_block(filled, "claims: toy_two").replace("tables/toy_two", "")
 
 

@@ -21,7 +21,7 @@ from hornn.reporting.utterances import interval_of
 from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
-UNDECIDED, NOT_JUDGED = "undecided", "not judged"
+UNDECIDED, NOT_JUDGED, NOT_MEASURED = "undecided", "not judged", "not measured yet"
 REASONS = {
     IN_DIRECTION: "less than 50 % of the published gain",
     UNDECIDED: "under three standard errors",
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
     empty where the paper gives none. Gains are relative to the row that the claim calls worse; `error` is the standard
     error of the measured gain, None with too few seeds. `unverified`: the published gain rests on a number that nobody
     read in the paper itself. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
-    paper makes the claim, by its numbers or in its words.
+    paper makes the claim, by its numbers or in its words. While a row of the claim is not measured, there is no gain.
     """
 
     says: str
@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
     measured: str
     outcome: str
     published_gain: float | None
-    gain: float
+    gain: float | None
     error: float | None
     of_paper: bool
     unverified: bool = False
@@ -63,25 +63,25 @@ class Verdict(NamedTuple):
     @property
     def shown(self) -> str:
         """The outcome; where too few seeds gave no standard error it says that the sign alone decided."""
-        decided = self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED)
+        decided = self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED, NOT_MEASURED)
         return f"{self.outcome}, by the sign alone" if decided else self.outcome
 
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""
-        return f"Claim: {self.says}.{published} Measured: {self.measured}. Outcome: {self.outcome}{reason}."
+        measured = f" Measured: {self.measured}." if self.measured else ""
+        return f"Claim: {self.says}.{published}{measured} Outcome: {self.outcome}{reason}."
 
 
-def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
-    """Whether the measured numbers bear a claim of the paper; None while one of its rows is not measured."""
+def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
+    """Whether the measured numbers bear a claim of the paper, or that not all of its rows are measured."""
     sides = [[line for line in lines if line.row.name in names] for names in (claim.better, claim.than)]
     scores = [line.scores.get(claim.metric) for side in sides for line in side]
-    if any(score is None or score.mean is None for score in scores):
-        return None
-    if not claim.than:
+    is_measured = all(score is not None and score.mean is not None for score in scores)
+    if not claim.than and is_measured:
         return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
     published, claimed, unverified = "", None, False
-    if all(has_published(score) for score in scores):
+    if claim.than and all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
         theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
         published, claimed = compare_rows(theirs, claim.metric, sweep, published_value, UNVERIFIED_SIGN)
@@ -90,6 +90,19 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
             published += " (one of them by dynamic evaluation)"
         if sweep.published_on:
             published += f" (on {sweep.published_on})"
+    if not is_measured:
+        return Verdict(
+            says=claim.says,
+            metric=metric_of(claim, sweep),
+            published=published,
+            measured="",
+            outcome=NOT_MEASURED,
+            published_gain=claimed,
+            gain=None,
+            error=None,
+            of_paper=bool(published or claim.where),
+            unverified=unverified,
+        )
     best = [min(side, key=mean_validation) for side in sides]
     text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)

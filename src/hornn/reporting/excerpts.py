@@ -75,14 +75,11 @@ def claims_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str
         chosen += [table for table in found if table not in chosen]
         if not found:
             find_table(word, tables)
-    if not any(table.sweep.claims for table in chosen):
+    if not any(table.verdicts for table in chosen):
         raise ValueError(f"no claims in {' '.join(words) or 'no sweep'}: name sweeps that have some")
-    judged = [(table, verdict) for table in chosen for verdict in table.verdicts]
-    waiting = sum(len(table.sweep.claims) - len(table.verdicts) for table in chosen)
+    claims = [(table, verdict) for table in chosen for verdict in table.verdicts]
     links = {table.sweep.name: relative_address(home[table.sweep.name], folder) for table in chosen}
-    parts = [claims_markdown(judged, links)] if judged else []
-    parts += [f"Claims whose rows are not all measured: {waiting}."] if waiting else []
-    return "\n" + "\n\n".join(parts) + "\n"
+    return "\n" + "\n\n".join(claims_markdown(claims, "**{}**", links)) + "\n"
 
 
 def find_table(name: str, tables: Sequence[Table]) -> Table:

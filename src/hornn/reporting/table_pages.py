@@ -95,7 +95,12 @@ def write_or_remove(path: Path, panel: Panel | None) -> None:
 def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
     """The page of all tables: the picture, the table of tables, the claims, what is not run yet."""
     shown = [table for table in tables if table.measured]
-    links = {table.sweep.name: f"{table.sweep.name}/{PAGE}" for table in shown}
+    links = {
+        table.sweep.name: f"{table.sweep.name}/{PAGE}"
+        if table.measured
+        else relative_address(table.sweep.path, folder)
+        for table in tables
+    }
     parts = ["# Published and measured"]
     parts.append(
         "Each folder here holds the result files of one table: a JSON file for each row and seed, with its config, "
@@ -110,16 +115,13 @@ def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
             for title, *cells in [overview_cells(table)]
         ]
         parts += ["## Tables", markdown_table(OVERVIEW_HEADER, rows, left=("table",)), OVERVIEW_NOTE]
-    judged = [(table, verdict) for table in shown for verdict in table.verdicts]
-    if judged:
+    claims = [(table, verdict) for table in tables for verdict in table.verdicts]
+    if claims:
         note = (
             "Gains are relative to the row that the claim calls worse. ±: one standard error, where a table has "
             "seeds enough."
         )
-        for title, of_paper in (("Claims of the papers", True), ("Questions of our own", False)):
-            these = [(table, verdict) for table, verdict in judged if verdict.of_paper == of_paper]
-            parts += [f"## {title}", claims_markdown(these, links)] if these else []
-        parts.append(note)
+        parts += [*claims_markdown(claims, "## {}", links), note]
     waiting = [table for table in tables if not table.measured]
     if waiting:
         parts += ["## Not run yet", *list_of(waiting_line(table, folder) for table in waiting)]

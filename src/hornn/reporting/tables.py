@@ -84,5 +84,5 @@ def build_table(sweep: Sweep, found: FoundRuns) -> Table:
         for row in sweep.rows
     )
     orders = tuple(order for metric in sweep.metrics for order in compare_orders(metric, sweep, lines))
-    verdicts = tuple(filter(None, (judge_claim(claim, sweep, lines) for claim in sweep.claims)))
+    verdicts = tuple(judge_claim(claim, sweep, lines) for claim in sweep.claims)
     return Table(sweep, lines, orders, verdicts, tuple(found.warnings.get(sweep.name, ())))
