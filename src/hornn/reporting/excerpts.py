@@ -17,7 +17,7 @@ from hornn.reporting.markdown import (
     markdown_table,
     relative_address,
 )
-from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_number
+from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
 from hornn.reporting.scores import is_unverified
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
@@ -56,7 +56,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     note = [f"{capitalized(label)}."]
     note += [f"Gains are relative to the {base.row.label}."] if "gain, measured" in columns else []
     note += ["±: one standard error."] if any("±" in text for text in columns["measured"]) else []
-    shown = "".join(columns.get("published", []))
+    shown = "".join([*columns.get("published", []), *columns["measured"]])
     note += [f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in shown]
     note += [f"[All rows]({relative_address(home[table.sweep.name], folder)})."]
     grid = markdown_table(list(columns), list(zip(*columns.values(), strict=True)), left=("network",))
@@ -104,8 +104,9 @@ def measured_text(line: Line, key: str, share: float | None) -> str:
         return line.status
     error = error_of_mean(score, share)
     spread = f" ± {format_number(key, error)}" if error else ""
+    text = format_bound(score.mean) if score.at_limit else f"{format_number(key, score.mean)}{spread}"
     count = len(score.values)
-    return f"{format_number(key, score.mean)}{spread} ({count} seed{'s' * (count > 1)})"
+    return f"{text} ({count} seed{'s' * (count > 1)})"
 
 
 def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:

@@ -10,6 +10,7 @@ from hornn.reporting.numbers import (
     OTHER_CORPUS_SIGN,
     SIGN_MEANINGS,
     UNVERIFIED_SIGN,
+    format_bound,
     format_number,
     format_published,
     is_count,
@@ -141,9 +142,10 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     theirs = Cell(published_text(key, score, line.row), published.value if published else None)
     measured = Cell()
     if score and score.mean is not None:
-        text = format_number(key, score.mean)
+        text = format_bound(score.mean) if score.at_limit else format_number(key, score.mean)
         if score.deviation is not None and not is_count(key):
-            text += f" ± {format_number(key, score.deviation)} (n = {len(score.values)})"
+            spread = "" if score.at_limit else f" ± {format_number(key, score.deviation)}"
+            text += f"{spread} (n = {len(score.values)})"
         measured = Cell(text, score.mean)
     difference = score.difference if score else None
     cells = [theirs, measured]

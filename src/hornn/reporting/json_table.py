@@ -43,6 +43,7 @@ def table_json(table: Table) -> str:
                                 "published": score.published._asdict() if score.published else None,
                                 "measured": score.values,
                                 "mean": score.mean,
+                                "at_limit": score.at_limit or None,
                                 "deviation": score.deviation,
                                 "best_by_validation": score.best,
                                 "difference": score.difference,
