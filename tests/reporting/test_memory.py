@@ -3,6 +3,7 @@
 import json
 import re
 from copy import deepcopy
+from html import escape
 from typing import Any
 
 import pytest
@@ -62,7 +63,12 @@ def test_its_figures_stand_beside_the_results(filled: Any) -> None:
     write_table_pages([table], folder)
     text = (folder / "toy" / "README.md").read_text()
     assert "## Memory" in text
-    assert len(list((folder / "toy").glob("memory-*.svg"))) == text.count("](memory-") == 4
+    captions = [panel.caption for plot in draw_memory(table) for panel in plot.panels]
+    assert len(list((folder / "toy").glob("memory-*.svg"))) == text.count("](memory-") == len(captions) == 8
+    for number, caption in enumerate(captions, start=1):
+        assert caption.replace("<", "&lt;") in text
+        assert escape(caption) in (folder / "toy" / f"memory-{number}.svg").read_text()
+    assert "before training](memory-2.svg) |\n|---|---|\n| How much of the gradient" in text
     filled.commit("sum-2", 1, 90.0)
     write_table_pages([table_of(filled)], folder)
     assert not list((folder / "toy").glob("memory-*.svg"))

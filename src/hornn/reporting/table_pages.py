@@ -63,14 +63,14 @@ def write_table_page(table: Table, folder: Path) -> None:
 
 
 def memory_markdown(table: Table, folder: Path) -> str:
-    """How far the networks look back: the first panel of each figure, which is written to `folder`, and the factors."""
-    for old in folder.glob(MEMORY.format("*")):
-        old.unlink()
+    """How far the networks look back: the panels of each figure side by side, written to `folder`, and the factors."""
+    plots = draw_memory(table, named=True)
+    addresses = iter(write_pictures([panel for plot in plots for panel in plot.panels], folder, MEMORY))
     parts = []
-    for number, plot in enumerate(draw_memory(table, named=True), start=1):
-        panel = plot.panels[0]
-        write_or_remove(folder / MEMORY.format(number), panel)
-        parts += [f"![{panel.caption}]({MEMORY.format(number)})", panel.caption]
+    for plot in plots:
+        captions = [escape_markdown(panel.caption) for panel in plot.panels]
+        pictures = [f"![{caption.partition(':')[0]}]({next(addresses)})" for caption in captions]
+        parts.append(markdown_table(pictures, [captions], left=pictures))
     notes = [*list_of(map(escape_markdown, factor_notes(table)))]
     return "\n" + "\n\n".join(["## Memory", *parts, *notes]) + "\n" if parts else ""
 
