@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hornn.reporting.claims import NOT_MEASURED
 from hornn.reporting.grid import table_grid
 from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.lines import Line
@@ -174,4 +175,5 @@ def cells_of(table: Table, row: str) -> dict[str, str]:
 
 
 def claims_of(place: Place) -> list[str]:
-    return list(map(str, table_of(place).verdicts))
+    """Those of measured rows, in words."""
+    return [str(verdict) for verdict in table_of(place).verdicts if verdict.outcome != NOT_MEASURED]

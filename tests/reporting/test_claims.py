@@ -1,8 +1,19 @@
 """What became of a paper's claims."""
 
+import json
+import re
 from typing import Any
 
-from reporting.place import CLAIMS, claims_of
+from hornn.reporting.commands import write_report
+from hornn.reporting.json_table import table_json
+from hornn.reporting.markdown import claims_markdown
+from hornn.reporting.scoreboard import draw_bars, list_claims, summarise
+from hornn.reporting.tables import Table
+from reporting.place import CLAIMS, claims_of, table_of
+
+
+def markdown_of(table: Table) -> str:
+    return "\n\n".join(claims_markdown([(table, verdict) for verdict in table.verdicts], "## {}"))
 
 
 def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
@@ -12,10 +23,10 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert claims_of(place) == []
     place.commit("max-2", 1, 125.0)
     assert claims_of(place) == [
-        "Claim: three beat two. Published: Sum, order 3: 108; Max, order 2: 110; 1.8 % better. "
+        "Claim: three beat two. Published: Sum, order 3: 108†; Max, order 2: 110; 1.8 % better. "
         "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
         "Max, order 2 itself is 14 % worse than published). Outcome: confirmed.",
-        "Claim: little is gained over max. Published: Sum, order 3: 108; Max, order 2: 110; 1.8 % better. "
+        "Claim: little is gained over max. Published: Sum, order 3: 108†; Max, order 2: 110; 1.8 % better. "
         "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
         "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed.",
     ]
@@ -30,6 +41,71 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert (
         "worse than published; RNN by dynamic evaluation, as published: 110). Outcome: not"
         in claims_of(place)[2]
+    )
+
+
+def test_a_published_gain_from_a_recalled_number_is_marked(filled: Any, broken: Any) -> None:
+    """In every place: nobody has read the 108 of three in the paper, the 110 of max somebody has."""
+    broken("  figure:", CLAIMS + "  figure:")
+    filled.commit("rnn", 1, 120.0)
+    table = table_of(filled)
+    assert [verdict.unverified for verdict in table.verdicts] == [True, True, False]
+    assert [claim["unverified"] for claim in json.loads(table_json(table))["claims"]] == [True, True, False]
+    text = markdown_of(table)
+    assert re.findall(r"\+[\d.]+ %†? \|", text)[::2] == ["+1.8 %† |", "+1.8 %† |", "+10.6 % |"]
+    assert text.endswith("\n\n†: recalled or second-hand: not read in the paper itself.")
+    assert "†" not in markdown_of(table._replace(verdicts=table.verdicts[2:]))
+    write_report(filled.results, filled.sweeps, filled.folder / "report")
+    page = (filled.folder / "report" / "index.html").read_text()
+    assert re.findall(r'class="gain soft">published ([^<]+)<', page)[1:] == ["+1.8 %†", "+1.8 %†", "+10.6 %"]
+    assert page.count("†: recalled or second-hand: not read in the paper itself.") == 3, (
+        "first screen, list, table"
+    )
+
+
+def test_a_claim_whose_rows_are_not_measured_is_listed(filled: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    table = table_of(filled)
+    waiting = table.verdicts[2]
+    assert str(waiting) == (
+        "Claim: max beats the RNN. Published: Max, order 2: 110; RNN: 123; 10.6 % better "
+        "(one of them by dynamic evaluation). Outcome: not measured yet."
+    )
+    assert "| max beats the RNN | +10.6 % |  | not measured yet |" in markdown_of(table)
+    assert json.loads(table_json(table))["claims"][2]["gain"] is None
+    (finding,) = summarise(list_claims([table]))
+    assert finding.outcomes == [("✔", "yes", 2, "confirmed"), ("○", "open", 1, "not measured yet")]
+    assert 'class="full"' not in draw_bars(waiting)
+
+
+def test_a_claim_says_what_it_was_judged_on(filled: Any, broken: Any) -> None:
+    """Where that is not the test split."""
+    metrics = """metric:
+    - {key: valid_ppl, label: valid}
+    - {key: test_ppl, label: test}
+    - {key: seconds_per_epoch, label: seconds}
+"""
+    claims = "".join(
+        f'    - {{says: "by {key}", better: sum-3, than: max-2, metric: {key}}}\n'
+        for key in ("valid_ppl", "test_ppl", "seconds_per_epoch")
+    )
+    path = broken('metric: test_ppl\n  metric_label: "perplexity, test"\n', metrics)
+    text = re.sub(r"\n +published: .*", "", path.read_text())
+    path.write_text(text.replace("  figure:", f"  claims:\n{claims}  figure:"))
+    table = table_of(filled)
+    assert [verdict.judged_on for verdict in table.verdicts] == ["validation", "", "seconds"]
+    text = markdown_of(table)
+    assert [row.split(" | ")[2] for row in text.splitlines()[4:]] == [
+        "+1.8 % (validation)",
+        "+1.8 %",
+        "+0.0 % (seconds)",
+    ]
+    judged = [claim["metric"] for claim in json.loads(table_json(table))["claims"]]
+    assert judged == ["valid_ppl", "test_ppl", "seconds_per_epoch"]
+    write_report(filled.results, filled.sweeps, filled.folder / "report")
+    page = (filled.folder / "report" / "index.html").read_text()
+    assert (
+        page.count("%<small>validation</small></span>") == page.count("%<small>seconds</small></span>") == 1
     )
 
 

@@ -1,16 +1,24 @@
 """How far networks look back: figures on the page and beside the results, and what of a result is refused."""
 
 import json
+import re
 from copy import deepcopy
+from html import escape
 from typing import Any
 
 import pytest
 
 from hornn.reporting.commands import keep_for_commit, write_report
+from hornn.reporting.excerpts import rows_excerpt
+from hornn.reporting.json_table import table_json
+from hornn.reporting.latex import table_latex
+from hornn.reporting.markdown import table_markdown
 from hornn.reporting.memory import draw_memory, factor_notes
+from hornn.reporting.run_data import means, scores_of_table
+from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.table_pages import write_table_pages
 from hornn.result import check_result
-from reporting.place import claims_of, line_of, table_of
+from reporting.place import cells_of, claims_of, line_of, table_of
 
 NORMS = {
     key: [scale, 0.1 * scale, 0.0] for key, scale in (("mean", 3.0), ("q25", 1.0), ("q50", 2.0), ("q75", 3.0))
@@ -55,7 +63,12 @@ def test_its_figures_stand_beside_the_results(filled: Any) -> None:
     write_table_pages([table], folder)
     text = (folder / "toy" / "README.md").read_text()
     assert "## Memory" in text
-    assert len(list((folder / "toy").glob("memory-*.svg"))) == text.count("](memory-") == 4
+    captions = [panel.caption for plot in draw_memory(table) for panel in plot.panels]
+    assert len(list((folder / "toy").glob("memory-*.svg"))) == text.count("](memory-") == len(captions) == 8
+    for number, caption in enumerate(captions, start=1):
+        assert caption.replace("<", "&lt;") in text
+        assert escape(caption) in (folder / "toy" / f"memory-{number}.svg").read_text()
+    assert "before training](memory-2.svg) |\n|---|---|\n| How much of the gradient" in text
     filled.commit("sum-2", 1, 90.0)
     write_table_pages([table_of(filled)], folder)
     assert not list((folder / "toy").glob("memory-*.svg"))
@@ -83,6 +96,50 @@ def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
     path.write_text(path.read_text().replace(", at_most: 5", ""))
     with pytest.raises(ValueError, match="needs than, the rows that lose, or at_most"):
         claims_of(place)
+
+
+def test_a_reach_at_the_limit_of_the_lags_is_a_lower_bound(place: Any, broken: Any) -> None:
+    """No measurement without a spread; rows below the limit, and numbers that count no steps, are as ever."""
+    key, other = "memory.summary.gradient_reach", "memory.summary.pooled_rms"
+    broken(
+        'metric: test_ppl\n  metric_label: "perplexity, test"',
+        f"metric: [{{key: {key}, label: reach}}, {{key: {other}, label: size}}]",
+    )
+    path = place.sweeps / "toy.yaml"
+    path.write_text(re.sub(r"\n +published: .*", "", path.read_text()))
+
+    def measure(row: str, *reaches: int) -> None:
+        for seed, reach in enumerate(reaches, start=1):
+            summary = {"gradient_reach": reach, "pooled_rms": 50.0}
+            place.commit(row, seed, memory=MEMORY | {"settings": {"lags": 50}, "summary": summary})
+
+    for row, reaches in (("rnn", (50, 50)), ("sum-2", (47, 50)), ("sum-3", (49, 48, 47, 46, 45))):
+        measure(row, *reaches)
+    table = table_of(place)
+    shown = [cells_of(table, row)["measured (reach)"] for row in ("rnn", "sum-2", "sum-3")]
+    assert shown == ["≥ 50 (n = 2)", "≥ 48.5 (n = 2)", "47.0 ± 1.6 (n = 5)"]
+    assert cells_of(table, "rnn")["measured (size)"] == "50.0 ± 0.0 (n = 2)"
+    assert "the true mean is this or more" in table_markdown(table)
+    assert r"$\geq$ 50 (n = 2)" in table_latex(table)
+    rows = json.loads(table_json(table))["rows"]
+    assert rows[0]["scores"][key] == {
+        "measured": [50, 50],
+        "mean": 50,
+        "at_limit": True,
+        "deviation": 0,
+        "best_by_validation": 50,
+    }
+    assert "at_limit" not in rows[2]["scores"][key]
+    alone = spread_over_seeds(key, [line_of(table, "sum-3")])
+    assert spread_over_seeds(key, table.lines) == alone is not None, "seeds at the limit are alike"
+    means_of, run = means(line_of(table, "rnn")), line_of(table, "rnn").runs[0]
+    assert means_of[key][1] == scores_of_table(table, run)[key][1] == "≥ 50", (
+        "where rows or runs are compared"
+    )
+    home = {"toy": place.folder / "toy.md"}
+    text = rows_excerpt(["toy", "rnn", "sum-3", f"metric={key}"], [table], home, place.folder)
+    assert "| RNN | ≥ 50 (2 seeds) |" in text
+    assert "≥: a seed reached the last step" in text
 
 
 def test_measurements_that_were_added_are_kept(place: Any) -> None:

@@ -42,6 +42,24 @@ def test_both_orders_of_the_rows(place: Any) -> None:
     )
 
 
+def test_rows_of_different_data_are_not_compared(place: Any) -> None:
+    """Nats of one corpus against nats of another agree with the paper whatever the networks do."""
+    read = {name: {"name": name, "text_checksum": name} for name in ("news", "plays")}
+    for row, score, corpus in (("sum-2", 9.0, "news"), ("sum-3", 120.0, "plays"), ("max-2", 8.0, "news")):
+        place.commit(row, 1, score, corpus=read[corpus])
+    assert table_of(place).orders == (), "two of one corpus, one of another"
+    path = place.sweeps / "toy.yaml"
+    path.write_text(path.read_text().replace("      dynamic: true\n", ""))
+    place.commit("rnn", 1, 10.0, corpus=read["news"])
+    (order,) = table_of(place).orders
+    assert order.rows == ("rnn", "sum-2", "max-2")
+    assert order.summary.startswith("3 of the 3 pairs of rows that the paper separates")
+    caption = draw_ranks(order, row_styles(table_of(place).lines)).caption
+    assert caption.startswith("Ranks by perplexity, test, on news, the best on top")
+    place.commit("rnn", 1, 10.0, corpus=read["news"] | {"text_checksum": "its characters"})
+    assert table_of(place).orders == ()
+
+
 def test_the_figure_of_ranks(place: Any) -> None:
     for row, score in (("sum-2", 120.0), ("sum-3", 110.0), ("max-2", 130.0)):
         place.commit(row, 1, score)

@@ -34,7 +34,7 @@ def test_a_table_has_its_page_beside_its_results(filled: Any) -> None:
     assert "![Toy: order and pooling](figure.svg)\n\nPerplexity, test against order." in text
     assert "| [seed 1](sum-2-seed1.json), [seed 2](sum-2-seed2.json) |" in text
     assert text.endswith("\n## Command\n\n```\npython src/train.py -m sweeps=toy\n```\n")
-    for picture in ("figure.svg", "ranks.svg", "../overview.svg"):
+    for picture in ("figure.svg", "ranks-1.svg", "../overview.svg"):
         assert (folder / picture).read_text().rstrip().endswith("</svg>")
     assert "the paper separates stand in the same order; Spearman's rank correlation is 1.00." in text
 
@@ -54,7 +54,7 @@ def test_the_overview_leads_to_every_table(filled: Any, broken: Any) -> None:
     text = (filled.results / "tables" / "README.md").read_text()
     assert "| [Toy: order and pooling](toy/README.md) | 3 of 4 | -0.9 %" in text
     assert (
-        "| three beat \\| two | [Toy](toy/README.md) | +1.8 % | +8.3 % | confirmed, by the sign alone |"
+        "| three beat \\| two | [Toy](toy/README.md) | +1.8 %† | +8.3 % | confirmed, by the sign alone |"
         in text
     )
     assert (
@@ -88,7 +88,7 @@ def test_rows_of_a_table_in_a_page(filled: Any) -> None:
         "| network | published | measured | gain, published | gain, measured |",
         "|---|---:|---:|---:|---:|",
         "| RNN | 123‡ | 111.0 ± 0.3 (5 seeds) |  |  |",
-        "| Sum, order 3 | 108† | 107.0 ± 0.7 (1 seed) | +12.2 % | +3.6 ± 0.7 % |",
+        "| Sum, order 3 | 108† | 107.0 ± 0.7 (1 seed) | +12.2 %† | +3.6 ± 0.7 % |",
         "| Sum, order 2 | 111 | 112.0 ± 0.5 (2 seeds) | +9.8 % | -0.9 ± 0.5 % |",
         "| Stack &lt;RNN> | 110 | not built | +10.6 % |  |",
         "",
@@ -116,20 +116,24 @@ def test_rows_without_published_numbers_and_of_another_metric(place: Any, broken
 
 def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
-    filled.write_sweep(
-        "toy_two", (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
-    )
-    judged = "[Toy](../../outputs/tables/toy/README.md) | +1.8 % | +1.8 % | confirmed, by the sign alone |"
-    expected = [
-        "| claim | table | gain, published | gain, measured | outcome |",
-        "|---|---|---:|---:|---|",
+    text = (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
+    filled.write_sweep("toy_two", re.sub(r"\n +published: .*", "", text))
+    link = "[Toy](../../outputs/tables/toy/README.md)"
+    judged = f"{link} | +1.8 %† | +1.8 % | confirmed, by the sign alone |"
+    head = ["", "| claim | table | gain, published | gain, measured | outcome |", "|---|---|---:|---:|---|"]
+    text = filled_block(filled, "claims: toy")
+    lines = text.splitlines()
+    assert lines[:6] == [
+        "**Claims of the papers**",
+        *head,
         f"| three beat two | {judged}",
         f"| little is gained over max | {judged}",
     ]
-    text = filled_block(filled, "claims: toy")
-    assert text.splitlines()[:4] == expected
-    assert len(text.splitlines()) == 8, "both sweeps, the same runs"
-    assert text.endswith("\n\nClaims whose rows are not all measured: 2.\n")
+    assert lines[6] == f"| max beats the RNN | {link} | +10.6 % |  | not measured yet |"
+    assert lines[-10:-5] == ["", "**Questions of our own**", *head], (
+        "of the other sweep, without published numbers"
+    )
+    assert len(lines) == 17
     assert "toy_two" not in filled_block(filled, "claims: toy_two").replace("tables/toy_two", "")
 
 

@@ -7,15 +7,21 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.claimed import Claim
 from hornn.reporting.lines import Line, by_one_recipe
-from hornn.reporting.numbers import percent
-from hornn.reporting.scores import DYNAMIC_EVALUATION, has_published, metric_value, published_value
+from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
+from hornn.reporting.scores import (
+    DYNAMIC_EVALUATION,
+    has_published,
+    is_unverified,
+    metric_value,
+    published_value,
+)
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
-from hornn.reporting.sweeps import Sweep
+from hornn.reporting.sweeps import Metric, Sweep
 from hornn.reporting.utterances import interval_of
 from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
-UNDECIDED, NOT_JUDGED = "undecided", "not judged"
+UNDECIDED, NOT_JUDGED, NOT_MEASURED = "undecided", "not judged", "not measured yet"
 REASONS = {
     IN_DIRECTION: "less than 50 % of the published gain",
     UNDECIDED: "under three standard errors",
@@ -29,51 +35,74 @@ WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one
 class Verdict(NamedTuple):
     """What became of a claim.
 
-    `published` and `measured` say in words which numbers decide, `published` is empty where the paper gives none.
-    Gains are relative to the row that the claim says is worse; `error` is the standard error of the measured gain,
-    None with too few seeds. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
-    paper makes the claim, by its numbers or in its words.
+    `metric` is what both numbers are of. `published` and `measured` say in words which numbers decide, `published` is
+    empty where the paper gives none. Gains are relative to the row that the claim calls worse; `error` is the standard
+    error of the measured gain, None with too few seeds. `unverified`: the published gain rests on a number that nobody
+    read in the paper itself. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
+    paper makes the claim, by its numbers or in its words. While a row of the claim is not measured, there is no gain.
     """
 
     says: str
+    metric: Metric
     published: str
     measured: str
     outcome: str
     published_gain: float | None
-    gain: float
+    gain: float | None
     error: float | None
     of_paper: bool
+    unverified: bool = False
     reason: str = ""
+
+    @property
+    def judged_on(self) -> str:
+        """What decides in the place of a score of the test split; empty where such a score does."""
+        split = self.metric.key.partition("_")[0]
+        return {"test": "", "valid": "validation"}.get(split, self.metric.label)
 
     @property
     def shown(self) -> str:
         """The outcome; where too few seeds gave no standard error it says that the sign alone decided."""
-        decided = self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED)
+        decided = self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED, NOT_MEASURED)
         return f"{self.outcome}, by the sign alone" if decided else self.outcome
 
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""
-        return f"Claim: {self.says}.{published} Measured: {self.measured}. Outcome: {self.outcome}{reason}."
+        measured = f" Measured: {self.measured}." if self.measured else ""
+        return f"Claim: {self.says}.{published}{measured} Outcome: {self.outcome}{reason}."
 
 
-def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | None:
-    """Whether the measured numbers bear a claim of the paper; None while one of its rows is not measured."""
+def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
+    """Whether the measured numbers bear a claim of the paper, or that not all of its rows are measured."""
     sides = [[line for line in lines if line.row.name in names] for names in (claim.better, claim.than)]
     scores = [line.scores.get(claim.metric) for side in sides for line in side]
-    if any(score is None or score.mean is None for score in scores):
-        return None
-    if not claim.than:
-        return judge_bound(claim, min(sides[0], key=mean_validation), lines)
-    published, claimed = "", None
-    if all(has_published(score) for score in scores):
+    is_measured = all(score is not None and score.mean is not None for score in scores)
+    if not claim.than and is_measured:
+        return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
+    published, claimed, unverified = "", None, False
+    if claim.than and all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
         theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
-        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value)
+        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value, UNVERIFIED_SIGN)
+        unverified = any(is_unverified(line.scores[claim.metric]) for line in theirs)
         if any(line.row.dynamic for line in theirs):
             published += " (one of them by dynamic evaluation)"
         if sweep.published_on:
             published += f" (on {sweep.published_on})"
+    if not is_measured:
+        return Verdict(
+            says=claim.says,
+            metric=metric_of(claim, sweep),
+            published=published,
+            measured="",
+            outcome=NOT_MEASURED,
+            published_gain=claimed,
+            gain=None,
+            error=None,
+            of_paper=bool(published or claim.where),
+            unverified=unverified,
+        )
     best = [min(side, key=mean_validation) for side in sides]
     text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)
@@ -102,6 +131,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
     return Verdict(
         says=claim.says,
+        metric=metric_of(claim, sweep),
         published=published,
         measured=f"{text} ({'; '.join(filter(None, known))})",
         outcome=outcome,
@@ -109,11 +139,12 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict | 
         gain=gain,
         error=error,
         of_paper=bool(published or claim.where),
+        unverified=unverified,
         reason=BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, ""),
     )
 
 
-def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
+def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -> Verdict:
     """Whether the measured number of a row is at most what a claim says; the gain is how far it is below, relative."""
     score, limit = line.scores[claim.metric], claim.at_most or 0.0
     value, seeds = score.mean or 0.0, len(score.values)
@@ -127,6 +158,7 @@ def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
     measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
     return Verdict(
         says=claim.says,
+        metric=metric_of(claim, sweep),
         published="",
         measured=measured,
         outcome=outcome,
@@ -138,18 +170,29 @@ def judge_bound(claim: Claim, line: Line, lines: Sequence[Line]) -> Verdict:
     )
 
 
+def metric_of(claim: Claim, sweep: Sweep) -> Metric:
+    return next(metric for metric in sweep.metrics if metric.key == claim.metric)
+
+
 def mean_validation(line: Line) -> float:
     """Its mean score on validation, which decides between several rows on one side of a claim."""
     return fmean(score_of(run.result, "valid") or math.inf for run in line.measured)
 
 
 def compare_rows(
-    pair: Sequence[Line], metric: str, sweep: Sweep, value: Callable[[Any], float]
+    pair: Sequence[Line], metric: str, sweep: Sweep, value: Callable[[Any], float], unverified: str = ""
 ) -> tuple[str, float]:
-    """How much better the first of two lines is, in words and relative to the second."""
-    one, other = (value(line.scores[metric]) for line in pair)
+    """How much better the first of two lines is, in words and relative to the second.
+
+    unverified: the sign behind a number that is not verified.
+    """
+    scores = [line.scores[metric] for line in pair]
+    one, other = map(value, scores)
     gain = gain_of(one, other, sweep)
-    names = [f"{line.row.label}: {each:.4g}" for line, each in zip(pair, (one, other), strict=True)]
+    names = [
+        f"{line.row.label}: {value(score):.4g}{unverified * is_unverified(score)}"
+        for line, score in zip(pair, scores, strict=True)
+    ]
     ahead, behind = ("better", "worse") if sweep.lower_is_better is not None else ("more", "less")
     return f"{'; '.join(names)}; {percent(abs(gain))} {ahead if gain >= 0 else behind}", gain
 

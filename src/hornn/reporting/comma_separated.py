@@ -24,6 +24,7 @@ def table_csv(table: Table) -> str:
             "source": score.published.source if score.published else None,
             "dynamic_evaluation": line.row.dynamic,
             "mean": score.mean,
+            "at_limit": score.at_limit,
             "deviation": score.deviation,
             "seeds": len(score.values),
             "best_by_validation": score.best,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hornn.reporting.claims import gain_of
-from hornn.reporting.grid import SIGN_MEANINGS, published_text
+from hornn.reporting.grid import published_text
 from hornn.reporting.lines import Line
 from hornn.reporting.markdown import (
     capitalized,
@@ -17,7 +17,8 @@ from hornn.reporting.markdown import (
     markdown_table,
     relative_address,
 )
-from hornn.reporting.numbers import format_number
+from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
+from hornn.reporting.scores import is_unverified
 from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.tables import Table
@@ -55,7 +56,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     note = [f"{capitalized(label)}."]
     note += [f"Gains are relative to the {base.row.label}."] if "gain, measured" in columns else []
     note += ["±: one standard error."] if any("±" in text for text in columns["measured"]) else []
-    shown = "".join(columns.get("published", []))
+    shown = "".join([*columns.get("published", []), *columns["measured"]])
     note += [f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in shown]
     note += [f"[All rows]({relative_address(home[table.sweep.name], folder)})."]
     grid = markdown_table(list(columns), list(zip(*columns.values(), strict=True)), left=("network",))
@@ -74,14 +75,11 @@ def claims_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str
         chosen += [table for table in found if table not in chosen]
         if not found:
             find_table(word, tables)
-    if not any(table.sweep.claims for table in chosen):
+    if not any(table.verdicts for table in chosen):
         raise ValueError(f"no claims in {' '.join(words) or 'no sweep'}: name sweeps that have some")
-    judged = [(table, verdict) for table in chosen for verdict in table.verdicts]
-    waiting = sum(len(table.sweep.claims) - len(table.verdicts) for table in chosen)
+    claims = [(table, verdict) for table in chosen for verdict in table.verdicts]
     links = {table.sweep.name: relative_address(home[table.sweep.name], folder) for table in chosen}
-    parts = [claims_markdown(judged, links)] if judged else []
-    parts += [f"Claims whose rows are not all measured: {waiting}."] if waiting else []
-    return "\n" + "\n\n".join(parts) + "\n"
+    return "\n" + "\n\n".join(claims_markdown(claims, "**{}**", links)) + "\n"
 
 
 def find_table(name: str, tables: Sequence[Table]) -> Table:
@@ -106,8 +104,9 @@ def measured_text(line: Line, key: str, share: float | None) -> str:
         return line.status
     error = error_of_mean(score, share)
     spread = f" ± {format_number(key, error)}" if error else ""
+    text = format_bound(score.mean) if score.at_limit else f"{format_number(key, score.mean)}{spread}"
     count = len(score.values)
-    return f"{format_number(key, score.mean)}{spread} ({count} seed{'s' * (count > 1)})"
+    return f"{text} ({count} seed{'s' * (count > 1)})"
 
 
 def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:
@@ -115,7 +114,7 @@ def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:
     values = [score.published.value if score and score.published else None for score in scores]
     if sweep.lower_is_better is None or values[0] is None or values[1] is None:
         return ""
-    return gain_text(gain_of(values[0], values[1], sweep))
+    return gain_text(gain_of(values[0], values[1], sweep)) + UNVERIFIED_SIGN * any(map(is_unverified, scores))
 
 
 def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, share: float | None) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hornn.reporting.axes import round_numbers
-from hornn.reporting.grid import UNVERIFIED_SIGN
-from hornn.reporting.numbers import format_number, format_published
+from hornn.reporting.numbers import UNVERIFIED_SIGN, format_number, format_published
 from hornn.reporting.panels import COLOURS, Panel
 from hornn.reporting.run_data import address
 from hornn.reporting.svg import element, picture, shortened

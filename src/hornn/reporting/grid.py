@@ -5,18 +5,21 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line
-from hornn.reporting.numbers import format_number, format_published, is_count
+from hornn.reporting.numbers import (
+    DYNAMIC_SIGN,
+    OTHER_CORPUS_SIGN,
+    SIGN_MEANINGS,
+    UNVERIFIED_SIGN,
+    format_bound,
+    format_number,
+    format_published,
+    is_count,
+)
 from hornn.reporting.scores import Score
 from hornn.reporting.sweeps import Row
 from hornn.reporting.tables import Table
 
-UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN = "†", "‡", "§"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-SIGN_MEANINGS = {
-    UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
-    DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
-    OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
-}
 
 
 class Cell(NamedTuple):
@@ -139,9 +142,10 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
     theirs = Cell(published_text(key, score, line.row), published.value if published else None)
     measured = Cell()
     if score and score.mean is not None:
-        text = format_number(key, score.mean)
+        text = format_bound(score.mean) if score.at_limit else format_number(key, score.mean)
         if score.deviation is not None and not is_count(key):
-            text += f" ± {format_number(key, score.deviation)} (n = {len(score.values)})"
+            spread = "" if score.at_limit else f" ± {format_number(key, score.deviation)}"
+            text += f"{spread} (n = {len(score.values)})"
         measured = Cell(text, score.mean)
     difference = score.difference if score else None
     cells = [theirs, measured]

@@ -43,6 +43,7 @@ def table_json(table: Table) -> str:
                                 "published": score.published._asdict() if score.published else None,
                                 "measured": score.values,
                                 "mean": score.mean,
+                                "at_limit": score.at_limit or None,
                                 "deviation": score.deviation,
                                 "best_by_validation": score.best,
                                 "difference": score.difference,
@@ -54,7 +55,7 @@ def table_json(table: Table) -> str:
             )
             for line in table.lines
         ],
-        "claims": [verdict._asdict() for verdict in table.verdicts],
+        "claims": [verdict._asdict() | {"metric": verdict.metric.key} for verdict in table.verdicts],
     }
     plain = json.loads(json.dumps(content, allow_nan=False), parse_float=lambda text: to_digits(float(text)))
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"

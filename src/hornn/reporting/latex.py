@@ -2,7 +2,8 @@
 
 import re
 
-from hornn.reporting.grid import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, table_grid
+from hornn.reporting.grid import table_grid
+from hornn.reporting.numbers import AT_LIMIT_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN
 from hornn.reporting.tables import Table
 
 SPECIAL = {char: f"\\{char}" for char in "&%$#_{}"} | {
@@ -13,6 +14,7 @@ SPECIAL = {char: f"\\{char}" for char in "&%$#_{}"} | {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
+    AT_LIMIT_SIGN: r"$\geq$",
     UNVERIFIED_SIGN: r"\dag{}",
     DYNAMIC_SIGN: r"\ddag{}",
     OTHER_CORPUS_SIGN: r"\S{}",

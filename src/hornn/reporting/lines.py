@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.departures import departures
 from hornn.reporting.runs import Run, commits
-from hornn.reporting.scores import ON_DEMAND, Score, best_by_validation, has_other_unit, metric_value
+from hornn.reporting.scores import (
+    ON_DEMAND,
+    Score,
+    best_by_validation,
+    has_other_unit,
+    is_at_limit,
+    metric_value,
+)
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.run.identity import INIT_FROM
 
@@ -53,7 +60,8 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run
         if len(values) < len(done) and (values or not metric.key.startswith(ON_DEMAND)):
             marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
         top = metric_value(best.result, metric.key) if best else None
-        scores[metric.key] = Score(row.published.get(metric.key), values, top)
+        at_limit = any(is_at_limit(run.result, metric.key) for run in done)
+        scores[metric.key] = Score(row.published.get(metric.key), values, top, at_limit)
     devices = sorted({str(run.result.get("device") or "unknown") for run in done})
     seconds = [value for run in done if (value := epoch_seconds(run.result))]
     return Line(

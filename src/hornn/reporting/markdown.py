@@ -7,7 +7,7 @@ from pathlib import Path
 from hornn.reporting.claims import Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
-from hornn.reporting.numbers import percent
+from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
 from hornn.reporting.tables import Table
 
 
@@ -33,14 +33,30 @@ def table_markdown(table: Table, folder: Path | None = None, before: str = "") -
     parts.append(markdown_table(header, rows, left=("model", "device", header[-1])))
     parts += list_of(f"<sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items())
     if table.verdicts:
-        parts += ["## Claims", claims_markdown([(table, verdict) for verdict in table.verdicts])]
+        parts += ["## Claims", *claims_markdown([(table, verdict) for verdict in table.verdicts], "### {}")]
         parts += list_of(escape_markdown(str(verdict)) for verdict in table.verdicts)
     parts += ["## Notes", *list_of(escape_markdown(text) for text in table_notes(table))]
     return "\n\n".join(parts) + "\n"
 
 
-def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, str] | None = None) -> str:
-    """Claims with their outcomes, a line each; with `links`, name of a sweep -> address, also where they stand."""
+def claims_markdown(
+    claims: Sequence[tuple[Table, Verdict]], heading: str, links: dict[str, str] | None = None
+) -> list[str]:
+    """The claims of the papers and our own questions, each kind below its title; what a sign says.
+
+    heading: how a title is written, such as `## {}`. With `links`, name of a sweep -> address, also where they stand.
+    """
+    parts = []
+    for title, of_paper in (("Claims of the papers", True), ("Questions of our own", False)):
+        these = [(table, verdict) for table, verdict in claims if verdict.of_paper == of_paper]
+        parts += [heading.format(title), outcomes_markdown(these, links)] if these else []
+    if any(verdict.unverified for _, verdict in claims):
+        parts.append(f"{UNVERIFIED_SIGN}: {SIGN_MEANINGS[UNVERIFIED_SIGN]}.")
+    return parts
+
+
+def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, str] | None) -> str:
+    """Claims with their outcomes, a line each."""
     header = [
         "claim",
         *(["table"] if links is not None else []),
@@ -52,13 +68,22 @@ def claims_markdown(judged: Iterable[tuple[Table, Verdict]], links: dict[str, st
         [
             escape_markdown(verdict.says),
             *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
-            gain_text(verdict.published_gain),
-            gain_text(verdict.gain, verdict.error),
+            published_gain_text(verdict),
+            measured_gain_text(verdict),
             verdict.shown,
         ]
-        for table, verdict in judged
+        for table, verdict in claims
     ]
     return markdown_table(header, rows, left=("claim", "table", "outcome"))
+
+
+def published_gain_text(verdict: Verdict) -> str:
+    return gain_text(verdict.published_gain) + UNVERIFIED_SIGN * verdict.unverified
+
+
+def measured_gain_text(verdict: Verdict) -> str:
+    text = gain_text(verdict.gain, verdict.error)
+    return f"{text} ({verdict.judged_on})" if text and verdict.judged_on else text
 
 
 def gain_text(gain: float | None, error: float | None = None) -> str:

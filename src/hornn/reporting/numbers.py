@@ -1,5 +1,14 @@
 """How numbers are written for a reader."""
 
+UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN = "†", "‡", "§"
+AT_LIMIT_SIGN = "≥"
+SIGN_MEANINGS = {
+    UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
+    DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
+    OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
+    AT_LIMIT_SIGN: "a seed reached the last step that was looked at: the true mean is this or more",
+}
+
 
 def to_digits(value: float) -> float:
     """To 9 significant digits, for other programs: more than any measurement has."""
@@ -22,6 +31,11 @@ def format_number(key: str, value: float | None) -> str:
         return percent(value)
     digits = 3 if key.endswith(("_bpc", "_nll")) else 1
     return f"{round(value, digits) + 0.0:.{digits}f}"  # never a minus before a zero
+
+
+def format_bound(value: float) -> str:
+    """`≥ 100`: a mean that is a lower bound."""
+    return f"{AT_LIMIT_SIGN} {round(value, 1):g}"
 
 
 def is_count(key: str) -> bool:

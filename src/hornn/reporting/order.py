@@ -1,4 +1,4 @@
-"""Whether the measured order of the rows is the paper's."""
+"""Whether the measured order of the rows that read the same data is the paper's."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,23 @@ from hornn.reporting.sweeps import Metric, Sweep
 
 
 class Order(NamedTuple):
-    """The rows with both numbers, in the table's order: names, labels, published numbers and measured ones."""
+    """The rows with both numbers, in the table's order: names, labels, published numbers and measured ones.
+
+    `data` is the corpus that all of them read, empty where the table compares rows of one corpus alone.
+    """
 
     metric: Metric
+    data: str
     lower_is_better: bool
     rows: tuple[str, ...]
     labels: tuple[str, ...]
     published: tuple[float, ...]
     measured: tuple[float, ...]
+
+    @property
+    def heading(self) -> str:
+        """`perplexity, test`; `nats, test, on music-nottingham` where the table has other data, too."""
+        return f"{self.metric.label}, on {self.data}" if self.data else self.metric.label
 
     @property
     def summary(self) -> str:
@@ -36,12 +45,15 @@ class Order(NamedTuple):
         )
 
 
-def compare_order(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> Order | None:
-    """Both orders of the rows that have both numbers; None with fewer than three, and for sizes.
+def compare_orders(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> list[Order]:
+    """Both orders of the rows that have both numbers, for each data that they read; none for sizes.
 
-    Rows whose published number used dynamic evaluation are left out. None also where the rows are not trained by one
-    recipe: their order would say nothing.
+    Numbers of different data are never compared: their order is that of the data. Rows whose published number used
+    dynamic evaluation are left out. None also of fewer than three rows, and of rows that are not trained by one recipe:
+    their order would say nothing.
     """
+    if sweep.lower_is_better is None:
+        return []
     both = [
         (line, score.published.value, score.mean)
         for line in lines
@@ -51,14 +63,25 @@ def compare_order(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> Order 
         and score.published.value is not None
         and score.mean is not None
     ]
-    if len(both) < 3 or sweep.lower_is_better is None:
-        return None
-    compared, published, measured = zip(*both, strict=True)
-    if not by_one_recipe(compared):
-        return None
-    names = tuple(line.row.name for line in compared)
-    labels = tuple(line.row.label for line in compared)
-    return Order(metric, sweep.lower_is_better, names, labels, published, measured)
+    groups: dict[tuple[str, str], list[tuple[Line, float, float]]] = {}
+    for each in both:
+        groups.setdefault(data_read(each[0]), []).append(each)
+    orders = []
+    for (corpus, _), group in groups.items():
+        compared, published, measured = zip(*group, strict=True)
+        if len(group) < 3 or not by_one_recipe(compared):
+            continue
+        names = tuple(line.row.name for line in compared)
+        labels = tuple(line.row.label for line in compared)
+        data = corpus if len(groups) > 1 else ""
+        orders.append(Order(metric, data, sweep.lower_is_better, names, labels, published, measured))
+    return orders
+
+
+def data_read(line: Line) -> tuple[str, str]:
+    """The corpus of a measured row, and the checksum of the text that its runs read of it: words or characters."""
+    corpus = line.measured[0].result.get("corpus") or {}
+    return corpus.get("name", ""), corpus.get("text_checksum", "")
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:

@@ -3,8 +3,7 @@
 from statistics import median
 
 from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED
-from hornn.reporting.grid import UNVERIFIED_SIGN
-from hornn.reporting.numbers import percent
+from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.tables import Table
 

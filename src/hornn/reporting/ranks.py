@@ -57,10 +57,10 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
         ]
     height = TOP + PITCH * len(order.labels) - 4
     caption = (
-        f"Ranks by {order.metric.label}, the best on top: a line that rises is ranked better than published. "
+        f"Ranks by {order.heading}, the best on top: a line that rises is ranked better than published. "
         f"{order.summary}"
     )
-    name = f"Ranks by {order.metric.label}, published and measured"
+    name = f"Ranks by {order.heading}, published and measured"
     return Panel(picture(name, width, height, elements), caption, wide=True)
 
 

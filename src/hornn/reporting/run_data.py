@@ -17,12 +17,12 @@ from hornn.reporting.departures import departures
 from hornn.reporting.lines import Line, shared_its_gpu
 from hornn.reporting.listening import Recordings, heard_by
 from hornn.reporting.markdown import relative_address
-from hornn.reporting.numbers import format_number, format_published
+from hornn.reporting.numbers import format_bound, format_number, format_published
 from hornn.reporting.panels import COLOURS, SHAPES, nth_style
 from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.running import in_words
 from hornn.reporting.runs import Run
-from hornn.reporting.scores import metric_value, of_characters
+from hornn.reporting.scores import is_at_limit, metric_value, of_characters
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES
 from hornn.run.identity import INIT_FROM, default_folder
@@ -229,7 +229,14 @@ def number_text(key: str, value: float) -> str:
 
 def scores_of_table(table: Table, run: Run) -> dict[str, tuple[float, str]]:
     pairs = ((metric.key, metric_value(run.result, metric.key)) for metric in table.sweep.metrics)
-    return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
+    return {
+        key: (
+            shorter(value),
+            format_bound(value) if is_at_limit(run.result, key) else number_text(key, value),
+        )
+        for key, value in pairs
+        if value is not None
+    }
 
 
 def means(line: Line) -> dict[str, tuple[float, str]]:
@@ -240,14 +247,14 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
         for key in dict.fromkeys(keys):
             if (value := metric_value(run.result, key)) is not None:
                 values.setdefault(key, []).append(value)
-    return {
-        key: (
-            shorter(fmean(each)),
-            number_text(key, fmean(each))
-            + (f" ± {number_text(key, stdev(each))}" if len(each) > 1 and key not in COSTS else ""),
-        )
-        for key, each in values.items()
-    }
+    return {key: (shorter(fmean(each)), mean_text(key, each, line)) for key, each in values.items()}
+
+
+def mean_text(key: str, values: Sequence[float], line: Line) -> str:
+    if key in line.scores and line.scores[key].at_limit:
+        return format_bound(fmean(values))
+    spread = f" ± {number_text(key, stdev(values))}" if len(values) > 1 and key not in COSTS else ""
+    return f"{number_text(key, fmean(values))}{spread}"
 
 
 def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:

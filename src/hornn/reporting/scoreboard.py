@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hornn.reporting.claimed import Claim
-from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED, Verdict
+from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, NOT_MEASURED, REFUTED, UNDECIDED, Verdict
 from hornn.reporting.tables import Table
 
 # An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
-MARKS = {CONFIRMED: "✔", IN_DIRECTION: "◐", REFUTED: "✘", UNDECIDED: "?"}
-CLASSES = {CONFIRMED: "yes", IN_DIRECTION: "partly", REFUTED: "no", UNDECIDED: "open"}
+MARKS = {CONFIRMED: "✔", IN_DIRECTION: "◐", REFUTED: "✘", UNDECIDED: "?", NOT_MEASURED: "○"}
+CLASSES = {CONFIRMED: "yes", IN_DIRECTION: "partly", REFUTED: "no", UNDECIDED: "open", NOT_MEASURED: "open"}
 WIDTH, HEIGHT, LOW, HIGH = 170.0, 26.0, -0.2, 0.2  # gains beyond +-20 % end at the edge, with an arrow
 
 
@@ -96,8 +96,9 @@ def draw_bars(verdict: Verdict) -> str:
     paths = [f'<path class="zero" d="M{place(0):g} 0V{HEIGHT:g}"/>']
     if verdict.published_gain is not None:
         paths.append(bar(verdict.published_gain, 3, "hollow"))
-    paths.append(bar(verdict.gain, 15, "full"))
-    if verdict.error is not None:
+    if verdict.gain is not None:
+        paths.append(bar(verdict.gain, 15, "full"))
+    if verdict.gain is not None and verdict.error is not None:
         low, high = (place(verdict.gain + sign * verdict.error) for sign in (-1, 1))
         paths.append(f'<path class="error" d="M{low:g} 19H{high:g}"/>')
     return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" aria-hidden="true">{"".join(paths)}</svg>'

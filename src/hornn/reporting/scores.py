@@ -11,16 +11,24 @@ from hornn.reporting.sweeps import Metric, Published, Sweep
 from hornn.result import MEMORY, score_of
 
 DYNAMIC_EVALUATION = "dynamic."  # begins the scores of a run that is evaluated so, too
+# What counts steps back, of which `lags` were looked at.
+REACHES = tuple(
+    f"{MEMORY}.summary.{key}" for key in ("gradient_reach", "gradient_reach_at_start", "effective_memory")
+)
 # Begin what a run has only where somebody asked for it, and the score that the poster alone has.
 ON_DEMAND = (DYNAMIC_EVALUATION, f"{MEMORY}.", "wer_cn")
 
 
 class Score(NamedTuple):
-    """One metric of one row: what was published, ours by seed, ours of the seed that validation finds best."""
+    """One metric of one row: what was published, ours by seed, ours of the seed that validation finds best.
+
+    at_limit: one of ours is the greatest number that its run looked for, so that the mean is a lower bound.
+    """
 
     published: Published | None
     values: tuple[float, ...]
     best: float | None
+    at_limit: bool = False
 
     @property
     def mean(self) -> float | None:
@@ -48,8 +56,20 @@ class Score(NamedTuple):
         return self.published.value if self.published and not self.published.corpus else None
 
 
+def is_at_limit(result: Mapping[str, Any], key: str) -> bool:
+    """Whether a number of steps is all that the analysis looked at: the true one may be greater."""
+    limit = metric_value(result, f"{MEMORY}.settings.lags")
+    value = metric_value(result, key)
+    return key in REACHES and limit is not None and value is not None and value >= limit
+
+
 def has_published(score: Score | None) -> bool:
     return score is not None and score.published is not None and score.published.value is not None
+
+
+def is_unverified(score: Score | None) -> bool:
+    """Whether its published number is recalled or second-hand."""
+    return score is not None and score.published is not None and not score.published.verified
 
 
 def published_value(score: Any) -> float:

@@ -11,8 +11,12 @@ MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of t
 
 
 def spread_over_seeds(metric: str, lines: Iterable[Line]) -> float | None:
-    """The pooled relative standard deviation over seeds of all rows; None with too few degrees of freedom."""
-    several = [each for line in lines if (each := line.scores.get(metric)) and len(each.values) > 1]
+    """The pooled relative standard deviation over seeds of all rows; None with too few degrees of freedom.
+
+    Rows at the limit of their measurement are left out: there all seeds are alike.
+    """
+    scores = [each for line in lines if (each := line.scores.get(metric)) and not each.at_limit]
+    several = [each for each in scores if len(each.values) > 1]
     freedom = sum(len(each.values) - 1 for each in several)
     squares = sum((value / fmean(each.values) - 1) ** 2 for each in several for value in each.values)
     return math.sqrt(squares / freedom) if freedom >= MIN_DEGREES_OF_FREEDOM else None

@@ -25,7 +25,7 @@ from hornn.reporting.row_styles import row_styles
 from hornn.reporting.tables import Table
 from hornn.result import write_atomically
 
-PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks.svg"
+PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks-{}.svg"
 MEMORY = "memory-{}.svg"
 GREY = "#6e7781"  # ink that is read on white and on black: a picture does not know its page
 
@@ -40,7 +40,7 @@ def write_table_pages(tables: Sequence[Table], folder: Path) -> None:
     names = {table.sweep.name for table in shown}
     for page in folder.glob(f"*/{PAGE}"):
         if page.parent.name not in names:
-            for name in (PAGE, FIGURE, RANKS, MEMORY.format("*")):
+            for name in (PAGE, FIGURE, RANKS.format("*"), MEMORY.format("*")):
                 for path in page.parent.glob(name):
                     path.unlink()
 
@@ -49,31 +49,40 @@ def write_table_page(table: Table, folder: Path) -> None:
     """The page of one table: its figures, then what `table_markdown` says, then its command."""
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw_main_figure(table)
-    order = table.orders[-1] if table.orders else None
-    ranks = draw_ranks(order, row_styles(table.lines)) if order else None
+    orders = [order for order in table.orders if order.metric == table.orders[-1].metric]
+    ranks = [draw_ranks(order, row_styles(table.lines)) for order in orders]
     write_or_remove(folder / FIGURE, figure.panels[0] if figure else None)
-    write_or_remove(folder / RANKS, ranks)
     parts = [f"[All tables](../{PAGE}) · [Sweep file]({relative_address(table.sweep.path, folder)})"]
     if figure:
         parts += [f"![{table.sweep.title}]({FIGURE})", capitalized(figure.panels[0].caption)]
-    if ranks:
-        parts += [f"![Ranks, published and measured]({RANKS})", ranks.caption]
+    for address, panel in zip(write_pictures(ranks, folder, RANKS), ranks, strict=True):
+        parts += [f"![Ranks, published and measured]({address})", panel.caption]
     text = table_markdown(table, folder, before="\n\n".join(parts)) + memory_markdown(table, folder)
     command = f"\n## Command\n\n```\n{table.sweep.command}\n```\n" if table.sweep.command else ""
     write_atomically(folder / PAGE, text + command)
 
 
 def memory_markdown(table: Table, folder: Path) -> str:
-    """How far the networks look back: the first panel of each figure, which is written to `folder`, and the factors."""
-    for old in folder.glob(MEMORY.format("*")):
-        old.unlink()
+    """How far the networks look back: the panels of each figure side by side, written to `folder`, and the factors."""
+    plots = draw_memory(table, named=True)
+    addresses = iter(write_pictures([panel for plot in plots for panel in plot.panels], folder, MEMORY))
     parts = []
-    for number, plot in enumerate(draw_memory(table, named=True), start=1):
-        panel = plot.panels[0]
-        write_or_remove(folder / MEMORY.format(number), panel)
-        parts += [f"![{panel.caption}]({MEMORY.format(number)})", panel.caption]
+    for plot in plots:
+        captions = [escape_markdown(panel.caption) for panel in plot.panels]
+        pictures = [f"![{caption.partition(':')[0]}]({next(addresses)})" for caption in captions]
+        parts.append(markdown_table(pictures, [captions], left=pictures))
     notes = [*list_of(map(escape_markdown, factor_notes(table)))]
     return "\n" + "\n\n".join(["## Memory", *parts, *notes]) + "\n" if parts else ""
+
+
+def write_pictures(panels: Sequence[Panel], folder: Path, name: str) -> list[str]:
+    """Write pictures to `folder`, under `name` with their number, in the place of those of before; their addresses."""
+    for old in folder.glob(name.format("*")):
+        old.unlink()
+    addresses = [name.format(number) for number in range(1, len(panels) + 1)]
+    for address, panel in zip(addresses, panels, strict=True):
+        write_or_remove(folder / address, panel)
+    return addresses
 
 
 def write_or_remove(path: Path, panel: Panel | None) -> None:
@@ -86,7 +95,12 @@ def write_or_remove(path: Path, panel: Panel | None) -> None:
 def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
     """The page of all tables: the picture, the table of tables, the claims, what is not run yet."""
     shown = [table for table in tables if table.measured]
-    links = {table.sweep.name: f"{table.sweep.name}/{PAGE}" for table in shown}
+    links = {
+        table.sweep.name: f"{table.sweep.name}/{PAGE}"
+        if table.measured
+        else relative_address(table.sweep.path, folder)
+        for table in tables
+    }
     parts = ["# Published and measured"]
     parts.append(
         "Each folder here holds the result files of one table: a JSON file for each row and seed, with its config, "
@@ -101,16 +115,13 @@ def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
             for title, *cells in [overview_cells(table)]
         ]
         parts += ["## Tables", markdown_table(OVERVIEW_HEADER, rows, left=("table",)), OVERVIEW_NOTE]
-    judged = [(table, verdict) for table in shown for verdict in table.verdicts]
-    if judged:
+    claims = [(table, verdict) for table in tables for verdict in table.verdicts]
+    if claims:
         note = (
             "Gains are relative to the row that the claim calls worse. ±: one standard error, where a table has "
             "seeds enough."
         )
-        for title, of_paper in (("Claims of the papers", True), ("Questions of our own", False)):
-            these = [(table, verdict) for table, verdict in judged if verdict.of_paper == of_paper]
-            parts += [f"## {title}", claims_markdown(these, links)] if these else []
-        parts.append(note)
+        parts += [*claims_markdown(claims, "## {}", links), note]
     waiting = [table for table in tables if not table.measured]
     if waiting:
         parts += ["## Not run yet", *list_of(waiting_line(table, folder) for table in waiting)]

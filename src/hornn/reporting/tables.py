@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from hornn.reporting.claims import Verdict, judge_claim
 from hornn.reporting.lines import Line, build_line
-from hornn.reporting.order import Order, compare_order
+from hornn.reporting.order import Order, compare_orders
 from hornn.reporting.runs import FoundRuns, commits
 from hornn.reporting.scores import Score
 from hornn.reporting.sweeps import Sweep
 
 
 class Table(NamedTuple):
-    """`orders` holds both orders of the rows, by each metric that allows it."""
+    """`orders` holds both orders of the rows, by each metric that allows it and for each data that they read."""
 
     sweep: Sweep
     lines: tuple[Line, ...]
@@ -83,6 +83,6 @@ def build_table(sweep: Sweep, found: FoundRuns) -> Table:
         build_line(row, sweep, runs[row.name], [run for name in row.start for run in runs[name]])
         for row in sweep.rows
     )
-    orders = tuple(filter(None, (compare_order(metric, sweep, lines) for metric in sweep.metrics)))
-    verdicts = tuple(filter(None, (judge_claim(claim, sweep, lines) for claim in sweep.claims)))
+    orders = tuple(order for metric in sweep.metrics for order in compare_orders(metric, sweep, lines))
+    verdicts = tuple(judge_claim(claim, sweep, lines) for claim in sweep.claims)
     return Table(sweep, lines, orders, verdicts, tuple(found.warnings.get(sweep.name, ())))
