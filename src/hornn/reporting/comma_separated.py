@@ -11,7 +11,7 @@ from hornn.reporting.tables import Table
 def table_csv(table: Table) -> str:
     """A line for each row and metric, its numbers to 9 significant digits, for other programs.
 
-    The table as JSON also names the file of each result.
+    The table as JSON also has the marks of each row and names the file of each result.
     """
     entries = [
         {
@@ -33,7 +33,6 @@ def table_csv(table: Table) -> str:
             "seconds_per_epoch": line.seconds,
             "device": "; ".join(map(as_words, line.devices)),
             "status": line.status,
-            "marks": "; ".join(line.marks),
             "commits": as_words(" ".join(commits(line.measured))),
         }
         for line in table.lines
