@@ -175,6 +175,27 @@ def test_text_that_is_not_there(own_text: dict[str, Any], tmp_path: Path) -> Non
         identify(CHOICES, own_text)
 
 
+def test_a_corpus_folder_of_ones_own_is_named_by_what_it_holds(tmp_path: Path) -> None:
+    corpus = tmp_path / "mine"
+    (corpus / "etc").mkdir(parents=True)
+    (corpus / "etc" / "mine.lm").write_text("one")
+    own = changed(
+        "data",
+        {"_text_": "folder", "root": str(tmp_path), "cache_dir": str(tmp_path / "cache"), "name": "mine"},
+    )
+    before = name(own, data="an4")
+    assert name(own, data="mine") != before  # which is published, and not read
+    (corpus / "etc" / "mine.lm").write_text("two")
+    assert name(own, data="an4") != before
+    (corpus / "etc" / "mine.lm").rename(corpus / "etc" / "yours.lm")
+    (corpus / "etc" / "yours.lm").write_text("one")
+    assert name(own, data="an4") != before
+    shutil.rmtree(corpus)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*mine: give data.root and data.name"):
+        name(own, data="an4")
+    name(own, data="mine")
+
+
 def test_a_big_text_is_read_once(own_text: dict[str, Any], tmp_path: Path, monkeypatch: Any) -> None:
     big = tmp_path / "train.txt"
     big.write_text("a b c d e f\n" * 100_000)

@@ -93,6 +93,14 @@ def test_other_words_are_prepared_anew(tmp_path: Path) -> None:
     assert data_of(folder).describe()["text_checksum"] != before
 
 
+def test_another_grammar_is_another_corpus(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "tiny")
+    before = data_of(folder).describe()["text_checksum"]
+    grammar = folder / "etc" / "tiny.lm"
+    grammar.write_text(grammar.read_text().replace("-", "-1", 1))
+    assert data_of(folder).describe()["text_checksum"] != before
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -13,6 +13,7 @@ from hornn.data.download import checksum
 from hornn.result import write_atomically
 
 PYTHON = "python"  # the documentation of the running Python, in place of keys of files
+FOLDER = "folder"  # all files below root/name
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 MEMORY = "checksums.json"  # in the folder of tokens
 MANY = 2**20  # bytes from which on a file's checksum is remembered
@@ -29,13 +30,15 @@ SKIPPED = {
 
 
 def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
-    """The checksum of a text: of the files that `data` names under the keys `text`, or of Python's sources.
+    """The checksum of a corpus: the files that `data` names under the keys `text`, a folder, or Python's sources.
 
-    Raises FileNotFoundError for a file that is not there.
+    Raises FileNotFoundError for a file, or a folder, that is not there.
     """
     folder = Path(data["cache_dir"]).expanduser()
     if text == PYTHON:
         return library_checksum(folder)
+    if text == FOLDER:
+        return folder_checksum(Path(data["root"]).expanduser() / data["name"], folder)
     digest = hashlib.sha256()
     for key in text:
         path = Path(str(data[key])).expanduser()
@@ -58,7 +61,22 @@ def file_checksum(path: Path, folder: Path) -> str:
 
 def library_checksum(folder: Path) -> str:
     """The SHA-256 of the standard library's sources and of the version of the running Python, likewise."""
-    version, files = platform.python_version(), library_files()
+    return checksum_of_all(LIBRARY, library_files(), folder, platform.python_version())
+
+
+def folder_checksum(corpus: Path, folder: Path) -> str:
+    """The SHA-256 of all files of a corpus with their names, likewise."""
+    if not corpus.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {corpus}: give data.root and data.name of an existing one"
+        )
+    found = sorted(
+        (path.relative_to(corpus).as_posix(), path) for path in corpus.rglob("*") if path.is_file()
+    )
+    return checksum_of_all(corpus.absolute(), found, folder)
+
+
+def checksum_of_all(place: Path, files: Sequence[tuple[str, Path]], folder: Path, version: str = "") -> str:
     states = [f"{name} {(status := path.stat()).st_size} {status.st_mtime_ns}" for name, path in files]
     state = hashlib.sha256("\n".join([version, *states]).encode()).hexdigest()
 
@@ -68,7 +86,7 @@ def library_checksum(folder: Path) -> str:
             digest.update(name.encode() + b"\0" + path.read_bytes())
         return f"sha256:{digest.hexdigest()}"
 
-    return remembered(folder, str(LIBRARY), state, read)
+    return remembered(folder, str(place), state, read)
 
 
 def library_files() -> list[tuple[str, Path]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from hornn.data.content import content_of
+from hornn.data.content import FOLDER, content_of
 from hornn.recipe import COUNTED, TEXT, flatten
 
 # Choices that decide numbers; what a run logs to, the machine and the recipe that its values came from do not.
@@ -94,7 +94,10 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     data, seed, counted = config["data"], config["seed"], is_counted(config)
     known = flatten(config)
     where = {key: known[key] for key in MACHINE if known.get(key) is not None and not counted}
-    if text := data.get(TEXT):
+    text = data.get(TEXT)
+    if text and not (
+        text == FOLDER and data["name"] == choices["data"]
+    ):  # a folder of that name is a published one
         where |= {f"data.{key}": data[key] for key in paths_of(data)}
         kept["data"] |= {"text": content_of(text, data)}
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted)
