@@ -66,11 +66,10 @@ def call(config: Mapping[str, Any], group: str, **given: Any) -> Any:
 
 def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:
     """The class that a config node names, a subclass of `kind`, with the node's arguments bound."""
-    target = get_class(node["_target_"])
-    if not issubclass(target, kind):
-        raise ValueError(
-            f"{name}._target_ must name a {kind.__module__}.{kind.__name__}, got {node['_target_']}"
-        )
+    named = node.get("_target_")
+    target = get_class(named) if named else None
+    if target is None or not issubclass(target, kind):
+        raise ValueError(f"{name}._target_ must name a {kind.__module__}.{kind.__name__}, got {named}")
     return partial(target, **arguments(node))
 
 

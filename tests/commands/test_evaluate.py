@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commands.outcomes import result_of
+from commands.outcomes import refusal, result_of
 
 Command = Callable[..., Any]
 
@@ -96,6 +96,28 @@ def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: 
     figures = evaluate(f"text={text}")
     assert (figures["tokens"], figures["out_of_vocabulary"]) == (4 + 1 + 4, 3)
     assert figures["perplexity"] == pytest.approx(2 ** figures["bits_per_token"], rel=1e-12)
+    assert 1 < figures["perplexity_known"] != figures["perplexity"]
+    text.write_text("a b\n")
+    assert "perplexity_known" not in evaluate(f"text={text}")
+
+
+def test_a_text_takes_the_place_of_a_split(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("a b\n")
+    line = refusal(
+        command(
+            "evaluate", f"checkpoint={run_dir / 'best.ckpt'}", f"text={tmp_path / 'own.txt'}", "split=valid"
+        )
+    )
+    assert "text= is scored in place of a split, got split=valid, too: leave out one of the two" in line
+
+
+@pytest.mark.parametrize(
+    "name", ["my text (1).txt", "a,b.txt", "what's new.txt", "[x].txt", "back\\slash.txt"]
+)
+def test_a_text_may_have_any_name(evaluate: Command, tmp_path: Path, name: str) -> None:
+    text = tmp_path / name
+    text.write_text("a b\n")
+    assert evaluate(f"text={text}")["tokens"] == 3
 
 
 def test_evaluate_needs_nothing_beside_the_checkpoint(

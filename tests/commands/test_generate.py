@@ -39,6 +39,14 @@ def test_generate_tells_of_a_prompt_outside_the_vocabulary(command: Command, run
     assert err == "not in the vocabulary, read as <unk>: zz\n"
 
 
+@pytest.mark.parametrize("prompt", ["what's (a) new?", "the, {function}", "'a", 'a \\" b\\', "[a]: b=c"])
+def test_a_prompt_may_have_any_signs(command: Command, run_dir: Path, prompt: str) -> None:
+    words = (f"checkpoint={run_dir / 'best.ckpt'}", f"prompt={prompt}", "length=1")
+    code, out, _ = command("generate", *words)
+    assert code == 0
+    assert out.startswith(f"{prompt} ")
+
+
 def test_unk_is_written_on_demand_only(generate: Command) -> None:
     assert "<unk>" not in generate("length=400", "temperature=5")
     assert "<unk>" in generate("length=400", "temperature=5", "allow_unk=true")

@@ -29,6 +29,8 @@ from hornn.command_line.ending import (
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
 
+WRITTEN = {"prompt", "text"}  # keys whose values a person writes, with any signs; no list of values
+
 
 def launch(main: Callable[[], None], needed: bool = False) -> None:
     """Run a `@hydra.main` function; an expected error becomes one line on stderr and an exit code.
@@ -65,9 +67,20 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
 def _quote(word: str) -> str:
     """`key=value` or `key=[value,value]` with quotes where Hydra's grammar needs them and a path does without.
 
-    Quotes belong around a plain `=`, as in the folders of runs, and letters beyond ASCII.
+    Quotes belong around a plain `=`, as in the folders of runs, letters beyond ASCII, and all that a person writes.
     """
     key, _, value = word.partition("=")
+    if (
+        key in WRITTEN
+        and value != "null"
+        and not (len(value) > 1 and value[0] == value[-1] and value[0] in "'\"")
+    ):
+        # a backslash counts before a quote, and at the end
+        return (
+            f"{key}='"
+            + re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
+            + "'"
+        )
     listed = value[:1] == "[" and value[-1:] == "]"
     values = value[1:-1].split(",") if listed else [value]
     unread = [("=" in each or not each.isascii()) and not set(each) & set("'\"\\()[]{}") for each in values]

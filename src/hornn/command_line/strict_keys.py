@@ -251,7 +251,7 @@ def describe_key(
 
 
 def nearest_of(name: str, names: Collection[str]) -> str:
-    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.01)), "")
+    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.5)), "")
 
 
 def did_you_mean(nearest: str) -> str:

@@ -79,6 +79,7 @@ def evaluate(cfg: DictConfig) -> None:
         "bits_per_token": bits(mean),
         "tokens": len(ids),
         "out_of_vocabulary": unknown,
+        **known_alone(model, ids, scores, unknown if cfg.text is not None else 0),
         "read_as": model.read_as,
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,
@@ -109,6 +110,12 @@ def run_to_record(cfg: DictConfig, scorer: Scorer) -> dict[str, Any]:
     return to_record(scorer.card or {}, Path(scorer.name))
 
 
+def known_alone(model: Scorer, ids: np.ndarray, scores: np.ndarray, unknown: int) -> dict[str, float]:
+    """The perplexity of a text without its unknown tokens, where it has some: they are all read as one word."""
+    known = scores[ids != model.vocabulary.unk_id]
+    return {"perplexity_known": perplexity(float(known.mean()))} if unknown and len(known) else {}
+
+
 def check_options(cfg: DictConfig) -> None:
     """Refuse what no model could do, and files that cannot be written."""
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
@@ -122,6 +129,10 @@ def check_options(cfg: DictConfig) -> None:
         )
     if cfg.dynamic_lr is not None and cfg.batch_size != 1:
         raise ValueError("dynamic_lr= learns from the text in its order: leave out batch_size=")
+    if cfg.text is not None and cfg.split != "test":
+        raise ValueError(
+            f"text= is scored in place of a split, got split={cfg.split}, too: leave out one of the two"
+        )
     if cfg.cache is not None:
         require_lengths("cache", cfg.cache)
     if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
