@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hornn.build import build_network, conf_folders, looked_up_in
+from hornn.checks import require_positive
 from hornn.network import SequenceModel
 from hornn.recipe import flatten, read_choice
 from hornn.result import read_result_file
@@ -28,6 +29,7 @@ def make_network(
     choices that is read before conf. Raises ValueError for a name or a key that does not exist, or a value out of its
     range, and FileNotFoundError for a folder that is not there.
     """
+    require_positive(vocab_size=vocab_size)
     with looked_up_in(config_dir):
         config = {
             "model": choose("model", model, arguments),

@@ -67,6 +67,19 @@ def test_a_score_is_of_one_text_alone(folder: Path, name: str) -> None:
     assert model.score([]) == []
 
 
+def test_what_is_no_text_is_refused(folder: Path) -> None:
+    model: Any = hornn.load(folder / NAMES[0])
+    for call, said in (
+        (lambda: model.perplexity(["a", "b"]), r"text must be a string or a Path, got \['a', 'b'\]"),
+        (lambda: model.perplexity(5), "text must be a string or a Path, got 5"),
+        (lambda: model.score(["a", 1]), "text 2 must be a string, got 1"),
+        (lambda: model.generate(3), "prompt must be a string, got 3"),
+        (lambda: hornn.make_network("lstm", vocab_size="a"), "vocab_size must be an integer >= 1, got 'a'"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
 def test_a_choice_of_ones_own_is_found_in_its_folder(folder: Path, tmp_path: Path) -> None:
     checkpoint = torch.load(folder / NAMES[0], weights_only=True)
     checkpoint["hornn"]["choices"]["model"] = "mine"

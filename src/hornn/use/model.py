@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -116,6 +116,7 @@ class Model:
         vocabulary, tokenizer = self.scorer.vocabulary, self.scorer.tokenizer
         tokens, ids = [], []
         for number, text in enumerate(texts, start=first):
+            require_text(f"{name} {number}", text)
             tokens.append([token for line in split_lines(text) for token in tokenizer.tokens(line)])
             try:
                 ids.append(np.array(vocabulary.encode(tokens[-1]), dtype=vocabulary.dtype))
@@ -178,14 +179,22 @@ class Model:
 
     def prompt_tokens(self, prompt: str) -> list[str]:
         """The tokens of a text that goes on."""
+        require_text("prompt", prompt)
         return [token for token in self.scorer.tokenizer.tokens(prompt) if token != EOS]
 
     def encode(self, text: str | Path) -> Encoded:
         """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
+        require_text("text", text, Path)
         if isinstance(text, Path) or names_a_file(text):
             return encode_text(Path(text), self.scorer.tokenizer, self.scorer.vocabulary)
         lines = ((line, True) for line in split_lines(text))
         return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, "the text")
+
+
+def require_text(name: str, text: Any, *others: type) -> None:
+    """Raise ValueError for what is no string, nor of one of the other types."""
+    if not isinstance(text, (str, *others)):
+        raise ValueError(f"{name} must be a string{' or a Path' * bool(others)}, got {text!r}")
 
 
 def split_lines(text: str) -> list[str]:
