@@ -7,6 +7,7 @@ import torch
 
 from bench.rows import timed
 from hornn.bench import meter, program, tables, work
+from hornn.bench.changes import render_changes
 from hornn.bench.meter import Meter
 from hornn.bench.plan import QUICK
 from hornn.bench.sections import Bench
@@ -44,7 +45,7 @@ def test_results_name_the_gpu_that_they_are_of(results, monkeypatch):
     gpu = json.loads(json.dumps(program.report(Bench(QUICK, Meter(), [timed()], torch.device("cuda")))))
     assert gpu["device"] == "Abacus 9"
     assert tables.render(gpu).startswith("Abacus 9 in a machine with ")
-    assert "Now on Abacus 9 in" in tables.render_changes(gpu, read)
+    assert "Now on Abacus 9 in" in render_changes(gpu, read)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")

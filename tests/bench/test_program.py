@@ -10,6 +10,7 @@ import torch
 
 from bench.rows import timed
 from hornn.bench import commands, meter, program, sections, tables
+from hornn.bench.changes import render_changes
 from hornn.bench.plan import QUICK
 from hornn.bench.tables import SECTIONS
 from hornn.bench.work import Sizes
@@ -26,11 +27,11 @@ def test_results_can_be_read_back(results):
     assert read["rows"] == [timed()]
     assert read["machine"]["threads"] == torch.get_num_threads()
     assert "| `rnn` | eager |" in tables.render(read)
-    changes = tables.render_changes(read, read)
-    assert "1 rows of both." in changes
-    assert "Now on" not in changes
+    unchanged = render_changes(read, read)
+    assert "1 rows of both." in unchanged
+    assert "Now on" not in unchanged
     elsewhere = {**read, "machine": {**read["machine"], "threads": 99}}
-    assert "then on" in tables.render_changes(read, elsewhere)
+    assert "then on" in render_changes(read, elsewhere)
     assert tables.describe({**read, "filtered": False}).count("does not tell") == 1
 
 

@@ -92,8 +92,14 @@ def test_counts_of_words_are_refused(command: Callable[..., Any], folder: Path, 
 def test_a_corpus_that_is_not_there_is_refused(command: Callable[..., Any], tmp_path: Path) -> None:
     done = command("train", *words_of(tmp_path, tmp_path / "run"))
     assert done.code != 0
-    assert f"{tmp_path / 'tiny' / 'etc'} must hold one list NAME_train.fileids" in done.err
+    assert (
+        f"there is no folder {tmp_path / 'tiny'}: give data.root and data.name of an existing one" in done.err
+    )
     assert len(done.err.strip().splitlines()) == 1
+    (tmp_path / "tiny").mkdir()
+    done = command("train", *words_of(tmp_path, tmp_path / "run"))
+    assert done.code != 0
+    assert f"{tmp_path / 'tiny' / 'etc'} must hold one list NAME_train.fileids" in done.err
 
 
 @pytest.mark.parametrize("seq_len", [3, 100])
