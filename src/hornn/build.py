@@ -252,9 +252,14 @@ def rebuild_counts(card: Mapping[str, Any], vocab_size: int, eos_id: int | None)
 
 
 def rebuild_data(card: Mapping[str, Any], places: Mapping[str, Any]) -> Data:
-    """The data that a checkpoint's card describes; `places`: where this machine keeps corpora."""
+    """The data that a checkpoint's card describes; `places`: where this machine keeps corpora.
+
+    Raises ValueError where the card does not say where a text of the user's own lies, and what `build_data` raises.
+    """
     node = {key: value for key, value in chosen(card, "data").items() if key not in (*PLACES, "text")}
     files = node[TEXT] if isinstance(node.get(TEXT), list) else []
+    if missing := [f"data.{key}" for key in files if f"data.{key}" not in card["where"]]:
+        raise ValueError(f"the checkpoint does not say where its {missing[0]} lies: train it anew")
     paths = {key: card["where"][f"data.{key}"] for key in files if is_plain(card["where"][f"data.{key}"])}
     columns = {"batch_size": 1, "seq_len": 1, "eval_batch_size": 1}  # only its tokens are wanted
     return build_data({**node, **columns, **paths, **places})

@@ -68,7 +68,7 @@ def analyse(cfg: DictConfig) -> None:
         if cfg.result is not None:
             write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=1) + "\n")
         if result is not None:
-            record(path, {**result, MEMORY: figures}, console)
+            record(path, result, {MEMORY: figures}, console)
 
 
 def check_options(cfg: DictConfig) -> None:

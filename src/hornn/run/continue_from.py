@@ -8,6 +8,7 @@ from hornn.build import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import NAME
+from hornn.run.folder import put_on_record, require_own
 from hornn.run.identity import BEST, LAST, Identity, differing
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
@@ -23,7 +24,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     the numbers that it would have got from its first epoch on. A folder that holds a run already stays as it is.
 
     Raises FileNotFoundError where `source` has no checkpoints, and ValueError where its run differs in more than where
-    it ends, is not shorter, or ended in another way than by its number of epochs.
+    it ends, is not shorter, or ended in another way than by its number of epochs, or where the folder holds files of
+    no run.
     """
     folder = identity.folder
     if (folder / LAST).exists() or (folder / NAME).exists():
@@ -46,6 +48,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
         raise ValueError(f"{name} has {epochs} epochs already, {EPOCHS} is {wanted}: give more")
     lock = lock_folder(folder)
     try:
+        require_own(identity)
+        put_on_record(identity)
         card = make_card(identity.to_dict(), data)
         for checkpoint, file in ((best, BEST), (last, LAST)):  # the one that a run goes on from comes last
             write_checkpoint(checkpoint, folder / file, card)

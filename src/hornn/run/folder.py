@@ -1,6 +1,6 @@
 """The folder of a run: held by one process at a time, and never emptied of a finished run unasked."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from hornn.data.base import Data
 from hornn.result import NAME, read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.epochs import METRICS
-from hornn.run.identity import BEST, CONFIG, LAST, Identity, without
+from hornn.run.identity import BEST, CONFIG, INIT_FROM, LAST, Identity, without
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
 
@@ -41,7 +41,7 @@ class OpenRun:
     def begin(self, num_parameters: int, config: Mapping[str, Any]) -> None:
         """Remove what an earlier run left, unless it is continued, and put on record who this one is.
 
-        To be called when nothing can be refused any more. Files that are not a run's stay.
+        To be called when nothing can be refused any more. Files of other names stay.
         """
         if not self.main:
             return
@@ -50,8 +50,7 @@ class OpenRun:
                 temporary.unlink()
             if not self.resume:
                 (self.dir / name).unlink(missing_ok=True)
-        known = self.identity.to_dict()
-        write_atomically(self.dir / CONFIG, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
+        put_on_record(self.identity)
         for logger in self.loggers:
             logger.log_hyperparams(self.described(config, num_parameters))
 
@@ -104,7 +103,7 @@ def open_run(
     """Hold the run's folder from here on, and let it and the loggers go at the end, whatever that is.
 
     Raises Busy where another process has it, OSError where it cannot be written, ValueError where it holds a
-    finished run, or one of other choices, values or seed.
+    finished run, one of other choices, values or seed, or such files of no run.
     """
     lock = lock_folder(identity.folder) if main else None
     try:
@@ -135,6 +134,7 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         )
         raise ValueError(f"{folder} holds a run that {result['status']}{score}: overwrite=true replaces it")
     if not (folder / LAST).exists():
+        require_own(identity)
         return None
     card = read_checkpoint(folder / LAST)[CARD]
     remedy = "give another run_dir, or overwrite=true to replace it"
@@ -147,3 +147,40 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
     if then != now:
         raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {remedy}")
     return folder / LAST
+
+
+def require_own(identity: Identity) -> None:
+    """Raise ValueError where files that a run replaces are in its folder, and no config.yaml says that they are its."""
+    folder = identity.folder
+    found = [name for name in (CONFIG, METRICS, BEST) if (folder / name).exists()]
+    if found and not is_put_on_record(identity):
+        raise ValueError(
+            f"{folder} holds {', '.join(found)} that are not of this run ({identity.name}, seed {identity.seed}): "
+            "give another run_dir, or overwrite=true to replace them"
+        )
+
+
+def require_elsewhere(identity: Identity, starts: Iterable[str]) -> None:
+    """Raise ValueError where weights that a run starts from lie in its own folder, whose files it replaces."""
+    for path in starts:
+        if Path(path).resolve().parent == identity.folder.resolve():
+            raise ValueError(
+                f"{INIT_FROM}={path} lies in the folder that this run writes to: give another run_dir, or a checkpoint "
+                "of another folder"
+            )
+
+
+def put_on_record(identity: Identity) -> None:
+    """Write config.yaml, by which the files of the folder are known as this run's from here on."""
+    known = identity.to_dict()
+    write_atomically(identity.folder / CONFIG, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
+
+
+def is_put_on_record(identity: Identity) -> bool:
+    """Whether the folder's config.yaml is this run's."""
+    try:
+        known = yaml.safe_load((identity.folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+    held = known if isinstance(known, dict) else {}
+    return (held.get("name"), held.get("seed")) == (identity.name, identity.seed)

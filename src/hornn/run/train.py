@@ -29,8 +29,8 @@ from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
 from hornn.run.count import count
-from hornn.run.folder import open_run
-from hornn.run.identity import BEST, Identity, identify
+from hornn.run.folder import open_run, require_elsewhere
+from hornn.run.identity import BEST, Identity, identify, weights_given
 from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
@@ -86,6 +86,7 @@ def train(cfg: DictConfig) -> None:
     require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
     starts = Starts(commit(), job.overrides.task)
     identity = identify(job.runtime.choices, config)
+    require_elsewhere(identity, weights_given(config))
     if config["continue_from"] is not None and (identity.counted or config["overwrite"]):
         raise ValueError(
             "continue_from= trains a network further, in a folder that holds no run yet: leave out overwrite=true, or "

@@ -18,6 +18,17 @@ from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
 
 ARPA = ".arpa"
+# What commands read of a card beside the model itself: each part by its keys, and its kind.
+PARTS: dict[tuple[str, ...], type] = {
+    ("name",): str,
+    ("seed",): object,
+    ("where",): dict,
+    ("choices", "data"): object,
+    ("config", "data"): dict,
+    ("data", "name"): str,
+    ("data", "text_checksum"): str,
+}
+PARTS_OF_TEXT: dict[tuple[str, ...], type] = {("data", "valid_is_test"): bool}
 
 
 def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | SequenceScorer:
@@ -32,6 +43,7 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
     checkpoint = read_checkpoint(path)
     try:
         card, state = checkpoint[CARD], checkpoint["state_dict"]
+        check_card(card)
         of_sequences = "vocabulary" not in card and "counts" in card
         opened = open_sequences(path, card, state) if of_sequences else open_text(path, card, state)
     except (KeyError, TypeError, AttributeError) as error:
@@ -41,6 +53,16 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
         network.backend = network.precision = "auto"
         network.to(device).eval().prepare(torch.device(device))
     return opened
+
+
+def check_card(card: Mapping[str, Any]) -> None:
+    """Raise KeyError or TypeError where a part of a card is absent or of another kind."""
+    for keys, kind in {**PARTS, **(PARTS_OF_TEXT if "vocabulary" in card else {})}.items():
+        part: Any = card
+        for key in keys:
+            part = part[key]
+        if not isinstance(part, kind):
+            raise TypeError(f"{'.'.join(keys)} is {part!r:.80}")
 
 
 def load(path: Path, device: str) -> NetworkScorer | CountScorer:

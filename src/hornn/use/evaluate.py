@@ -97,7 +97,7 @@ def evaluate(cfg: DictConfig) -> None:
             "valid_ppl": tried[str(lr)],
             "test_ppl": figures["perplexity"],
         }
-        record(paths[0], {**run, "dynamic": {**scored, **program}}, console)
+        record(paths[0], run, {"dynamic": {**scored, **program}}, console)
 
 
 def run_to_record(cfg: DictConfig, scorer: Scorer) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from rich.console import Console
 
 from hornn.result import NAME, read_result, require_writable, write_result
 from hornn.run.identity import BEST
+from hornn.run.lock import lock_folder
+
+SAME = ("status", "name", "seed", "finished")  # by which a result is that of the same run
 
 
 def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
@@ -33,7 +36,22 @@ def to_record(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
     return result
 
 
-def record(checkpoint: Path, result: dict[str, Any], console: Console) -> None:
-    """Write the result of the run that a checkpoint lies in, and say so."""
-    write_result(checkpoint.parent, result)
-    console.print(f"added to {checkpoint.parent / NAME}", markup=False)
+def record(checkpoint: Path, result: Mapping[str, Any], part: Mapping[str, Any], console: Console) -> None:
+    """Add `part` to the result that is there by now, beside what others have added meanwhile, and say so.
+
+    result: what was there when the measurement began. Raises ValueError where it is another run's by now, Busy where a
+    process works on the run.
+    """
+    path = checkpoint.parent / NAME
+    lock = lock_folder(checkpoint.parent)
+    try:
+        now = read_result(checkpoint.parent)
+        if now is None or any(now.get(key) != result.get(key) for key in SAME):
+            raise ValueError(
+                f"{path} is no longer the result of the run that was measured, so {', '.join(part)} was not added: "
+                "give the same command again"
+            )
+        write_result(checkpoint.parent, {**now, **part})
+    finally:
+        lock.close()
+    console.print(f"added to {path}", markup=False)

@@ -91,7 +91,7 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
         console.print(line, markup=False)
     if run is not None:
         found = data.judge(partial(log_probs, scorer.model, data)).figures
-        record(path, {**run, UTTERANCES: found[UTTERANCES]}, console)
+        record(path, run, {UTTERANCES: found[UTTERANCES]}, console)
 
 
 def log_probs(model: SequenceModel | CountModel, data: Data, split: str) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ import pytest
 from commands.outcomes import refusal, rewrite
 
 Command = Callable[..., Any]
+PARTS = ("name", "seed", "where", "choices", "config", "data")
 
 
 def flip_a_weight(content: bytes) -> bytes:
@@ -102,6 +103,36 @@ def test_a_checkpoint_of_another_model(command: Command, run_dir: Path, change: 
     for entry in ("evaluate", "generate"):
         line = refusal(command(entry, f"checkpoint={run_dir / 'best.ckpt'}"))
         assert "holds the weights of another model: " in line
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(
+            (lambda card, key=key: card.pop(key), f"lacks a part of a model (KeyError('{key}'))")
+            for key in PARTS
+        ),
+        *(
+            (lambda card, key=key: card["data"].pop(key), f"lacks a part of a model (KeyError('{key}'))")
+            for key in ("name", "text_checksum", "valid_is_test")
+        ),
+        (lambda card: card.update(data=5), "lacks a part of a model (TypeError("),
+        (lambda card: card["data"].update(text_checksum=5), "(TypeError('data.text_checksum is 5'))"),
+        (lambda card: card["config"].update(data=5), "(TypeError('config.data is 5'))"),
+        (lambda card: card["where"].clear(), "the checkpoint does not say where its data.train lies"),
+    ],
+)
+def test_a_checkpoint_that_lacks_a_part(
+    command: Command, text: list[str], run_dir: Path, tmp_path: Path, change: Any, message: str
+) -> None:
+    """Whether it is used alone or in a mixture that is a run."""
+    best = run_dir / "best.ckpt"
+    rewrite(best, lambda checkpoint: change(checkpoint["hornn"]))
+    evaluate = ("evaluate", f"checkpoint={best}", f"data.cache_dir={tmp_path / 'cache'}")
+    words = ("logger=csv", "model.lengths=[5]", f"init_from=[{best}]", f"run_dir={tmp_path / 'mixture'}")
+    for entry, *given in (evaluate, ("train", *text, "model=mixture", *words)):
+        if entry == "evaluate" or "where" not in message:  # a mixture knows where its text lies
+            assert message in refusal(command(entry, *given))
 
 
 def test_a_checkpoint_with_weights_that_are_no_numbers(
