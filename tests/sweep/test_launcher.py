@@ -89,6 +89,21 @@ def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None
     assert f"init_from=[{paths}]" in record["both", 1].overrides
 
 
+def test_rows_that_only_come_along_are_not_overwritten(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: both, run: [model=mixture], start: [elman, second order]}}\n")
+    picked = ("sweeps=mini", "hydra.sweeper.only=[both]", "overwrite=true")
+    for _ in range(2):  # the first time they have no result yet
+        assert launch(*picked).code == 0
+    record = recorded()
+    counts = {row: len(starts()[entry.run_dir]) for (row, _), entry in record.items()}
+    assert counts == {"elman": 1, "second order": 1, "both": 2}
+
+    same = "    - {name: again, run: [model=rnn]}\n"
+    write_table(f"{TABLE}{same}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    assert launch("sweeps=mini", "hydra.sweeper.only=[deep,again]", "overwrite=true").code == 0
+    assert len(starts()[record["elman", 1].run_dir]) == 2, "it is the run of a row that was picked"
+
+
 def test_the_product_of_the_command_line(launch: Launch) -> None:
     assert launch("model=rnn,hornn", "model.hidden_size=4", "seed=1,2", ONE_EPOCH).code == 0
     (path,) = Path("outputs/sweeps").glob("*.json")

@@ -79,6 +79,10 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
             "{name: x, run: [model=rnn], start: told of}",
             "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
         ),
+        (
+            "{name: x, run: [model=lstm], start: elman, seeds: [1, 2]}",
+            "row 'x' of sweep 'mini' starts from 'elman': give both the same seeds, got [1, 2] and the table's",
+        ),
         ("{name: x, run: [model=rnn], start: x}", "row 'x' of sweep 'mini' starts from 'x': give a row"),
         (
             "{name: x, run: [model=mixture], start: [elman, told of]}",

@@ -255,6 +255,18 @@ def test_a_search_that_cannot_be_is_refused(words: list[str], message: str, sear
     assert not starts()
 
 
+def test_files_whose_validation_text_is_the_test_text_are_refused(search: Command) -> None:
+    for name, text in {"train": "a b\n", "valid": "b a\n", "test": "b a\n"}.items():
+        Path(f"{name}.txt").write_text(text)
+    done = search("data=files", *(f"data.{name}={name}.txt" for name in ("train", "valid", "test")))
+    assert (done.code, done.err) == (
+        2,
+        "error: data.valid=valid.txt is the test text, by which nothing may be chosen: give another file than "
+        "data.test=test.txt, such as lines cut from the training text\n",
+    )
+    assert not starts()
+
+
 def test_without_optuna_the_extra_is_named(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

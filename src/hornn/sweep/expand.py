@@ -45,6 +45,8 @@ def compose_jobs(
             both = f"{other.label} and {row} would both write to {job.run_dir}"
             check_same(other.identity.to_dict(), identity.to_dict(), both)
             other.rows += [row] if row not in other.rows else []
+            if job.overwrite and not other.overwrite:
+                other.overwrite, other.place = True, place
         else:
             jobs[identity.folder] = job
     for job in jobs.values():

@@ -21,13 +21,14 @@ from rich.console import Console
 from rich.text import Text
 
 from hornn.checks import require_file_name
+from hornn.data.content import content_of
 from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
 from hornn.result import unit_of, write_atomically
 from hornn.run.composed import as_dict
-from hornn.run.identity import identify, without
+from hornn.run.identity import identify, paths_of, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
@@ -202,6 +203,12 @@ def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
         raise ValueError(
             f"data={choices['data']} validates on its test text, by which nothing may be chosen: cut validation text "
             "from the training text with data.valid_bytes=1000000"
+        )
+    data = config["data"]
+    if {"valid", "test"} <= {*paths_of(data)} and content_of(["valid"], data) == content_of(["test"], data):
+        raise ValueError(
+            f"data.valid={data['valid']} is the test text, by which nothing may be chosen: give another file than "
+            f"data.test={data['test']}, such as lines cut from the training text"
         )
 
 

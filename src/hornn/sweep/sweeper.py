@@ -31,10 +31,10 @@ class TableSweeper(Sweeper):
     only: names of the rows to run, the first one first; None: all.
 
     A row's `run` is a list of overrides. Its `start` names the row whose trained network it starts from, or the rows
-    that it mixes, seed by seed; these come along where they are not picked. `sweep.seeds` are the seeds of all rows
-    without `seeds` of their own; `sweep.seeds=[1,2]` or `seed=1,2` on the command line takes the place of both. Raises
-    ValueError where the command line sets what a row sets, and for rows that cannot be told apart or read, or that
-    `only` names in vain.
+    that it mixes, seed by seed; these come along where they are not picked, without `overwrite`. `sweep.seeds` are
+    the seeds of all rows without `seeds` of their own; `sweep.seeds=[1,2]` or `seed=1,2` on the command line takes the
+    place of both. Raises ValueError where the command line sets what a row sets, and for rows that cannot be told apart
+    or read, or that `only` names in vain.
     """
 
     def __init__(self, params: Mapping[str, Any], only: Any = None) -> None:
@@ -69,7 +69,8 @@ class TableSweeper(Sweeper):
             keys = {str(override.key_or_group) for override in given}
             runs = runs_of(table, keys, parser)
             starts = starts_of(table, runs, keys)
-            rows = with_starts(picked(runs, self.only), starts)
+            chosen_rows = picked(runs, self.only)
+            rows = with_starts(chosen_rows, starts)
             asked = any(word.startswith("sweep.seeds=") for word in arguments)
             seeds = (
                 {name: [[]] for name in rows}
@@ -81,7 +82,8 @@ class TableSweeper(Sweeper):
             for name, product, seed in several:
                 before = [[*product, *runs[start], *seed] for start in starts.get(name, ())]
                 start = [self.weights(before)] if before else []
-                batch.append([*product, *runs[name], *start, f"{ROW}'{name}'", *seed])
+                kept = [] if name in chosen_rows else ["overwrite=false"]
+                batch.append([*product, *runs[name], *start, *kept, f"{ROW}'{name}'", *seed])
         elif self.only is not None:
             raise ValueError(f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME")
         for overrides in batch:
@@ -227,6 +229,7 @@ def starts_of(
     """Row -> the rows whose networks the row starts from or mixes. `given`: keys that the command line sets."""
     starting = [row for row in table["rows"] if "start" in row]
     names = {str(row["name"]) for row in starting}
+    seeds = {str(row["name"]): row.get("seeds", "the table's") for row in table["rows"]}
     starts = {}
     for row in starting:
         name, where = str(row["name"]), f"row {row['name']!r} of sweep {table.get('name')!r}"
@@ -235,6 +238,10 @@ def starts_of(
             if start not in runs or start in names or name not in runs:
                 raise ValueError(
                     f"{where} starts from {start!r}: give a row with a run that starts from no other"
+                )
+            if seeds[name] != seeds[start]:
+                raise ValueError(
+                    f"{where} starts from {start!r}: give both the same seeds, got {seeds[name]} and {seeds[start]}"
                 )
         if INIT_FROM in given:
             raise ValueError(
