@@ -13,8 +13,8 @@ from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
 from hornn.reporting.tables import Table
 from hornn.shown import shown
 
-SPECIAL = re.compile(r"[|*!`\[]")
-CODE = re.compile(r"(`[^`|]+`)")  # a bar would end a table's cell
+SPECIAL = re.compile(r"[|*!`\\\[]")
+CODE = re.compile(r"((?<!`)`[^`|]+`(?!`))")  # a bar would end a table's cell
 
 
 def table_markdown(table: Table, folder: Path | None = None, before: str = "") -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from hornn.result import check_kinds, read_json
+from hornn.result import check_kinds, read_json, shorten
 from hornn.shown import shown, shown_texts
 
 VERSION = 2
@@ -60,7 +60,8 @@ def entry_of(job: Any) -> Entry:
     ValueError says what is wrong with it.
     """
     check_kinds(job, KINDS, KINDS)
-    check_kinds(dict(enumerate(job["overrides"])), dict.fromkeys(range(len(job["overrides"])), (str,)), ())
+    if not all(isinstance(word, str) for word in job["overrides"]):
+        raise ValueError(f"overrides must list texts, got {shorten(job['overrides'])}")
     if shown(job["run_dir"]) != job["run_dir"]:
         raise ValueError(f"run_dir must be a path without control characters, got {job['run_dir']!r}")
     if job["status"] not in STATUSES:
