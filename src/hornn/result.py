@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
@@ -30,7 +30,11 @@ KINDS: dict[str, tuple[type, ...]] = {
     "test_errors_bigram": (str,),
     "utterances": (list,),
     "epochs": (float, NoneType),
+    "best_epoch": (float, NoneType),
     "seconds_per_epoch": (float, NoneType),
+    "tokens_per_second": (float, NoneType),
+    "wall_seconds": (float, NoneType),
+    "peak_memory_mb": (float, NoneType),
     "device": (str, NoneType),
     "runs_on_gpu": (int, NoneType),
     "commit": (str, NoneType),
@@ -39,6 +43,9 @@ KINDS: dict[str, tuple[type, ...]] = {
     "choices": (dict,),
     "config": (dict,),
     "corpus": (dict,),
+    "dtype": (dict,),
+    "versions": (dict,),
+    "starts": (list,),
     "dynamic": (dict,),
     "samples": (dict,),
     "memory": (dict,),
@@ -146,14 +153,25 @@ def read_result_file(path: Path) -> dict[str, Any]:
     return result
 
 
-def read_json(path: Path) -> Any:
-    """What a JSON file holds. Raises ValueError that says what is wrong with it, OSError where it cannot be read."""
+def read_json(path: Path, largest: float = FINITE) -> Any:
+    """What a JSON file holds, no number beyond `largest` among it.
+
+    Raises ValueError that says what is wrong with it, OSError where it cannot be read.
+    """
 
     def refuse(word: str) -> NoReturn:
         raise ValueError(f"{word} is no number")
 
+    def bounded(text: str, kind: Callable[[str], Any] = float) -> Any:
+        if abs(float(text)) > largest:
+            raise ValueError(f"a number must be at most {largest:.3g}, got {text[:SHOWN]}")
+        return kind(text)
+
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        text = path.read_text(encoding="utf-8")
+        return json.loads(
+            text, parse_float=bounded, parse_int=lambda digits: bounded(digits, int), parse_constant=refuse
+        )
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
 
@@ -177,6 +195,9 @@ def check_result(result: Any, needed: Collection[str]) -> None:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
     choices = result.get("choices", {})
     check_kinds(choices, dict.fromkeys(choices, (str, NoneType)), ())
+    dtype = result.get("dtype", {})
+    check_kinds(dtype, dict.fromkeys(dtype, (str, NoneType)), ())
+    check_kinds(result.get("dynamic", {}), {"seq_len": (int, NoneType)}, ())
     for utterance in result.get(UTTERANCES, ()):
         check_kinds(utterance, UTTERANCE, UTTERANCE)
         check_kinds(utterance["heard"], dict.fromkeys(utterance["heard"], (str,)), ())

@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+
+from hornn.shown import ACTING
 
 Command = Callable[..., Any]
 
@@ -30,6 +33,29 @@ def test_generate_writes_as_much_as_asked(generate: Command) -> None:
         assert out.startswith("a b")
         # an <eos> is a line's end, and print ends the last line
         assert len(out.removesuffix("\n").replace("\n", " <eos> ").split()) == length + 2
+
+
+def test_a_word_of_a_vocabulary_is_no_command_to_the_terminal(
+    command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    saved = torch.load(run_dir / "best.ckpt", weights_only=True)
+    texts = [node for node in nodes_of(saved) if {"words", "counts"} <= node.keys()]
+    for node in texts:
+        node["words"] = [
+            word if word in ("<unk>", "<eos>") else f"\x1b]0;{word}\x07\x1b[2J" for word in node["words"]
+        ]
+    assert texts
+    torch.save(saved, tmp_path / "best.ckpt")
+    code, out, err = command("generate", f"checkpoint={tmp_path / 'best.ckpt'}", "length=20")
+    assert (code, err) == (0, "")
+    assert "]0;" in out
+    assert not ACTING.search(out.replace("\n", ""))
+
+
+def nodes_of(value: Any) -> list[dict[str, Any]]:
+    """All mappings of a nested one."""
+    inner = [node for item in value.values() for node in nodes_of(item)] if isinstance(value, dict) else []
+    return [value, *inner] if isinstance(value, dict) else []
 
 
 def test_generate_tells_of_a_prompt_outside_the_vocabulary(command: Command, run_dir: Path) -> None:

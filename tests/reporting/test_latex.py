@@ -9,7 +9,11 @@ from reporting.place import SWEEP, Place, table_of
 
 def cells_of(text: str) -> list[list[str]]:
     """The cells of the tabular as a reader sees them; a cell that spans columns comes once."""
-    rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if line.endswith(r"\\")]
+    rows = [
+        line.removeprefix("{}").removesuffix(r" \\").split(" & ")
+        for line in text.splitlines()
+        if line.endswith(r"\\")
+    ]
     return [[re.sub(r"\$\^\{\w+\}\$$", "", cell) for cell in row] for row in rows]
 
 

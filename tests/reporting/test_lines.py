@@ -121,6 +121,15 @@ def test_a_mixture_of_another_network_is_marked(place: Any, broken: Any) -> None
     assert line_of(table_of(place), "sum-3").marks == (mark,)
 
 
+def test_a_mixture_of_fewer_networks_is_marked(place: Any, broken: Any) -> None:
+    broken("name: sum-3\n", "name: sum-3\n      start: [sum-2, rnn]\n")
+    place.commit("sum-2", 1, 110.0, name="bbbb")
+    place.commit("rnn", 1, 120.0, name="dddd")
+    place.commit("sum-3", 1, 108.0, config={"init_from": ["outputs/hornn/toy/bbbb/seed=1/best.ckpt"]})
+    mark = "departs from the recipe: init_from names no run of rnn with this seed"
+    assert line_of(table_of(place), "sum-3").marks == (mark,)
+
+
 def test_validation_on_the_test_text_is_marked(place: Any) -> None:
     place.commit("rnn", 1, 120.0, corpus={"unit": "word", "valid_is_test": True})
     assert line_of(table_of(place), "rnn").marks[0].startswith("validation reads the test text")

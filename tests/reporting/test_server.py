@@ -20,10 +20,13 @@ class Pages:
     def __init__(self, folder: Path) -> None:
         self.page, self.file, self.count, self.wrong = folder / "index.html", folder / "toy.csv", 0, ""
         self.file.write_text("sweep,row")
+        self.fault: Exception | None = None
 
     def __call__(self) -> Written:
         if self.wrong:
             raise ValueError(self.wrong)
+        if self.fault:
+            raise self.fault
         self.count += 1
         self.page.write_text(f'<html lang="en">{self.count}</html>')
         return Written(f"written {self.count}", {"tables/toy.csv": self.file}, False)
@@ -99,6 +102,28 @@ def test_it_is_written_anew_when_files_change(pages: Pages, monkeypatch: pytest.
 
     report.follow(look, said.append)
     assert [line.partition(" ")[2] for line in said] == ["written 2", "written 3"]
+
+
+def test_nothing_that_goes_wrong_ends_the_following(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may go while it is looked at, and a file may hold what nobody thought of."""
+    monkeypatch.setattr("hornn.reporting.server.LOOK", 0.001)
+    report, said, states = Report(pages, pages.page), [], iter("a?bc")
+
+    def look() -> str:
+        state = next(states, "")
+        if not state:
+            report.over.set()
+        if state == "?":
+            raise FileNotFoundError("outputs/tables has gone")
+        pages.fault = ZeroDivisionError("division\nby zero") if state == "b" else None
+        return state or "c"
+
+    report.follow(look, said.append)
+    assert [line.partition(" ")[2] for line in said] == [
+        "written 2",
+        "warning: ZeroDivisionError: division by zero; the page stays as it was",
+        "written 3",
+    ]
 
 
 def test_a_port_that_is_taken_is_one_line(server: Server) -> None:

@@ -65,6 +65,39 @@ from reporting.place import SWEEP, read_sweep
         ),
         ("  seeds:", "  claims: [{better: rnn, than: sum-2}]\n  seeds:", "sweep.claims: says is missing"),
         (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, at_most: 0}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so': at_most must be above 0 where no row is named in than, got 0",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, at_most: .nan}]\n  seeds:",
+            "toy.yaml: sweep.claims: at_most must be a finite number, got nan",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: rnn, than: [], at_most: 1}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so': than must be the name of a row or a list of names, got []",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: [], than: rnn}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so': better must be the name of a row or a list of names, got []",
+        ),
+        (
+            "  seeds:",
+            "  claims: [{says: so, better: [[rnn]], than: sum-2}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so': better must be the name of a row or a list of names, got [['rnn']]",
+        ),
+        *(
+            (
+                "  figure: {",
+                f"  figure: {{published_best: {ends}, ",
+                "toy.yaml: sweep.figure.published_best must list two numbers, the lower one first, such as [0.5,0.7]",
+            )
+            for ends in ("[0.5]", "[a, b]", "[]", "[0.7, 0.5]", "[0.5, .nan]")
+        ),
+        (
             "seeds: [1, 2]",
             "seeds: []",
             "sweep.seeds must list different whole numbers such as [1,2,3], got []",

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hornn.reporting.numbers import percent
+from hornn.shown import shown
 
 SHOWN = (1, 2, 5, 10, 20, 50, 100)  # lags and numbers of known words that have a column
 NAMES = {
@@ -74,16 +75,17 @@ def show(figures: Mapping[str, Any], console: Console) -> None:
             markup=False,
         )
         for unit in layer["units"]:
-            console.print(f"  {unit['factor']:.3f}  {' '.join(unit['words'])}", markup=False)
+            words = shown(" ".join(unit["words"]))
+            console.print(f"  {unit['factor']:.3f}  {words}", markup=False)
     for key, value in figures["summary"].items():
-        shown = (
+        text = (
             percent(value)
             if key == "saturation"
             else f"{value:g}"
             if isinstance(value, int)
             else f"{value:.2f}"
         )
-        console.print(f"{NAMES[key]:>42}  {shown}", markup=False)
+        console.print(f"{NAMES[key]:>42}  {text}", markup=False)
 
 
 def stage_name(stage: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from hornn.places import as_typed
+from hornn.shown import shown
 
 FAILED = 2
 UNFINISHED = 124  # what timeout(1) says
@@ -57,7 +58,7 @@ def run(main: Callable[[], str | None], needed: bool = False) -> None:
 
 def end(message: str, code: int) -> NoReturn:
     """End the program with one line on stderr."""
-    print(f"error: {as_typed(' '.join(message.split()))}", file=sys.stderr)
+    print(f"error: {as_typed(' '.join(shown(message).split()))}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.reporting.schema import CLAIM_KEYS, check
+from hornn.reporting.schema import CLAIM_KEYS, check, rows_named
 
 
 class Claim(NamedTuple):
@@ -33,14 +33,17 @@ def read_claim(node: Any, keys: Sequence[str], names: Collection[str], path: Pat
     check(node, CLAIM_KEYS, where)
     if "than" not in node and "at_most" not in node:
         raise ValueError(f"{where}: {node['says']!r} needs than, the rows that lose, or at_most, a bound")
+    place = f"{where}: {node['says']!r}"
     better, than = (
-        tuple(each) if isinstance(each, list) else (each,) for each in (node["better"], node.get("than", []))
+        tuple(rows_named(node[key], place, key)) if key in node else () for key in ("better", "than")
     )
     for name in (*better, *than):
         if name not in names:
-            raise ValueError(f"{where}: {node['says']!r} names {name!r}, which is no row")
+            raise ValueError(f"{place} names {name!r}, which is no row")
     metric = node.get("metric", keys[0])
     if metric not in keys:
-        raise ValueError(f"{where}: {node['says']!r} names the metric {metric!r}, which the table has not")
+        raise ValueError(f"{place} names the metric {metric!r}, which the table has not")
     limit, source = node.get("at_most"), node.get("where", "")
+    if not than and limit <= 0:
+        raise ValueError(f"{place}: at_most must be above 0 where no row is named in than, got {limit!r}")
     return Claim(node["says"], better, than, metric, limit, source, node.get("main", False))

@@ -194,12 +194,14 @@ def compare_rows(
         for line, score in zip(pair, scores, strict=True)
     ]
     ahead, behind = ("better", "worse") if sweep.lower_is_better is not None else ("more", "less")
-    return f"{'; '.join(names)}; {percent(abs(gain))} {ahead if gain >= 0 else behind}", gain
+    share = f"{percent(abs(gain))} " if math.isfinite(gain) else ""
+    return f"{'; '.join(names)}; {share}{ahead if gain >= 0 else behind}", gain
 
 
 def gain_of(one: float, other: float, sweep: Sweep) -> float:
-    """How much better the first number is, relative to the other."""
-    return (other - one) / other if sweep.lower_is_better else (one - other) / other
+    """How much better the first number is, relative to the other; infinite where that is 0 and the first is not."""
+    difference = other - one if sweep.lower_is_better else one - other
+    return difference / other if other else math.copysign(math.inf, difference) if difference else 0.0
 
 
 def note_on_shortfall(line: Line, metric: str, sweep: Sweep) -> str:

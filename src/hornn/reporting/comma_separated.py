@@ -2,10 +2,12 @@
 
 import csv
 import io
+from typing import Any
 
 from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
 from hornn.reporting.tables import Table
+from hornn.shown import shown
 
 
 def table_csv(table: Table) -> str:
@@ -31,9 +33,9 @@ def table_csv(table: Table) -> str:
             "difference": score.difference,
             "num_parameters": line.parameters,
             "seconds_per_epoch": line.seconds,
-            "device": "; ".join(map(as_words, line.devices)),
+            "device": "; ".join(line.devices),
             "status": line.status,
-            "commits": as_words(" ".join(commits(line.measured))),
+            "commits": " ".join(commits(line.measured)),
         }
         for line in table.lines
         for key, score in line.scores.items()
@@ -43,10 +45,13 @@ def table_csv(table: Table) -> str:
         writer = csv.DictWriter(out, entries[0], lineterminator="\n")
         writer.writeheader()
         for entry in entries:
-            writer.writerow({key: to_digits(x) if isinstance(x, float) else x for key, x in entry.items()})
+            writer.writerow({key: as_cell(value) for key, value in entry.items()})
     return out.getvalue()
 
 
-def as_words(text: str) -> str:
-    """What a result says, which no spreadsheet may take for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+def as_cell(value: Any) -> Any:
+    """A number to 9 digits; a text as one line that no spreadsheet may take for a formula."""
+    if isinstance(value, str):
+        line = shown(value).strip()
+        return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    return to_digits(value) if isinstance(value, float) else value

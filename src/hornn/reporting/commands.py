@@ -25,6 +25,7 @@ from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
 from hornn.run.epochs import METRICS
+from hornn.shown import shown
 
 Draw = Callable[[Table], list[Plot]]
 PAGE_OF_REPORT = "index.html"
@@ -80,7 +81,7 @@ def write_report(
         *(study.folder / SUMMARY for study in studies),
     ]
     return Written(
-        "\n".join([*(f"warning: {text}" for text in warnings), summary]),
+        "\n".join([*(f"warning: {shown(text)}" for text in warnings), summary]),
         {below_server(path, out): path for path in files},
         any(run.state == "running" for run in runs),
     )

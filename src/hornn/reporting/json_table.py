@@ -7,6 +7,7 @@ from typing import Any
 from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
 from hornn.reporting.tables import Table
+from hornn.result import finite
 
 
 def table_json(table: Table) -> str:
@@ -57,7 +58,9 @@ def table_json(table: Table) -> str:
         ],
         "claims": [verdict._asdict() | {"metric": verdict.metric.key} for verdict in table.verdicts],
     }
-    plain = json.loads(json.dumps(content, allow_nan=False), parse_float=lambda text: to_digits(float(text)))
+    plain = json.loads(
+        json.dumps(finite(content), allow_nan=False), parse_float=lambda text: to_digits(float(text))
+    )
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 

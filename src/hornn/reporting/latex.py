@@ -1,10 +1,12 @@
 """A table as LaTeX."""
 
 import re
+from collections.abc import Iterable
 
 from hornn.reporting.grid import table_grid
 from hornn.reporting.numbers import AT_LIMIT_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN
 from hornn.reporting.tables import Table
+from hornn.shown import shown
 
 SPECIAL = {char: f"\\{char}" for char in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -44,10 +46,10 @@ def table_latex(table: Table) -> str:
             rf"\multicolumn{{{columns}}}{{c}}{{{escape_latex(metric)}}}" for metric, columns in grid.groups
         ]
         lines.append(" & ".join(over) + r" \\")
-    lines += [" & ".join(escape_latex(name) for _, name in grid.heads) + r" \\", r"\midrule"]
+    lines += [row_latex(escape_latex(name) for _, name in grid.heads), r"\midrule"]
     for cells in grid.rows:
         texts = [number_latex(cell.text) + (f"$^{{{cell.marks}}}$" if cell.marks else "") for cell in cells]
-        lines.append(" & ".join(texts) + r" \\")
+        lines.append(row_latex(texts))
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
         rf"\par\footnotesize {f'$^{{{mark}}}$' if mark.isalpha() else escape_latex(mark)} {escape_latex(text)}"
@@ -56,10 +58,15 @@ def table_latex(table: Table) -> str:
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
+def row_latex(texts: Iterable[str]) -> str:
+    """A line of the tabular. What begins it is no option of the command before, as `[` or `*` would be."""
+    return "{}" + " & ".join(texts) + r" \\"
+
+
 def number_latex(text: str) -> str:
     """The text of a cell, with a minus that is one."""
     return re.sub(r"^-(?=\d)", "$-$", escape_latex(text))
 
 
 def escape_latex(text: str) -> str:
-    return "".join(SPECIAL.get(char, char) for char in text)
+    return "".join(SPECIAL.get(char, char) for char in shown(text))

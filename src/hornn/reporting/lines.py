@@ -44,8 +44,8 @@ class Line(NamedTuple):
         return best_by_validation(self.measured)
 
 
-def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Sequence[Run]) -> Line:
-    """`starts`: the runs of the rows that this one starts from."""
+def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:
+    """`starts`: the runs of each row that this one starts from."""
     configs = {run.name: run.seed for run in runs if run.result}
     conflict = len(configs) > 1
     done = [] if conflict else [run for run in runs if run.state == "done"]
@@ -121,7 +121,11 @@ def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str
 
 
 def remarks(
-    row: Row, runs: Sequence[Run], done: Sequence[Run], devices: Sequence[str], starts: Sequence[Run]
+    row: Row,
+    runs: Sequence[Run],
+    done: Sequence[Run],
+    devices: Sequence[str],
+    starts: Mapping[str, Sequence[Run]],
 ) -> Iterable[str]:
     """What a reader must know of the runs; `done`: the runs that the row's numbers come from."""
     configs: dict[str, list[int]] = {}
@@ -163,13 +167,23 @@ def remarks(
             yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"
 
 
-def other_start(row: Row, run: Run, starts: Sequence[Run]) -> Iterable[str]:
-    """The weights that a run started from, where no run of its seed in the row that it should start from left them."""
-    trained = {start.name for start in starts if start.seed == run.seed}
+def other_start(row: Row, run: Run, starts: Mapping[str, Sequence[Run]]) -> Iterable[str]:
+    """The weights that a run started from, where no run of its seed in the rows that it should start from left them.
+
+    Where all are of these rows, the rows of which none is given.
+    """
+    trained = {name: {start.name for start in starts[name] if start.seed == run.seed} for name in row.start}
     given = (run.result.get("config") or {}).get(INIT_FROM)
-    for path in given if isinstance(given, list) else [given]:
-        if row.start and isinstance(path, str) and trained.isdisjoint(Path(path).parts):
+    paths = [path for path in (given if isinstance(given, list) else [given]) if isinstance(path, str)]
+    found = {path: [name for name in row.start if trained[name] & {*Path(path).parts}] for path in paths}
+    for path, names in found.items():
+        if row.start and not names:
             yield f"{INIT_FROM}={path}, no run of {' or '.join(row.start)} with this seed"
+    if found and all(found.values()):
+        known = {name for names in found.values() for name in names}
+        for name in row.start:
+            if name not in known:
+                yield f"{INIT_FROM} names no run of {name} with this seed"
 
 
 def by_one_recipe(lines: Sequence[Line]) -> bool:

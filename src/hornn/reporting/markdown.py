@@ -1,6 +1,8 @@
 """A table as Markdown: its rows, its claims, its notes."""
 
+import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -9,6 +11,10 @@ from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
 from hornn.reporting.tables import Table
+from hornn.shown import shown
+
+SPECIAL = re.compile(r"[|*!`\\\[]")
+CODE = re.compile(r"((?<!`)`[^`|]+`(?!`))")  # a bar would end a table's cell
 
 
 def table_markdown(table: Table, folder: Path | None = None, before: str = "") -> str:
@@ -87,8 +93,8 @@ def measured_gain_text(verdict: Verdict) -> str:
 
 
 def gain_text(gain: float | None, error: float | None = None) -> str:
-    """`+3.0 ± 0.3 %`; empty where there is none."""
-    if gain is None:
+    """`+3.0 ± 0.3 %`; empty where there is none, or it is relative to 0."""
+    if gain is None or not math.isfinite(gain):
         return ""
     number = percent(gain, signed=True)
     return number if error is None else f"{number.removesuffix(' %')} ± {percent(error)}"
@@ -122,4 +128,9 @@ def relative_address(path: Path, folder: Path) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+    """The text as one line in which nothing is markup but what stands between two backticks."""
+    parts = CODE.split(shown(text))
+    return "".join(
+        part if place % 2 else SPECIAL.sub(r"\\\g<0>", part).replace("<", "&lt;")
+        for place, part in enumerate(parts)
+    )

@@ -207,7 +207,8 @@ def folder_of(result: Mapping[str, Any], seed: int) -> str:
     """Where the command of a run leaves a model; empty for a mixture, and where a result does not say what it chose."""
     choices, config = result.get("choices") or {}, result.get("config") or {}
     mixed = bool(config.get(INIT_FROM)) and "optimizer" not in choices  # it mixes models and trains none
-    if mixed or not {"model", "data"} <= choices.keys() or not isinstance(config.get("data"), Mapping):
+    chosen = choices.get("model") and choices.get("data")
+    if mixed or not chosen or not isinstance(config.get("data"), Mapping):
         return ""
     return str(default_folder(choices, config, result["name"], seed))
 

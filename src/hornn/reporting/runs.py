@@ -19,6 +19,7 @@ from hornn.result import (
     scores_of,
     write_atomically,
 )
+from hornn.shown import shown, shown_texts
 from hornn.sweep.entry import Entry, read_record
 
 RECORDINGS = "recordings"  # below the tables, beside the folders of the sweeps
@@ -27,6 +28,7 @@ ADDED_LATER = (
     MEMORY,
     UTTERANCES,
 )  # parts of a result that a run has only where somebody asked for them
+LARGEST = 1e150  # of a number in a result: its square, and sums over runs, are finite
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 
@@ -209,9 +211,9 @@ def finish_time(run: Run) -> str:
 
 
 def read_run(path: Path, seed: int) -> Run:
-    """A result file; one that cannot be used becomes a damaged run that says why."""
+    """A result file, its texts fit to be shown; one that cannot be used becomes a damaged run that says why."""
     try:
-        result = read_json(path)
+        result = shown_texts(read_json(path, LARGEST))
         version = result.get("schema_version", SCHEMA_VERSION) if isinstance(result, dict) else SCHEMA_VERSION
         if version != SCHEMA_VERSION:
             raise ValueError(f"of schema version {version}, this program reads {SCHEMA_VERSION}")
@@ -227,8 +229,8 @@ def read_run(path: Path, seed: int) -> Run:
 
 
 def warn(warnings: dict[str, list[str]], sweep: Sweep, text: str) -> None:
-    if text not in warnings.setdefault(sweep.name, []):
-        warnings[sweep.name].append(text)
+    if (line := shown(text)) not in warnings.setdefault(sweep.name, []):
+        warnings[sweep.name].append(line)
 
 
 def commits(runs: Collection[Run]) -> list[str]:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from hornn.result import is_of
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
 
 SWEEP_KEYS = {
@@ -76,11 +78,21 @@ OPTIONAL = {
 }
 
 
-def rows_named(start: Any, where: str) -> list[str]:
-    """The rows that the `start` of a row names: one or several. ValueError for a list of anything else."""
-    if isinstance(start, list) and (not start or not all(isinstance(name, str) for name in start)):
-        raise ValueError(f"{where}: start must be the name of a row or a list of names, got {start!r}")
-    return start if isinstance(start, list) else [str(start)]
+def rows_named(named: Any, where: str, key: str = "start") -> list[str]:
+    """The rows that a key of a row or a claim names: one or several. ValueError for a list of anything else."""
+    if isinstance(named, list) and (not named or not all(isinstance(name, str) for name in named)):
+        raise ValueError(f"{where}: {key} must be the name of a row or a list of names, got {named!r}")
+    return named if isinstance(named, list) else [str(named)]
+
+
+def read_range(ends: Any, where: str) -> tuple[float, float]:
+    """The two ends of a range of numbers. ValueError for anything else."""
+    numbers = isinstance(ends, list) and all(is_of(end, float) for end in ends)
+    if not numbers or len(ends) != 2 or ends[0] > ends[1]:
+        raise ValueError(
+            f"{where} must list two numbers, the lower one first, such as [0.5,0.7], got {ends!r}"
+        )
+    return ends[0], ends[1]
 
 
 def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
@@ -111,3 +123,5 @@ def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
             isinstance(node[key], bool) and kind not in (bool, bool | None)
         ):
             raise ValueError(f"{where}: {key} cannot be {node[key]!r}")
+        elif type(node[key]) in (int, float) and not is_of(node[key], float):
+            raise ValueError(f"{where}: {key} must be a finite number, got {node[key]!r}")

@@ -81,7 +81,7 @@ def metric_value(result: Mapping[str, Any], key: str) -> float | None:
     """A number of result.json; None where it has none. `corpus.tokens.train` and `metrics.-1.train_ppl` lead inside."""
     if key.endswith("_bpc"):
         perplexity = metric_value(result, key.removesuffix("_bpc") + "_ppl")
-        return bits(math.log(perplexity)) if perplexity and of_characters(result) else None
+        return bits(math.log(perplexity)) if perplexity and perplexity > 0 and of_characters(result) else None
     value: Any = result
     for word in key.split("."):
         if isinstance(value, list) and value and word == "-1":

@@ -40,11 +40,16 @@ class Report:
         self.version, self.changed, self.over = 0, Condition(), Event()
 
     def renew(self) -> str:
-        """Write it again, and tell who waits. An error is a line, for its cause may be a file that is half written."""
+        """Write it again, and tell who waits.
+
+        Any error is a line, for its cause may be a file that is half written, and whoever follows must go on.
+        """
         try:
             self.written = self.write()
-        except (OSError, ValueError) as error:
-            return f"warning: {error}; the page stays as it was"
+        except Exception as error:
+            expected = isinstance(error, OSError | ValueError)
+            said = " ".join(f"{'' if expected else f'{type(error).__name__}: '}{error}".split())
+            return f"warning: {said}; the page stays as it was"
         with self.changed:
             self.version += 1
             self.changed.notify_all()
@@ -52,9 +57,9 @@ class Report:
 
     def follow(self, look: Callable[[], object], say: Callable[[str], None]) -> None:
         """Renew it whenever `look` finds something else, and once a minute while a run is at work."""
-        known, minute = look(), now_in_minutes()
+        known, minute = seen(look), now_in_minutes()
         while not self.over.wait(LOOK):
-            found = look()
+            found = seen(look)
             if found != known or (self.written.moving and minute != now_in_minutes()):
                 known, minute = found, now_in_minutes()
                 say(f"{time.strftime('%H:%M:%S')} {self.renew()}")
@@ -173,6 +178,14 @@ def serve(
             report.over.set()
             with report.changed:
                 report.changed.notify_all()
+
+
+def seen(look: Callable[[], object]) -> object:
+    """What `look` finds; what the system says where a folder has gone meanwhile."""
+    try:
+        return look()
+    except OSError as error:
+        return str(error)
 
 
 def now_in_minutes() -> int:

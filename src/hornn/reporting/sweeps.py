@@ -36,6 +36,7 @@ from hornn.reporting.schema import (
     ROW_KEYS,
     SWEEP_KEYS,
     check,
+    read_range,
     read_seeds,
     rows_named,
 )
@@ -168,7 +169,8 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
             raise ValueError(f"{path}: sweep.figure: a grid has a figure for each axis: leave it out")
         check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
         best = node["figure"].get("published_best")
-        figure = Figure(node["figure"]["x_label"], tuple(best) if best else None, node["figure"].get("base"))
+        ends = None if best is None else read_range(best, f"{path}: sweep.figure.published_best")
+        figure = Figure(node["figure"]["x_label"], ends, node["figure"].get("base"))
     for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
         if name is not None and name not in names:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")

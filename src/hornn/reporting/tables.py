@@ -80,8 +80,7 @@ def build_table(sweep: Sweep, found: FoundRuns) -> Table:
         for row in sweep.rows
     }
     lines = tuple(
-        build_line(row, sweep, runs[row.name], [run for name in row.start for run in runs[name]])
-        for row in sweep.rows
+        build_line(row, sweep, runs[row.name], {name: runs[name] for name in row.start}) for row in sweep.rows
     )
     orders = tuple(order for metric in sweep.metrics for order in compare_orders(metric, sweep, lines))
     verdicts = tuple(judge_claim(claim, sweep, lines) for claim in sweep.claims)

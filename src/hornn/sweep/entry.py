@@ -4,7 +4,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from hornn.result import check_kinds, read_json
+from hornn.result import check_kinds, read_json, shorten
+from hornn.shown import shown, shown_texts
 
 VERSION = 2
 STATUSES = ("queued", "running", "done", "failed")
@@ -54,8 +55,15 @@ def read_record(path: Path) -> list[Entry]:
 
 
 def entry_of(job: Any) -> Entry:
-    """One entry of a record as it was read from the file. ValueError says what is wrong with it."""
+    """One entry of a record as it was read from the file, its texts fit to be shown.
+
+    ValueError says what is wrong with it.
+    """
     check_kinds(job, KINDS, KINDS)
+    if not all(isinstance(word, str) for word in job["overrides"]):
+        raise ValueError(f"overrides must list texts, got {shorten(job['overrides'])}")
+    if shown(job["run_dir"]) != job["run_dir"]:
+        raise ValueError(f"run_dir must be a path without control characters, got {job['run_dir']!r}")
     if job["status"] not in STATUSES:
         raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {job['status']!r}")
-    return Entry(*(job[key] for key in Entry._fields))
+    return Entry(*(shown_texts(job[key]) for key in Entry._fields))._replace(row=shown(job["row"]))

@@ -7,6 +7,7 @@ from rich.console import Console
 from hornn.command_line.ending import describe_system_error
 from hornn.result import score_of
 from hornn.run.identity import LAST
+from hornn.shown import shown
 from hornn.sweep.entry import Entry
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Record
@@ -26,7 +27,10 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     if name is None:
         for known in names:
             console.print(
-                f"{known}: {summary(Record(known, folder))}", highlight=False, soft_wrap=True, markup=False
+                shown(f"{known}: {summary(Record(known, folder))}"),
+                highlight=False,
+                soft_wrap=True,
+                markup=False,
             )
         if not names:
             console.print(f"no sweep has been launched yet: {folder} has none")
@@ -36,7 +40,7 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     for line in lines:
         if line.error:
             text = f"{line.row} seed={line.seed}: {line.error}"
-            console.print(text, highlight=False, soft_wrap=True, markup=False)
+            console.print(shown(text), highlight=False, soft_wrap=True, markup=False)
 
 
 def summary(record: Record) -> str:

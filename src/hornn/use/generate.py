@@ -6,6 +6,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.data.vocabulary import UNK
+from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.model import Model
 from hornn.use.music import write_music
@@ -29,4 +30,4 @@ def generate(cfg: DictConfig) -> None:
         prompt, cfg.length, cfg.temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )
     for text in written:
-        console.print(text, markup=False)
+        console.print(shown_lines(text), markup=False)

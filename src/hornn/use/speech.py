@@ -14,6 +14,7 @@ from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
 from hornn.result import read_result, write_atomically
 from hornn.run.process import set_up_process
+from hornn.shown import shown
 from hornn.speech.data import GRAMMARS, SpeechData
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.recogniser import Recogniser, acoustic_scores, from_plain
@@ -66,11 +67,18 @@ def transcribe(cfg: DictConfig) -> None:
     for name, each in zip(utterances, scores, strict=True):
         if cfg.nbest is None:
             words = listener.recogniser.decode(scale * each, cfg.grammar)
-            print(f"{name}: {' '.join(word.text for word in words)}")
-            print("".join(f"{word.begin:8.2f} {word.end:8.2f}  {word.text}\n" for word in words), end="")
+            print(f"{name}: {shown(' '.join(word.text for word in words))}")
+            for word in words:
+                print(f"{word.begin:8.2f} {word.end:8.2f}  {shown(word.text)}")
         else:
             for found in listener.recogniser.nbest(scale * each, cfg.grammar, cfg.nbest):
-                print(name, " ".join(found.words), f"{found.acoustic:.4f}", f"{found.language:.4f}", sep="\t")
+                print(
+                    name,
+                    shown(" ".join(found.words)),
+                    f"{found.acoustic:.4f}",
+                    f"{found.language:.4f}",
+                    sep="\t",
+                )
 
 
 def open_speech(checkpoint: Any, device: str) -> SequenceScorer:

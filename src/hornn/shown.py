@@ -1,0 +1,26 @@
+"""Texts of strangers, made fit to be shown: none acts on a terminal or outside of its place on a page."""
+
+import re
+from typing import Any
+
+# Control characters, ends of lines among them, marks that turn the direction of a text, halves of surrogates.
+ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+def shown(text: str) -> str:
+    """The text as one line, with a blank for each run of characters that would act and not be seen."""
+    return ACTING.sub(" ", text)
+
+
+def shown_lines(text: str) -> str:
+    """The same for each line of a text."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
+def shown_texts(value: Any) -> Any:
+    """The same nested value with all its texts, the keys included, made fit to be shown; they keep their lines."""
+    if isinstance(value, dict):
+        return {shown(key): shown_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shown_texts(item) for item in value]
+    return shown_lines(value) if isinstance(value, str) else value

@@ -1,0 +1,124 @@
+"""Whatever one value of a result file is, the report stands, and that result alone is called damaged, or is used."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hornn.reporting.commands import write_report
+from reporting.place import Place, claims_of, table_of
+
+TABLES = Path(__file__).parents[2] / "outputs" / "tables"
+# Of speech, with the words that were heard; of text, evaluated dynamically; of text, with how far it looks back.
+RESULTS = ("acoustic_figure2/dnn-seed1", "ptb_recipe/rnn-seed1", "memory/rnn-seed1")
+METRICS = (
+    "test_wer",
+    "test_ppl",
+    "test_bpc",
+    "dynamic.test_ppl",
+    "metrics.-1.train_bpc",
+    "seconds_per_epoch",
+    "memory.summary.gradient_reach",
+)
+HUGE = {"10**400": "1" + "0" * 400, "1e999": "1e999", "1e200": "1e200"}
+
+
+def places_of(value: Any, depth: int = 3) -> Iterator[tuple[Any, ...]]:
+    """Each key of nested values, of a list the first and the last place."""
+    items = list(value.items()) if isinstance(value, dict) else []
+    items += [(at, value[at]) for at in {0, len(value) - 1}] if isinstance(value, list) and value else []
+    for key, item in items if depth else ():
+        yield (key,)
+        for place in places_of(item, depth - 1):
+            yield (key, *place)
+
+
+def changed(result: dict[str, Any], place: tuple[Any, ...], value: str) -> str:
+    """The result as JSON with `value`, as it is written there, in the place of one of its values."""
+    result = node = copy.deepcopy(result)
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = "HERE"
+    return json.dumps(result).replace('"HERE"', value)
+
+
+def write_rows(place: Place, texts: list[str]) -> None:
+    """A table with a row for each result; the claims set each beside the first one."""
+    rows = [
+        {
+            "name": f"row{number}",
+            "label": f"Row {number}",
+            "run": ["model=rnn", f"model.hidden_size={number}"],
+        }
+        for number in range(1, len(texts) + 1)
+    ]
+    claims = [{"says": row["name"], "better": row["name"], "than": "row1"} for row in rows]
+    claims += [{"says": row["name"], "better": "row1", "than": row["name"]} for row in rows[1:]]
+    sweep = {
+        "name": "toy",
+        "title": "Toy",
+        "paper": "Nobody 2000",
+        "metric": [{"key": key, "label": key} for key in METRICS],
+        "lower_is_better": True,
+        "seeds": [1],
+        "rows": rows,
+        "claims": claims[1:],
+        "figure": {"x_label": "number"},
+    }
+    content = {"defaults": [{"override /experiment": "toy/text"}], "sweep": sweep}
+    place.write_sweep("toy", json.dumps(content))
+    folder = place.results / "tables" / "toy"
+    folder.mkdir(parents=True)
+    for number, text in enumerate(texts, start=1):
+        (folder / f"row{number}-seed1.json").write_text(text)
+
+
+@pytest.fixture(params=RESULTS)
+def committed(request: pytest.FixtureRequest) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((TABLES / f"{request.param}.json").read_text())
+    result["dynamic"] = {"lr": 0.1, "seq_len": 30, "test_ppl": 90.0}
+    return result
+
+
+@pytest.mark.parametrize("value", ['"text"', "[[1]]", "null", "-1", *HUGE])
+def test_one_wrong_value_leaves_the_report(
+    place: Place, committed: dict[str, Any], value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hornn.reporting.utterances.DRAWS", 10)
+    places = list(places_of(committed))
+    texts = [changed(committed, at, HUGE.get(value, value)) for at in places]
+    write_rows(place, [json.dumps(committed), *texts])
+    written = write_report(place.results, place.sweeps, place.folder / "report")
+    first, *runs = [line.runs[0] for line in table_of(place).lines]
+    assert first.state == "done"
+    for at, run in zip(places, runs, strict=True):
+        assert run.state in ("done", "diverged", "damaged"), at
+        assert (f"warning: {run.path}: " in written.said) == (run.state == "damaged"), at
+        assert run.state == "damaged" or value not in HUGE, at
+    kinds = {at[0] for at, run in zip(places, runs, strict=True) if run.state == "damaged"}
+    if value == '"text"':
+        assert {"schema_version", "seed", "dtype", "versions", "starts", "dynamic", "metrics"} <= kinds
+
+
+@pytest.mark.parametrize("loser", [0.0, 1.0])
+def test_seeds_and_rows_without_an_error_are_no_fault(place: Place, loser: float) -> None:
+    """A rate of 0 has no relative spread, and no gain is relative to it."""
+    text = (place.sweeps / "toy.yaml").read_text().replace("test_ppl", "test_wer")
+    claims = (
+        '  claims: [{says: "so", better: rnn, than: sum-2}, {says: "so not", better: sum-2, than: rnn}]\n'
+    )
+    place.write_sweep("toy", text.replace("  figure:", f"{claims}  figure:"))
+    for seed in (1, 2, 3, 4, 5, 6):
+        place.commit("rnn", seed, test_wer=0.0)
+        place.commit("sum-2", seed, test_wer=loser)
+    write_report(place.results, place.sweeps, place.folder / "report")
+    so, so_not = claims_of(place)
+    if loser:
+        assert "Measured: RNN: 0; Sum, order 2: 1; 100.0 % better" in so
+        assert "Measured: Sum, order 2: 1; RNN: 0; worse (6 and 6 seeds" in so_not
+        assert so_not.endswith("Outcome: not confirmed.")
+    else:
+        assert "Measured: Sum, order 2: 0; RNN: 0; 0.0 % better (6 and 6 seeds" in so_not
