@@ -86,3 +86,15 @@ def test_a_damaged_summary_says_so(page: Any) -> None:
     assert "the next search of this study writes it again" in page(
         {"study": "mine", "trials": [3], "importance": {}}
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("importance", {"optimizer.lr": "great"}, "optimizer.lr must be a number"),
+        ("command", [1], "command must be text or null, got [1]"),
+        ("study", "half a sign: \ud800", "half a sign:"),
+    ],
+)
+def test_a_summary_of_wrong_values_leaves_the_page(page: Any, key: str, value: Any, said: str) -> None:
+    assert said in page({**summary(trial(1, 100.0), trial(2, 90.0)), key: value})

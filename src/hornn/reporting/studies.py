@@ -9,10 +9,17 @@ from hornn.reporting.axes import Axes
 from hornn.reporting.panels import COLOURS, SHAPES, Panel, draw_panel
 from hornn.reporting.run_data import known_name
 from hornn.result import check_kinds, read_json
+from hornn.shown import shown_texts
 
 SUMMARY = "study.json"
 PERPLEXITY = "valid_ppl"  # the metric of a summary that names none
-KINDS = {"study": (str,), "metric": (str,), "trials": (list,), "importance": (dict,)}
+KINDS = {
+    "study": (str,),
+    "command": (str, NoneType),
+    "metric": (str,),
+    "trials": (list,),
+    "importance": (dict,),
+}
 TRIAL = {"trial": (int,), "state": (str,), "constants": (dict,)}
 SHOWN = 10  # trials of a study that the page lists
 
@@ -61,8 +68,9 @@ def read_studies(results: Path) -> list[Study]:
 
 def read_study(path: Path) -> Study:
     try:
-        summary = read_json(path)
-        check_kinds(summary, KINDS, KINDS.keys() - {"metric"})
+        summary = shown_texts(read_json(path))
+        check_kinds(summary, KINDS, KINDS.keys() - {"metric", "command"})
+        check_kinds(summary["importance"], dict.fromkeys(summary["importance"], (float,)), ())
         metric = summary.get("metric", PERPLEXITY)
         if not known_name(metric):
             raise ValueError(f"its metric is unknown: {metric}")
