@@ -144,8 +144,10 @@ def weights_given(config: Mapping[str, Any]) -> list[str]:
     """The checkpoints that `init_from` names: at most one of a network, a list of a mixture. ValueError otherwise."""
     given = config.get(INIT_FROM)
     counted = is_counted(config)
-    paths = given if counted and isinstance(given, list) else [given] if given else []
-    if not all(isinstance(path, str) for path in paths):
+    if given is None:
+        return []
+    paths: list[str] = given if counted and isinstance(given, list) else [given]
+    if not paths or not all(isinstance(path, str) and path for path in paths):
         wanted = "a list of checkpoints" if counted else "the path of a checkpoint"
         raise ValueError(f"{INIT_FROM} must be {wanted} or null, got {given!r}")
     return paths
