@@ -20,6 +20,12 @@ from hornn.use.evaluate import evaluate
 ROOT = Path(__file__).parents[2]
 
 
+def respell(path: str) -> str:
+    """The same file by other words."""
+    folder, name = path.rsplit("/", 1)
+    return f"{folder}/../{folder.rsplit('/', 1)[1]}/./{name}"
+
+
 @pytest.mark.parametrize("name", ["kn", "kn_cache"])
 def test_evaluate_gives_the_results_of_the_run(folder: Folder, name: str) -> None:
     for split in ("valid", "test"):
@@ -77,8 +83,14 @@ def test_what_cannot_be_mixed_as_a_run(folder: Folder, tmp_path: Path) -> None:
     for words, message in (
         ((), "model=mixture mixes two models or more, or one and a cache, got []: give init_from=["),
         ((f"init_from=['{kn}','{kn}']", "model.lengths=[5]"), "mixes two models or more"),
+        ((f"init_from=['{kn}','{respell(kn)}']",), "each once"),
         ((f"init_from=['{kn}']",), "mixes two models or more"),
         (("model.lengths=[5,20]",), "mixes two models or more"),
+        (("init_from=[]", "model.lengths=[5]"), "init_from must be a list of checkpoints or null, got []"),
+        (
+            ("init_from=['']", "model.lengths=[5]"),
+            "init_from must be a list of checkpoints or null, got ['']",
+        ),
         (("init_from=[1,2]",), "init_from must be a list of checkpoints or null, got [1, 2]"),
         ((f"init_from=['{kn}','/none/best.ckpt']",), "there is no checkpoint /none/best.ckpt"),
         ((f"init_from=['{kn}']", "model.lengths=[0]"), "lengths must be one whole number of tokens"),
@@ -159,6 +171,7 @@ def test_evaluate_refuses(folder: Folder, tmp_path: Path) -> None:
         ({"checkpoint": rnn, "record": True}, "record=true adds the score of the test split with dynamic"),
         ({"mix": [kn]}, f"mix= interpolates several models, got {kn} alone"),
         ({"checkpoint": kn, "mix": [kn]}, "names a model twice"),
+        ({"mix": [kn, respell(kn)]}, "names a model twice"),
         ({"mix": [kn, rnn], "arpa": arpa}, "arpa= writes the n-grams of one model"),
         (
             {"checkpoint": rnn, "arpa": arpa},

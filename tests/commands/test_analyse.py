@@ -69,12 +69,25 @@ def test_a_start_from_other_weights_is_not_drawn(
 
 
 def test_a_sweep_is_measured_once(
-    analyse: Command, command: Command, run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    analyse: Command,
+    command: Command,
+    run_dir: Path,
+    text: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Record("mine").merge([Entry("a", 1, "run", [], "aaaaaaaaaa", "done", None)])
+    assert command("train", *text, "model=kn", "logger=csv", "run_dir=kn").code == 0
+    counts = (tmp_path / "kn" / "result.json").read_bytes()
+    entries = [Entry(row, 1, row, [], name * 10, "done", None) for row, name in (("kn", "b"), ("run", "a"))]
+    Record("mine").merge(entries)
     words = ("sweep=mine", f"data.cache_dir={tmp_path / 'cache'}", *SMALL)
-    assert "added to run/result.json" in command("analyse", *words).out
+    done = command("analyse", *words)
+    assert (done.code, done.err) == (0, "")
+    assert "kn/best.ckpt counts and has no states to measure" in done.out
+    assert "added to run/result.json" in done.out
+    assert (tmp_path / "kn" / "result.json").read_bytes() == counts
+    assert "give the checkpoint of a network" in refusal(analyse("kn/best.ckpt"))
     measured = (run_dir / "result.json").read_bytes()
     again = command("analyse", *words)
     assert "run/result.json holds these measurements already" in again.out

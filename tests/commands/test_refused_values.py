@@ -83,7 +83,6 @@ VALUES = {
     "data.train=null": "data.train must be text, got null",
     "init_from=7": "init_from must be the path of a checkpoint or null, got 7",
     "init_from=[a]": "init_from must be the path of a checkpoint or null, got ['a']",
-    "model=mixture init_from=[7]": "init_from must be a list of checkpoints or null, got [7]",
     "optimizer=adamw optimizer.betas=[a,b]": "optimizer.betas must be two numbers >= 0 and < 1 such as [0.9,0.999]",
     "optimizer=adamw optimizer.betas=[.9,.9,.9]": "optimizer.betas must be two numbers >= 0 and < 1",
     "optimizer=adamw optimizer.betas=[.9,2]": "such as [0.9,0.999], got [0.9, 2]",

@@ -193,6 +193,21 @@ def test_a_path_may_hold_an_equals_sign(command: Command, small: list[str], tmp_
     assert command("generate", f"checkpoint='{run_dir / 'best.ckpt'}'", "length=1").code == 0
 
 
+def test_paths_and_words_are_shown_as_they_are(command: Command, text: list[str], tmp_path: Path) -> None:
+    """Whatever stands in brackets, which may mean a style elsewhere."""
+    run = tmp_path / "RB[" / "a]"
+    words = ["logger=csv", "model=kn", "callbacks=[early_stopping,layer_norms]", f"run_dir='{run}'"]
+    done = command("train", *text, *words)
+    assert (done.code, done.err) == (0, "")
+    assert f"  writes to {run}\n" in done.out
+    assert f"{run / 'result.json'}\n" in done.out
+    assert "without effect here: callbacks=[early_stopping,layer_norms]\n" in done.out
+    network = ["logger=csv", "model=rnn", "model.hidden_size=6", "trainer.max_steps=2"]
+    done = command("train", *text, *network, f"run_dir='{run}-rnn'")
+    assert (done.code, done.err) == (0, "")
+    assert f"  writes to {run}-rnn\n" in done.out
+
+
 def test_what_cannot_change_the_result_does_not_change_the_folder(
     command: Command, run_dir: Path, small: list[str], tmp_path: Path
 ) -> None:

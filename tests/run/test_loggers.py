@@ -155,6 +155,17 @@ def test_the_log_of_a_run_answers_questions(process: Command, small: list[str], 
     assert list((tmp_path / "run").glob("csv/*/metrics.csv"))
 
 
+@pytest.mark.slow
+def test_a_mixture_has_no_checkpoint_to_send(process: Command, text: list[str], tmp_path: Path) -> None:
+    assert process("train", *text, "model=kn", "logger=csv", f"run_dir={tmp_path / 'kn'}").code == 0
+    words = ["model=mixture", "model.lengths=[5]", f"init_from=[{tmp_path / 'kn' / 'best.ckpt'}]"]
+    asked = ["logger=wandb_offline", "logger.wandb.log_model=true", f"run_dir={tmp_path / 'run'}"]
+    done = process("train", *text, *words, *asked)
+    assert (done.code, done.err) == (0, "")
+    assert "a mixture has no best.ckpt: log_model=true sends nothing" in done.out
+    assert summary_of(tmp_path / "run")["test/ppl"] == pytest.approx(result_of(tmp_path / "run")["test_ppl"])
+
+
 def test_the_summary_is_that_of_the_best_epoch(tmp_path: Path) -> None:
     logger = wandb_logger(tmp_path, ABOUT, resume=False)
     for step, ppl in enumerate((5.0, 4.0, 6.0)):

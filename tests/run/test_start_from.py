@@ -1,5 +1,6 @@
 """Weights that a run starts from."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from commands.outcomes import refusal
 from hornn.cells.deep import DeepRnn, StackedRnn
 from hornn.checkpoint import CARD, FORMAT
 from hornn.data.vocabulary import Vocabulary
@@ -53,3 +55,15 @@ def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
     network = SequenceModel([1] * V, partial(DEEP, hidden_size=H))
     with pytest.raises(ValueError, match=r"init_from=.*best\.ckpt lacks a part of a model \("):
         start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": Vocabulary(["<eos>"], [1]).state()})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("", "''"), ("[]", "[]"), ("false", "False"), ("0", "0"), ("[a.ckpt]", "['a.ckpt']")]
+)
+def test_what_names_no_checkpoint_is_refused(
+    command: Callable[..., Any], small: list[str], tmp_path: Path, given: str, said: str
+) -> None:
+    """Only null means none."""
+    line = refusal(command("train", *small, f"init_from={given}", f"run_dir={tmp_path / 'run'}"))
+    assert f"init_from must be the path of a checkpoint or null, got {said}" in line
+    assert not (tmp_path / "run").exists()

@@ -46,7 +46,7 @@ CHUNK = 500  # tokens that are read at once
 
 
 def analyse(cfg: DictConfig) -> None:
-    """Show the memory of the network of `checkpoint`, or record it for each finished run of `sweep`.
+    """Show the memory of the network of `checkpoint`, or record it for each finished network of `sweep`.
 
     Raises ValueError or OSError for what cannot be measured.
     """
@@ -56,7 +56,11 @@ def analyse(cfg: DictConfig) -> None:
     for path in paths:
         scorer = load(path, cfg.device)
         if not isinstance(scorer, NetworkScorer):
-            raise ValueError(f"{path} counts and has no states to measure: give the checkpoint of a network")
+            counts = f"{path} counts and has no states to measure"
+            if cfg.sweep is None:
+                raise ValueError(f"{counts}: give the checkpoint of a network")
+            console.print(counts, markup=False)
+            continue
         result = result_beside(scorer.card or {}, path) if cfg.record or cfg.sweep is not None else None
         if result is not None:
             if cfg.sweep is not None and is_measured(result, cfg):

@@ -5,16 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from hornn.data.base import Data
 from hornn.metrics import Units
 
-console = Console()
+console = Console(markup=False)  # what it prints holds paths and words of the user's, as they are
 
 
 def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[str], resume: bool) -> None:
     """The model with its `size`, its data, what else is to be noted, and where it all goes."""
-    console.print(f"[bold]{model}[/] on [bold]{data.name}[/]: {size}", highlight=False)
+    title = Text.assemble((model, "bold"), " on ", (data.name, "bold"), f": {size}")
+    console.print(title, highlight=False)
     first, *others = data.summary()
     for line in (first, *notes, *others):
         style = "yellow" if line.startswith("warning: ") else None

@@ -21,7 +21,7 @@ from hornn.run.announce import console
 from hornn.run.epochs import write_epochs
 from hornn.run.folder import open_run
 from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, weights_given
-from hornn.run.loggers import find_loggers, note_best
+from hornn.run.loggers import RunLogger, find_loggers, note_best
 from hornn.run.provenance import Starts, circumstances
 from hornn.use.mixed import MixtureModel
 
@@ -58,11 +58,13 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         notes = [] if alone else ["counted on one CPU"]
         if without_effect := [word for word in starts.overrides if is_of_networks(word, config)]:
             notes.append(f"of networks alone, without effect here: {' '.join(without_effect)}")
+        if mixed and any(isinstance(logger, RunLogger) and logger.sends_model for logger in run.loggers):
+            notes.append(f"a mixture has no {BEST}: log_model=true sends nothing")
         run.announce("a mixture, no training" if mixed else "counts, no training", notes)
         figures = {**measure(model, data), **describe(model, data), **starts.summary()}
         judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:
-            console.print(note, highlight=False, soft_wrap=True, markup=False)
+            console.print(note, highlight=False, soft_wrap=True)
         run.begin(model.num_parameters, config)
         if isinstance(model, CountModel):
             save(run.dir / BEST, make_card(identity.to_dict(), data), model)

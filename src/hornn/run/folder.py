@@ -10,10 +10,10 @@ from lightning.pytorch.loggers import Logger
 
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.base import Data
-from hornn.result import NAME, read_result, score_of, write_atomically, write_result
+from hornn.result import read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.epochs import METRICS
-from hornn.run.identity import BEST, CONFIG, INIT_FROM, LAST, Identity, without
+from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, without
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
 
@@ -45,7 +45,7 @@ class OpenRun:
         """
         if not self.main:
             return
-        for name in (NAME, METRICS, BEST, LAST, CONFIG):
+        for name in FILES:
             for temporary in self.dir.glob(f".{name}.*"):  # of a writer that was killed
                 temporary.unlink()
             if not self.resume:

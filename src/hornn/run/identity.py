@@ -11,6 +11,8 @@ import yaml
 
 from hornn.data.content import FOLDER, content_of
 from hornn.recipe import COUNTED, TEXT, flatten
+from hornn.result import NAME
+from hornn.run.epochs import METRICS
 
 # Choices that decide numbers; what a run logs to, the machine and the recipe that its values came from do not.
 GROUPS = ("model", "data", "network", "head", "optimizer", "schedule")
@@ -47,6 +49,7 @@ COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
 # In a run's folder: who it is, the best epoch's weights, what it continues from.
 CONFIG, BEST, LAST = "config.yaml", "best.ckpt", "last.ckpt"
+FILES = (NAME, METRICS, BEST, LAST, CONFIG)  # that a run writes, and replaces when it is told to
 SNAPSHOTS = "epoch-*.ckpt"  # weights of epochs that `callbacks=snapshots` was asked to keep
 ADDED = Path(__file__).with_name("added_keys.yaml")
 
@@ -141,8 +144,10 @@ def weights_given(config: Mapping[str, Any]) -> list[str]:
     """The checkpoints that `init_from` names: at most one of a network, a list of a mixture. ValueError otherwise."""
     given = config.get(INIT_FROM)
     counted = is_counted(config)
-    paths = given if counted and isinstance(given, list) else [given] if given else []
-    if not all(isinstance(path, str) for path in paths):
+    if given is None:
+        return []
+    paths: list[str] = given if counted and isinstance(given, list) else [given]
+    if not paths or not all(isinstance(path, str) and path for path in paths):
         wanted = "a list of checkpoints" if counted else "the path of a checkpoint"
         raise ValueError(f"{INIT_FROM} must be {wanted} or null, got {given!r}")
     return paths

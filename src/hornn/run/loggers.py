@@ -67,8 +67,8 @@ class RunLogger(WandbLogger):
 
     @rank_zero_only
     def send_model(self, path: Path) -> None:
-        """Keep a checkpoint as an artifact of the run, if that was asked for."""
-        if not self.sends_model:
+        """Keep a checkpoint as an artifact of the run, if that was asked for; a mixture has none."""
+        if not self.sends_model or not path.exists():
             return
         import wandb
 

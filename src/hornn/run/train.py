@@ -158,7 +158,7 @@ def build_module(config: Mapping[str, Any], data: Data) -> TruncatedBptt:
     """The network with its training, from the weights of `init_from` where that is given."""
     network = build_network(config, data.counts, data.input_width)
     start = config["init_from"]
-    pretrained = start_from(network, start, data.interface()) if start else set()
+    pretrained = start_from(network, start, data.interface()) if start is not None else set()
     return TruncatedBptt(
         network,
         call(config, "optimizer"),
@@ -288,7 +288,7 @@ def show_profile(trainer: lightning.Trainer) -> None:
     """Print the report of the profiler, if there is one: Lightning logs it, where nothing is shown here."""
     report = trainer.profiler.summary()  # type: ignore[attr-defined]
     if report and trainer.is_global_zero:
-        console.print(report, highlight=False, markup=False, soft_wrap=True)
+        console.print(report, highlight=False, soft_wrap=True)
 
 
 def summarise(training: Training) -> dict[str, Any]:

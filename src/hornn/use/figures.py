@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from hornn.result import finite, require_writable, write_atomically
+from hornn.run.identity import FILES, SNAPSHOTS
 
 
 def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -> None:
@@ -31,6 +32,10 @@ def require_target(target: Any) -> None:
         raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
     if path.is_dir():
         raise ValueError(f"{target} is a folder: give the path of a file to write")
+    if path.name in FILES or path.match(SNAPSHOTS):
+        raise ValueError(
+            f"{target} has the name of a run's own file, which only a run writes: give another name"
+        )
     require_writable(path)
 
 

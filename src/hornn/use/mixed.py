@@ -31,7 +31,11 @@ class MixtureModel(FittedModel):
 
     def open(self, paths: Sequence[str], data: Data) -> None:
         """Load the models. Raises what `load` raises, and ValueError unless they are of the text of `data`, and two."""
-        if not paths or len(set(paths)) < len(paths) or len(paths) + len(self.lengths) < 2:
+        if (
+            not paths
+            or len({Path(path).resolve() for path in paths}) < len(paths)
+            or len(paths) + len(self.lengths) < 2
+        ):
             raise ValueError(
                 f"model=mixture mixes two models or more, or one and a cache, got {list(paths)}: "
                 "give init_from=[RUN/best.ckpt,RUN/best.ckpt], each once"

@@ -50,7 +50,8 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
         write_midi(path, np.array(frames))
         rolls = {title: np.array(frames)} | ({"the piece itself": piece} if len(piece) else {})
         draw(path.with_suffix(".png"), rolls, len(prompt))
-        console.print(f"{path}, {path.with_suffix('.png')}: {len(prompt)} frames given, {cfg.length} written")
+        said = f"{path}, {path.with_suffix('.png')}: {len(prompt)} frames given, {cfg.length} written"
+        console.print(said, markup=False)
 
 
 def piece_of(scorer: SequenceScorer, cfg: DictConfig) -> np.ndarray:

@@ -25,7 +25,7 @@ def paths_of(cfg: DictConfig) -> list[Path]:
     given = list(cfg.mix) if isinstance(cfg.mix, ListConfig) else [] if cfg.mix is None else [cfg.mix]
     alone = [] if given and OmegaConf.is_missing(cfg, "checkpoint") else [cfg.checkpoint]
     names = [str(name) for name in [*alone, *given]]
-    if len(set(names)) < len(names):
+    if len({Path(name).resolve() for name in names}) < len(names):
         raise ValueError(f"a mixture of {', '.join(names)} names a model twice: name each once")
     if len(names) == 1 and cfg.mix is not None:
         raise ValueError(
