@@ -229,7 +229,7 @@ LAUNCH: dict[str, tuple[str, ...]] = {
     "hydra.launcher.per_gpu": ("whole", "0"),
     "hydra.launcher.gpus": ("x", "1", "{a:1}"),
     "hydra.launcher.on_failure": ("choice",),
-    "hydra.launcher.retry_failed": ("truth",),
+    "hydra.sweeper.retry_failed": ("truth",),
     "hydra.sweeper.only": ("[rnn]", "x", "[]"),
     "hydra/launcher": ("x", "joblibb"),
     "sweep.seeds": ("x", "[]", "[a]", "1", "[1.5]"),

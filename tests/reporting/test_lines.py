@@ -24,7 +24,7 @@ def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
     assert line_of(table, "sum-3").status == "seed 1 lost, seed 2 not run"
     assert line_of(table, "max-2").status == "seed 1 diverged, seed 2 not run"
     assert cells_of(table, "max-2")["measured"] == ""
-    assert "With `hydra.launcher.retry_failed=true` it also repeats what failed." in "\n".join(
+    assert "With `hydra.sweeper.retry_failed=true` it also repeats what failed." in "\n".join(
         table_notes(table)
     )
 

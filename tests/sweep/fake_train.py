@@ -1,8 +1,8 @@
 """What `src/train.py` is to a launcher, without torch: the same command line, files and locks, numbers made up.
 
 FAKE_EPOCH: seconds an epoch takes. FAKE_FAIL, FAKE_DIVERGE, FAKE_DEAF, FAKE_FULL: the seed whose job fails after an
-epoch, diverges, does not heed Ctrl-C, or has no room for its log and results. FAKE_GATE=1: it waits for a file `gate`
-first.
+epoch, diverges, does not heed Ctrl-C, or has no room for its log and results. FAKE_REFUSE: the model whose job is
+refused before it begins. FAKE_GATE=1: it waits for a file `gate` first.
 """
 
 import errno
@@ -20,7 +20,7 @@ from omegaconf import DictConfig
 from hornn.command_line.messages import launch
 from hornn.result import read_result, write_atomically, write_result
 from hornn.run.composed import as_dict
-from hornn.run.identity import CONFIG, identify
+from hornn.run.identity import CONFIG, LAST, identify
 from hornn.run.lock import lock_folder
 from hornn.sweep.parent_watch import end_with_launcher
 
@@ -37,8 +37,10 @@ def main(cfg: DictConfig) -> None:
     while os.environ.get("FAKE_GATE") and not Path("gate").exists():
         time.sleep(0.01)
     lock = lock_folder(run_dir)
+    if os.environ.get("FAKE_REFUSE") == identity.choices["model"]:
+        raise ValueError("there is no such machine")
     if cfg.overwrite:
-        for name in ("result.json", "metrics.csv"):
+        for name in ("result.json", "metrics.csv", LAST):
             (run_dir / name).unlink(missing_ok=True)
     elif read_result(run_dir):
         raise ValueError(f"{run_dir} holds a run")
@@ -66,6 +68,7 @@ def main(cfg: DictConfig) -> None:
         time.sleep(float(os.environ.get("FAKE_EPOCH", "0")))
         rows.append(f"{epoch},{200 / epoch}")
         write_atomically(metrics, "\n".join(rows) + "\n")
+        (run_dir / LAST).touch()
         print(f"epoch {epoch}")
         if is_chosen("FAIL", cfg.seed):
             raise ValueError("the corpus is on fire")

@@ -39,10 +39,10 @@ def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
     code, out, err = launch("sweeps=mini", ONE_EPOCH)
     assert code == 2
     assert f"elman seed=1: failed: {result} is damaged (" in out
-    assert "hydra.launcher.retry_failed=true tries them again" in err
+    assert "hydra.sweeper.retry_failed=true tries them again" in err
     assert statuses() == ["failed", "done"]
     assert (
-        launch("sweeps=mini", ONE_EPOCH, "hydra.launcher.retry_failed=true").code == 0
+        launch("sweeps=mini", ONE_EPOCH, "hydra.sweeper.retry_failed=true").code == 0
     )  # as the last line said
     assert statuses() == ["done", "done"]
     assert json.loads(result.read_text())["test_ppl"] == 81

@@ -21,10 +21,14 @@ def test_a_start_that_is_not_done(tmp_path: Path, result: dict[str, Any] | None)
     if result:
         write_result(tmp_path, result)
     if result == DONE:
-        check_start(job)
+        check_start(job, {str(tmp_path): "done"})
+        with pytest.raises(
+            ValueError, match=r"which is not done: launch it then, by hydra.sweeper.only=\[deep\]"
+        ):
+            check_start(job, {str(tmp_path): "running"})  # it is just being overwritten
         return
     with pytest.raises(ValueError, match=f"deep starts from the run in {tmp_path}, which is not done"):
-        check_start(job)
+        check_start(job, {})
 
 
 def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:

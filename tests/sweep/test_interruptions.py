@@ -24,7 +24,7 @@ def test_a_job_killed_by_the_kernel(start: Start) -> None:
     assert "1 of 2 jobs failed: elman seed=1" in err
     assert statuses() == ["failed", "done"]
 
-    launcher = start("sweeps=mini", "trainer.max_epochs=3", "hydra.launcher.retry_failed=true")
+    launcher = start("sweeps=mini", "trainer.max_epochs=3", "hydra.sweeper.retry_failed=true")
     out, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, out
     assert starts()[recorded()["elman", 1].run_dir][1].split()[0] in ("epoch=2", "epoch=3")

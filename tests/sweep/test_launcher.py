@@ -62,7 +62,7 @@ def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> No
     assert out.index("elman seed=2: done") < out.index("deep seed=2: running")
     assert out.index("deep seed=2: done")
 
-    assert launch(*picked, "hydra.launcher.retry_failed=true").code == 0
+    assert launch(*picked, "hydra.sweeper.retry_failed=true").code == 0
     record = recorded()
     assert list(record) == [("elman", 1), ("elman", 2), ("deep", 1), ("deep", 2)]
     for seed in (1, 2):
@@ -78,7 +78,7 @@ def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None
     assert code == 2
     assert re.search("\nboth seed=1: failed: (elman|second order), which it starts from, failed\n", out)
 
-    code, out, err = launch(*picked, "hydra.launcher.retry_failed=true")
+    code, out, err = launch(*picked, "hydra.sweeper.retry_failed=true")
     assert (code, err) == (0, "")
     assert max(out.index(f"{row} seed=1: done") for row in ("elman", "second order")) < out.index(
         "both seed=1: running"
@@ -161,14 +161,14 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert "elman seed=1: failed: the corpus is on fire" in out
     assert all(len(lines) == 1 for lines in starts().values())
 
-    assert launch(*table, "hydra.launcher.retry_failed=true").code == 0
+    assert launch(*table, "hydra.sweeper.retry_failed=true").code == 0
     assert statuses() == ["done"] * 4
     assert sorted(len(lines) for lines in starts().values()) == [1, 1, 2, 2]
     assert starts()[recorded()["elman", 1].run_dir][1].startswith("epoch=2 "), "not continued"
 
 
 @pytest.mark.parametrize(
-    "again", ["hydra.launcher.retry_failed=true", pytest.param("overwrite=true", marks=pytest.mark.thorough)]
+    "again", ["hydra.sweeper.retry_failed=true", pytest.param("overwrite=true", marks=pytest.mark.thorough)]
 )
 def test_a_diverged_run_is_replaced_when_retried(launch: Launch, again: str) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, FAKE_DIVERGE="1").code == 2

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
             ["hydra.launcher.on_failure=panic"],
             "hydra.launcher.on_failure must be continue or stop, got 'panic'",
         ),
-        (["hydra.launcher.retry_failed=1"], "hydra.launcher.retry_failed must be true or false, got 1"),
+        (["hydra.sweeper.retry_failed=1"], "hydra.sweeper.retry_failed must be true or false, got 1"),
         (["hydra.launcher.gpus=all"], "hydra.launcher.gpus must be auto or a list such as [0,1], got 'all'"),
         (["hydra/launcher=proces"], "unknown hydra/launcher 'proces'; did you mean 'process'?"),
         (["sweeps=mini", "model=lstm"], "row 'elman' of sweep 'mini' sets model itself"),

@@ -26,12 +26,43 @@ def test_the_same_sweep_twice_at_once_does_no_work_twice(start: Start) -> None:
     assert statuses() == ["done"] * 4
 
 
+def test_two_launchers_overwrite_each_run_once(start: Start, launch: Launch) -> None:
+    table = ("sweeps=mini", "sweep.seeds=[1,2]", "trainer.max_epochs=2")
+    assert launch(*table).code == 0
+    launchers = [start(*table, "overwrite=true", FAKE_EPOCH=epoch, FAKE_GATE="1") for epoch in ("0.1", "3")]
+    wait_for(
+        lambda: statuses().count("running") == 2
+    )  # while one is at a long job, the other ends all the rest
+    Path("gate").touch()
+    outs = [launcher.communicate(timeout=60)[0] for launcher in launchers]
+    assert [launcher.returncode for launcher in launchers] == [0, 0], outs
+    assert [len(lines) for lines in starts().values()] == [2] * 4, outs
+
+
+def test_a_run_that_a_killed_launcher_was_overwriting_is_continued(start: Start, launch: Launch) -> None:
+    table = ("sweeps=mini", "hydra.sweeper.only=[elman]", "trainer.max_epochs=4")
+    assert launch(*table).code == 0
+    words = (*table, "overwrite=true")
+    first = start(*words, FAKE_EPOCH="0.7", FAKE_GATE="1")
+    wait_for(lambda: statuses() == ["running"])
+    second = start(*words)
+    assert second.stdout
+    assert second.stdout.readline() == "mini: 0 of 1 done, 1 elsewhere\n"
+    Path("gate").touch()
+    wait_for(lambda: len(next(iter(starts().values()))) == 2)
+    wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
+    first.kill()
+    out, _ = second.communicate(timeout=60)
+    assert second.returncode == 0, out
+    assert starts()[recorded()["elman", 1].run_dir][-1].split()[0] in ("epoch=2", "epoch=3", "epoch=4")
+
+
 def test_a_run_that_somebody_started_by_hand_is_waited_for(start: Start, launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, "overwrite=true", FAKE_FAIL="1").code == 2
     run_dir = Path(recorded()["elman", 1].run_dir)
     with (run_dir / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        launcher = start("sweeps=mini", ONE_EPOCH, "hydra.launcher.retry_failed=true")
+        launcher = start("sweeps=mini", ONE_EPOCH, "hydra.sweeper.retry_failed=true")
         wait_for(lambda: statuses() == ["running", "done"])
         assert launcher.poll() is None
         assert len(starts()[str(run_dir)]) == 1

@@ -43,7 +43,7 @@ def what_is_missing(table: Table) -> list[str]:
     if table.sweep.command and any(line.status for line in table.lines if line.row.run is not None):
         text += f" `{table.sweep.command}` runs what is missing."
         if any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs):
-            text += " With `hydra.launcher.retry_failed=true` it also repeats what failed."
+            text += " With `hydra.sweeper.retry_failed=true` it also repeats what failed."
     return [text]
 
 

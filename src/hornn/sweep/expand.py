@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,15 @@ def compose_jobs(
     """
     common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
     jobs: dict[Path, Job] = {}
+    launched = time.time()
     for place, overrides in enumerate(batch):
         own = [word for word in overrides if not word.startswith(ROW)]
         identity, config = compose(loader, master, own)
         named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
         differing = [word for word in own if word not in common and not word.startswith("seed=")]
         row = named[0] if named else " ".join(differing) or identity.choices["model"]
-        job = Job([row], [*options, *own], identity, config, overwrite=config["overwrite"], place=place)
+        overwrite = config["overwrite"]
+        job = Job([row], [*options, *own], identity, config, place, overwrite=overwrite, launched=launched)
         if identity.folder in jobs:
             other = jobs[identity.folder]
             if other.seed != job.seed:
@@ -106,12 +109,17 @@ def check_folder(job: Job) -> None:
         check_same(load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than {job.label}")
 
 
-def check_start(job: Job) -> None:
-    """Raise ValueError unless the runs whose weights the job starts from are done."""
+def check_start(job: Job, launched: Mapping[str, str]) -> None:
+    """Raise ValueError unless the runs whose weights the job starts from are done.
+
+    launched: folder -> status of the runs of the same launch. A result does not count there while it is replaced.
+    """
     for folder in start_folders(job):
-        if (read_result(folder) or {}).get("status") != "completed":
+        completed = (read_result(folder) or {}).get("status") == "completed"
+        if not completed or launched.get(str(folder), "done") != "done":
             raise ValueError(
-                f"{job.label} starts from the run in {folder}, which is not done: launch it again then"
+                f"{job.label} starts from the run in {folder}, which is not done: launch it then, by "
+                f"hydra.sweeper.only=[{job.label}]"
             )
 
 

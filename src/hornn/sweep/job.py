@@ -30,7 +30,8 @@ class Job:
     error: str | None = None
     cut_off: bool = False  # somebody else has ended its process: the next launch continues it
     in_the_way: bool = False  # its folder holds the result of another run: to try again is no help
-    overwrite: bool = False  # replace what an earlier run left
+    overwrite: bool = False  # replace what a run before the launch left
+    launched: float = 0.0  # when the launch began, in seconds since the epoch
     epoch: float | None = None
     valid_score: float | None = None
     test_score: float | None = None
@@ -50,6 +51,11 @@ class Job:
     @property
     def run_dir(self) -> Path:
         return self.identity.folder
+
+    @property
+    def since(self) -> float:
+        """The moment from which on a result counts as the outcome of this job."""
+        return self.launched if self.overwrite else 0.0
 
     @property
     def label(self) -> str:

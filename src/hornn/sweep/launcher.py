@@ -17,7 +17,6 @@ from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, compose_jobs, options_of, sweep_name
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
-from hornn.sweep.job import Job
 from hornn.sweep.outcome import conclude
 from hornn.sweep.progress import Watch
 from hornn.sweep.record import Record
@@ -35,9 +34,7 @@ class ProcessLauncher(Launcher):
 
     shows_jobs = True  # in a table of its own
 
-    def __init__(
-        self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, retry_failed: bool, program: str | None
-    ) -> None:
+    def __init__(self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, program: str | None) -> None:
         for key, value in {"jobs": jobs, "per_gpu": per_gpu}.items():
             if type(value) is not int or value < 1:
                 raise ValueError(f"hydra.launcher.{key} must be a whole number, 1 or more, got {value!r}")
@@ -45,18 +42,16 @@ class ProcessLauncher(Launcher):
             raise ValueError(
                 f"hydra.launcher.on_failure must be {' or '.join(ON_FAILURE)}, got {on_failure!r}"
             )
-        if type(retry_failed) is not bool:
-            raise ValueError(f"hydra.launcher.retry_failed must be true or false, got {retry_failed!r}")
         self.jobs = jobs
         self.gpus = gpu_names(gpus)
         self.per_gpu = per_gpu
         self.on_failure = on_failure
-        self.retry_failed = retry_failed
         self.program = program
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.loader = hydra_context.config_loader
         self.config = config
+        self.retry_failed = config.hydra.sweeper.get("retry_failed", False)
         script = Path(self.program or script_of(Path(task_function.__code__.co_filename)))
         self.command = [sys.executable, str(script.absolute())]
 
@@ -73,7 +68,7 @@ class ProcessLauncher(Launcher):
         watch = Watch(record.name, jobs, at_once, Console())
         workers = Workers(
             jobs,
-            self._command,
+            self.command,
             record,
             watch,
             at_once,
@@ -86,12 +81,8 @@ class ProcessLauncher(Launcher):
         with watch:
             workers.run()
         workers.pass_on()
-        conclude(jobs, "hydra.launcher.retry_failed=true tries them again")
+        conclude(jobs, "hydra.sweeper.retry_failed=true tries them again")
         return []
-
-    def _command(self, job: Job) -> list[str]:
-        again = ["overwrite=true"] if job.overwrite and not job.config["overwrite"] else []
-        return [*self.command, *job.overrides, *again]
 
 
 def cores() -> int:

@@ -17,6 +17,7 @@ from hornn.sweep.status import line_of
 from hornn.sweep.workers import TAIL
 
 WATCHED = "HORNN_WATCHED"  # tells jobs under which name they are shown, so that they need not show themselves
+SINCE = "HORNN_SINCE"  # tells jobs when they were launched, also those that Slurm starts again
 LOOK = 1.0  # seconds between looks at the folders
 
 
@@ -24,7 +25,8 @@ class Onlooker:
     """Shows jobs while others run them, as a context: queued, running with its epoch, done, failed with its last lines.
 
     All jobs are on record from the beginning, so that `src/sweep_status.py` knows of those that wait. `open_jobs` are
-    those to be run, in their order. end_of: how the job at such a place ended without a result, None: it has not.
+    those to be run, in their order. retry: try again also what diverged. end_of: how the job at such a place ended
+    without a result, None: it has not.
     """
 
     def __init__(
@@ -32,9 +34,10 @@ class Onlooker:
         record: Record,
         jobs: Sequence[Job],
         console: Console,
+        retry: bool,
         end_of: Callable[[int], End | None] | None = None,
     ) -> None:
-        self.record, self.jobs = record, jobs
+        self.record, self.jobs, self.retry = record, jobs, retry
         self.end_of = end_of or (lambda place: None)
         self.watch = Watch(record.name, jobs, 1, console)
         self.open_jobs: list[Job] = []
@@ -43,9 +46,14 @@ class Onlooker:
 
     def __enter__(self) -> "Onlooker":
         self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede=True)
-        os.environ[WATCHED] = self.record.name
+        os.environ[WATCHED], os.environ[SINCE] = self.record.name, str(self.jobs[0].launched)
         self.look(quiet=True)
-        self.open_jobs = [job for job in self.jobs if job.overwrite or job.status != "done"]
+        for job in self.jobs:
+            if self.retry and job.status == "failed":
+                job.status, job.error, job.overwrite = "queued", None, True
+        done = [job for job in self.jobs if job.status == "done"]
+        self.record.merge([entry for job in done for entry in job.entries()])  # others may start from them
+        self.open_jobs = [job for job in self.jobs if job.status not in ("done", "failed")]
         self.watch.__enter__()
         self.thread.start()
         return self
@@ -55,7 +63,8 @@ class Onlooker:
     ) -> None:
         self.over.set()
         self.thread.join()
-        os.environ.pop(WATCHED, None)
+        for name in (WATCHED, SINCE):
+            os.environ.pop(name, None)
         self.look()
         self.watch.__exit__(kind, error, trace)
 
@@ -65,7 +74,7 @@ class Onlooker:
         ends = {id(job): self.end_of(place) for place, job in enumerate(self.open_jobs)}
         for job in self.jobs:
             entry = entries.get((str(job.run_dir), job.name))
-            if entry and self._take(job, line_of(entry), ends.get(id(job))) and not quiet:
+            if entry and self._take(job, line_of(entry, job.since), ends.get(id(job))) and not quiet:
                 failed = job.status == "failed" and (job.run_dir / LOG).exists()
                 self.watch.changed(job, last_lines(job.run_dir / LOG, TAIL) if failed else [])
         self.watch.at_once = max(1, sum(job.status == "running" for job in self.jobs))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hornn.result import read_result, score_of
+from hornn.result import NAME, read_result, score_of
 from hornn.run.epochs import read_epochs
 from hornn.run.lock import LOCK, is_locked, take_lock
 
@@ -26,12 +26,20 @@ def read_progress(run_dir: Path) -> Progress | None:
     return None if epoch is None or valid_score is None else Progress(epoch, valid_score)
 
 
-def result_of(run_dir: Path, name: str, seed: int) -> dict[str, Any] | None:
-    """The result of this very run, None where there is none yet.
+def is_since(path: Path, moment: float) -> bool:
+    """Whether a file is there and was written at this moment or later, in seconds since the epoch."""
+    try:
+        return path.stat().st_mtime >= moment
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def result_of(run_dir: Path, name: str, seed: int, since: float = 0.0) -> dict[str, Any] | None:
+    """The result of this very run, None where there is none yet that was written `since` this moment.
 
     Raises Damaged where it is damaged, another ValueError where the folder holds another run.
     """
-    result = read_result(run_dir)
+    result = read_result(run_dir) if is_since(run_dir / NAME, since) else None
     if result is not None and (result.get("name"), result.get("seed")) != (name, seed):
         raise ValueError(
             f"{run_dir} holds the result of run {result.get('name')}, seed {result.get('seed')}; "

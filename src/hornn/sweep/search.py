@@ -138,7 +138,8 @@ class Runs:
             str(override.input_line): str(override.key_or_group)
             for override in OverridesParser.create().parse_overrides(list(asked.overrides.task))
         }
-        self.script = str(Path(asked.launcher.get("program") or program).absolute())
+        script = Path(asked.launcher.get("program") or program)
+        self.command = [sys.executable, str(script.absolute())]
         self.words = [word for word, key in keys.items() if key.partition(".")[0] not in OWN]
         self.options = options_of(asked)
         self.loader = GlobalHydra.instance().config_loader()
@@ -183,9 +184,6 @@ class Runs:
         (job,) = compose_jobs(self.loader, self.master, [words], self.options)
         check_folder(job)
         return job
-
-    def command(self, job: Job) -> list[str]:
-        return [sys.executable, self.script, *job.overrides]
 
 
 def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:

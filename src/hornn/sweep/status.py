@@ -57,13 +57,16 @@ def lines_of(record: Record) -> list[Line]:
     return [line_of(entry) for entry in record.read()]
 
 
-def line_of(entry: Entry) -> Line:
-    """What the run's folder says; where it says nothing, the record. Begun and not at work is `unfinished`."""
+def line_of(entry: Entry, since: float = 0.0) -> Line:
+    """What the run's folder says; where it says nothing, the record. Begun and not at work is `unfinished`.
+
+    Results from before the moment `since` do not count.
+    """
     run_dir = Path(entry.run_dir)
     epoch, valid = read_progress(run_dir) or (None, None)
     line = Line(entry.row, entry.seed, "queued", epoch, None, valid)
     try:
-        result = result_of(run_dir, entry.name, entry.seed)
+        result = result_of(run_dir, entry.name, entry.seed, since)
     except OSError as error:
         return line._replace(status="failed", error=describe_system_error(error))
     except ValueError as error:

@@ -28,7 +28,7 @@ class TableSweeper(Sweeper):
     row that is a run.
 
     params: overrides that a file gives, as if they stood first on the command line.
-    only: names of the rows to run, the first one first; None: all.
+    only: names of the rows to run, the first one first; None: all. retry_failed: run failed and diverged runs again.
 
     A row's `run` is a list of overrides. Its `start` names the row whose trained network it starts from, or the rows
     that it mixes, seed by seed; these come along where they are not picked, without `overwrite`. `sweep.seeds` are
@@ -37,7 +37,10 @@ class TableSweeper(Sweeper):
     or read, or that `only` names in vain.
     """
 
-    def __init__(self, params: Mapping[str, Any], only: Any = None) -> None:
+    def __init__(self, params: Mapping[str, Any], only: Any = None, retry_failed: bool = False) -> None:
+        if type(retry_failed) is not bool:
+            raise ValueError(f"hydra.sweeper.retry_failed must be true or false, got {retry_failed!r}")
+        self.retry_failed = retry_failed
         self.params = params
         self.only = only
 
@@ -100,9 +103,13 @@ class TableSweeper(Sweeper):
             queue = Queue(str(self.settings.hydra.launcher.submitit_folder))
             queue.watch()
         record = Record(sweep_name(self.settings, batch))
-        with Onlooker(record, jobs, Console(), queue.end_of if queue else None) as onlooker:
+        end_of = queue.end_of if queue else None
+        with Onlooker(record, jobs, Console(), self.retry_failed, end_of) as onlooker:
             fault = self._launch([batch[job.place] for job in onlooker.open_jobs], queue)
-        conclude(jobs, "The same command tries them again, overwrite=true also those that diverged")
+        conclude(
+            jobs,
+            "The same command tries them again, hydra.sweeper.retry_failed=true also those that diverged",
+        )
         if fault:
             raise fault
         return []

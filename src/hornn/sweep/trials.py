@@ -39,7 +39,7 @@ class Trials(Workers):
     def __init__(
         self,
         trials: list[Attempt],
-        command: Callable[[Job], list[str]],
+        command: list[str],
         record: Record,
         judge: Callable[[Sequence[float]], int | None],
         conclude: Callable[[Attempt], None],
@@ -51,8 +51,8 @@ class Trials(Workers):
         self.trials, self.judge, self.conclude, self.show = trials, judge, conclude, show
         self.fault: Attempt | None = None
 
-    def look_up(self) -> None:
-        super().look_up()
+    def look_up(self, supersede: bool = True) -> None:
+        super().look_up(supersede)
         for trial in self.trials:
             self._read(trial)
             if trial.pruned_at and trial.job.status == "queued":

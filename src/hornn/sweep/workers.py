@@ -6,18 +6,28 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from hornn.command_line.ending import TERMINATED, UNFINISHED
 from hornn.result import Damaged
+from hornn.run.identity import LAST
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job
 from hornn.sweep.parent_watch import LAUNCHED
 from hornn.sweep.record import Record
-from hornn.sweep.run_state import LOG, claim, is_claimed, is_running, last_lines, read_progress, result_of
+from hornn.sweep.run_state import (
+    LOG,
+    claim,
+    is_claimed,
+    is_running,
+    is_since,
+    last_lines,
+    read_progress,
+    result_of,
+)
 
 TICK = 0.2  # seconds between looks at the processes
 LOOK = 1.0  # seconds between looks at runs that another process has
@@ -51,7 +61,7 @@ class Worker:
 class Workers:
     """Runs `jobs`, at most `limit` at a time, until each is done, failed or left to be continued.
 
-    command: the words that start a job. pool: where jobs take their GPUs from. threads: of each process, where
+    command: the words that start any job. pool: where jobs take their GPUs from. threads: of each process, where
     the user has not said; None: as many as torch chooses. stop_on_failure: end the others when one fails. retry: start
     failed jobs again.
 
@@ -62,7 +72,7 @@ class Workers:
     def __init__(
         self,
         jobs: list[Job],
-        command: Callable[[Job], list[str]],
+        command: list[str],
         record: Record,
         view: View,
         limit: int = 1,
@@ -84,13 +94,13 @@ class Workers:
         self.signalled: int | None = None
         self.deadline: float | None = None  # when what still runs is killed; None: nothing is to end yet
 
-    def look_up(self) -> None:
-        """Find what is done, has failed, or is at work elsewhere, and put it all on record."""
+    def look_up(self, supersede: bool = True) -> None:
+        """Find what is done, has failed, or is at work elsewhere, and put it all on record, as `Record.merge` does."""
         for job in self.jobs:
             self._look_up(job)
             if job.status == "queued" and is_claimed(job.run_dir):
                 job.status = "elsewhere"
-        self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede=True)
+        self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede)
 
     def run(self) -> None:
         # The children's standard input: the kernel closes our end of it when this process ends, however it does.
@@ -153,7 +163,10 @@ class Workers:
         """Give a job the status that its folder, or else the record, says it has."""
         retry = self._retries(job)
         try:
-            result = None if job.overwrite else result_of(job.run_dir, job.name, job.seed)
+            result = result_of(job.run_dir, job.name, job.seed, job.since)
+            if retry and result is not None and result["status"] != "completed":
+                job.overwrite = True  # what another launcher has tried again since the launch counts
+                result = result_of(job.run_dir, job.name, job.seed, job.since)
         except ValueError as error:
             if not (retry and isinstance(error, Damaged)):
                 job.status, job.error = "failed", str(error)
@@ -163,11 +176,9 @@ class Workers:
         if result is not None and result["status"] == "completed":
             job.status = "done"
             job.take(result)
-        elif retry or job.overwrite:
-            job.overwrite = job.overwrite or result is not None
         elif result is not None:
             job.status, job.error = "failed", result.get("error") or result["status"]
-        else:
+        elif not retry and (not job.overwrite or job.status == "elsewhere"):
             run = (str(job.run_dir), job.name)
             for entry in self.record.read():
                 if entry.status == "failed" and (entry.run_dir, entry.name) == run:
@@ -190,8 +201,6 @@ class Workers:
 
     def _is_over(self, job: Job) -> bool:
         """Whether another process has ended the run by now; what came out there counts, whatever was asked here."""
-        waited = job.status == "elsewhere"
-        job.overwrite = job.overwrite and not waited
         self._look_up(job)
         return job.status in ("done", "failed")
 
@@ -208,13 +217,17 @@ class Workers:
         if gpus:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
             environment["HORNN_RUNS_ON_GPU"] = str(self.pool.per_gpu)
+        # What another launcher has begun since the launch is continued.
+        job.overwrite = job.overwrite and not is_since(job.run_dir / LAST, job.launched)
+        told = job.overwrite == job.config["overwrite"]
+        again = [] if told else [f"overwrite={str(job.overwrite).lower()}"]
         path = job.run_dir / LOG
         try:
             log = path.open("ab")
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error
         process = subprocess.Popen(
-            self.command(job),
+            [*self.command, *job.overrides, *again],
             stdin=watched,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -235,12 +248,11 @@ class Workers:
         job.seconds = time.monotonic() - job.started
         last = lines[-1].removeprefix("error: ") if lines else ""
         try:
-            result = result_of(job.run_dir, job.name, job.seed)
+            result = result_of(job.run_dir, job.name, job.seed, job.since)
         except ValueError as error:
             self._leave(job, "failed", str(error), lines)
             return
-        completed = result is not None and result["status"] == "completed"
-        if result is not None and completed and (code == 0 or not job.overwrite):
+        if result is not None and result["status"] == "completed":
             job.take(result)
             self._leave(job, "done")
         elif code == Busy.exit_code:
