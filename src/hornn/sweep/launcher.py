@@ -34,7 +34,9 @@ class ProcessLauncher(Launcher):
 
     shows_jobs = True  # in a table of its own
 
-    def __init__(self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, program: str | None) -> None:
+    def __init__(
+        self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, retry_failed: bool, program: str | None
+    ) -> None:
         for key, value in {"jobs": jobs, "per_gpu": per_gpu}.items():
             if type(value) is not int or value < 1:
                 raise ValueError(f"hydra.launcher.{key} must be a whole number, 1 or more, got {value!r}")
@@ -42,6 +44,9 @@ class ProcessLauncher(Launcher):
             raise ValueError(
                 f"hydra.launcher.on_failure must be {' or '.join(ON_FAILURE)}, got {on_failure!r}"
             )
+        if type(retry_failed) is not bool:
+            raise ValueError(f"hydra.launcher.retry_failed must be true or false, got {retry_failed!r}")
+        self.retry_failed = retry_failed
         self.jobs = jobs
         self.gpus = gpu_names(gpus)
         self.per_gpu = per_gpu
@@ -51,7 +56,7 @@ class ProcessLauncher(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.loader = hydra_context.config_loader
         self.config = config
-        self.retry_failed = config.hydra.sweeper.get("retry_failed", False)
+        self.retry_failed |= config.hydra.sweeper.get("retry_failed", False)
         script = Path(self.program or script_of(Path(task_function.__code__.co_filename)))
         self.command = [sys.executable, str(script.absolute())]
 
