@@ -28,13 +28,13 @@ BAD = {
     "+model.input_size=3": f"'model.input_size' {ANYWHERE}; did you mean 'model.hidden_size'? {FOFE}",
     "model.hidden_size.x=3": "unknown key 'model.hidden_size.x'; model.hidden_size takes one value, not keys",
     "model.order=3 model=rnn": (
-        "unknown key 'model.order'; did you mean 'model.hidden_size'? model=rnn takes: bias, hidden_size"
+        "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
     ),
     "experiment=hornn/ptb model.order=4": (
-        "unknown key 'model.order'; did you mean 'model.hidden_size'? model=rnn takes: bias, hidden_size"
+        "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
     ),
     "-m model=hornn_fofe,rnn model.order=1": (
-        "unknown key 'model.order'; did you mean 'model.hidden_size'? model=rnn takes: bias, hidden_size"
+        "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
     ),
     "hydra.run.dri=x": "unknown key 'hydra.run.dri'; did you mean 'hydra.run.dir'? hydra.run takes: dir",
     # the same from files
@@ -48,7 +48,7 @@ BAD = {
         " the command line or 'override /model: rnn' in a file's defaults"
     ),
     "model=misspelt": (
-        f"unknown key 'model.hiden_size' {ANYWHERE}; did you mean 'model.bias'? model=misspelt takes: bias"
+        f"unknown key 'model.hiden_size' {ANYWHERE}; model=misspelt takes: bias"
     ),
     "model=untargeted": (
         "cannot use model._target_ 'toy_parts.Elmann': module 'toy_parts' has no attribute 'Elmann'"
