@@ -18,7 +18,7 @@ BAD = {
     "-m model=rnn,hornn_fof": f"unknown model 'hornn_fof'; did you mean 'hornn_fofe'? {MODELS}",
     "model=3": f"unknown model '3'; {MODELS}",
     "-m model=rnn,hornn_fofe logger=3": "unknown logger '3'; logger is one of: csv",
-    "model=null": f"unknown model 'null'; did you mean 'rnn'? {MODELS}",
+    "model=null": f"unknown model 'null'; {MODELS}",
     "experiment=hornn/ptbb": f"unknown experiment 'hornn/ptbb'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
     "experiment=hornn": f"unknown experiment 'hornn'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
     "experiment.hornn=ptb": f"'experiment' is a group without keys: write experiment=CHOICE; {EXPERIMENTS}",
