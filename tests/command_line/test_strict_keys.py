@@ -27,12 +27,8 @@ BAD = {
     "+model.ordr=3": f"unknown key 'model.ordr' {ANYWHERE}; did you mean 'model.order'? {FOFE}",
     "+model.input_size=3": f"'model.input_size' {ANYWHERE}; did you mean 'model.hidden_size'? {FOFE}",
     "model.hidden_size.x=3": "unknown key 'model.hidden_size.x'; model.hidden_size takes one value, not keys",
-    "model.order=3 model=rnn": (
-        "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
-    ),
-    "experiment=hornn/ptb model.order=4": (
-        "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
-    ),
+    "model.order=3 model=rnn": ("unknown key 'model.order'; model=rnn takes: bias, hidden_size"),
+    "experiment=hornn/ptb model.order=4": ("unknown key 'model.order'; model=rnn takes: bias, hidden_size"),
     "-m model=hornn_fofe,rnn model.order=1": (
         "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
     ),
@@ -47,9 +43,7 @@ BAD = {
         "'model' takes keys (hidden_size, order), not the value 'rnn'; if that is a choice, give model=rnn on"
         " the command line or 'override /model: rnn' in a file's defaults"
     ),
-    "model=misspelt": (
-        f"unknown key 'model.hiden_size' {ANYWHERE}; model=misspelt takes: bias"
-    ),
+    "model=misspelt": (f"unknown key 'model.hiden_size' {ANYWHERE}; model=misspelt takes: bias"),
     "model=untargeted": (
         "cannot use model._target_ 'toy_parts.Elmann': module 'toy_parts' has no attribute 'Elmann'"
     ),
