@@ -1,6 +1,7 @@
 """Locks on a run's folder: one process works in it at a time. No torch here."""
 
 import fcntl
+import time
 from pathlib import Path
 from typing import IO
 
@@ -13,14 +14,17 @@ class Busy(ValueError):
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
 
-def lock_folder(folder: Path) -> IO[str]:
+def lock_folder(folder: Path, patience: float = 0.0) -> IO[str]:
     """Make the run's folder and hold its lock until the returned file is closed, by whatever end.
 
-    Raises Busy where another process holds it, OSError where the folder cannot be written.
+    Raises Busy where another process holds it for `patience` seconds, OSError where the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = take_lock(folder / LOCK)
+        lock, until = take_lock(folder / LOCK), time.monotonic() + patience
+        while lock is None and time.monotonic() < until:
+            time.sleep(0.05)
+            lock = take_lock(folder / LOCK)
     except OSError as error:
         raise OSError(f"run_dir {folder} is not writable ({error.strerror}): give run_dir=FOLDER") from error
     if lock is None:

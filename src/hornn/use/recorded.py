@@ -10,6 +10,7 @@ from hornn.result import NAME, read_result, require_writable, write_result
 from hornn.run.identity import BEST
 from hornn.run.lock import lock_folder
 
+PATIENCE = 10.0  # seconds: another addition takes a moment, a training longer
 SAME = ("status", "name", "seed", "finished")  # by which a result is that of the same run
 
 
@@ -43,7 +44,7 @@ def record(checkpoint: Path, result: Mapping[str, Any], part: Mapping[str, Any],
     process works on the run.
     """
     path = checkpoint.parent / NAME
-    lock = lock_folder(checkpoint.parent)
+    lock = lock_folder(checkpoint.parent, PATIENCE)
     try:
         now = read_result(checkpoint.parent)
         if now is None or any(now.get(key) != result.get(key) for key in SAME):
