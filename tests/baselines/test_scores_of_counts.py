@@ -132,7 +132,7 @@ def test_an_arpa_file_scores_as_the_model_that_wrote_it(folder: Folder, tmp_path
     before = folder.figures(f"checkpoint={folder.checkpoint('kn')}")
     after = folder.figures(f"checkpoint={arpa}", f"text={folder.path / 'test.txt'}")
     assert after["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)
-    # Its words may stand in another order: the ids are translated, and the corpus is that of the checkpoint.
+    # The words of an ARPA file may have another order: their ids are translated, and the checkpoint names the corpus.
     lines = arpa.read_text().split("\n")
     first, last = lines.index("\\1-grams:") + 1, lines.index("\\2-grams:") - 1
     lines[first:last] = lines[first:last][::-1]

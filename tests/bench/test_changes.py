@@ -1,4 +1,4 @@
-"""Results beside those of another measurement."""
+"""The results of one benchmark beside the results of another."""
 
 import pytest
 

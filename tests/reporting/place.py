@@ -175,5 +175,5 @@ def cells_of(table: Table, row: str) -> dict[str, str]:
 
 
 def claims_of(place: Place) -> list[str]:
-    """Those of measured rows, in words."""
+    """The verdicts on the claims whose rows are measured, in words."""
     return [str(verdict) for verdict in table_of(place).verdicts if verdict.outcome != NOT_MEASURED]

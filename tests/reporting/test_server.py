@@ -1,7 +1,7 @@
 """The local server: what it gives out, to whom, and how it tells of a new page."""
 
 import http.client
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -90,36 +90,40 @@ def test_what_is_wrong_leaves_the_page_as_it_was(server: Server, pages: Pages) -
     assert get(server, "/")[1] == '<html data-live lang="en">1</html>'
 
 
-def test_it_is_written_anew_when_files_change(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def follow(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """What is said, without the time, while looks find these states; `act` does what a state stands for."""
     monkeypatch.setattr("hornn.reporting.server.LOOK", 0.001)
-    report, said, states = Report(pages, pages.page), [], iter("aabbbc")
 
-    def look() -> str:
-        state = next(states, "")
-        if not state:
-            report.over.set()
-        return state or "c"
+    def follow(states: str, act: Callable[[str], None] = lambda state: None) -> list[str]:
+        report, said, left = Report(pages, pages.page), [], iter(states)
 
-    report.follow(look, said.append)
-    assert [line.partition(" ")[2] for line in said] == ["written 2", "written 3"]
+        def look() -> str:
+            state = next(left, "")
+            if not state:
+                report.over.set()
+            act(state)
+            return state or states[-1]
+
+        report.follow(look, said.append)
+        return [line.partition(" ")[2] for line in said]
+
+    return follow
 
 
-def test_nothing_that_goes_wrong_ends_the_following(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_written_anew_when_files_change(follow: Callable[..., list[str]]) -> None:
+    assert follow("aabbbc") == ["written 2", "written 3"]
+
+
+def test_nothing_that_goes_wrong_ends_the_following(pages: Pages, follow: Callable[..., list[str]]) -> None:
     """A folder may go while it is looked at, and a file may hold what nobody thought of."""
-    monkeypatch.setattr("hornn.reporting.server.LOOK", 0.001)
-    report, said, states = Report(pages, pages.page), [], iter("a?bc")
 
-    def look() -> str:
-        state = next(states, "")
-        if not state:
-            report.over.set()
+    def act(state: str) -> None:
         if state == "?":
             raise FileNotFoundError("outputs/tables has gone")
         pages.fault = ZeroDivisionError("division\nby zero") if state == "b" else None
-        return state or "c"
 
-    report.follow(look, said.append)
-    assert [line.partition(" ")[2] for line in said] == [
+    assert follow("a?bc", act) == [
         "written 2",
         "warning: ZeroDivisionError: division by zero; the page stays as it was",
         "written 3",

@@ -70,17 +70,8 @@ def _quote(word: str) -> str:
     Quotes belong around a plain `=`, as in the folders of runs, letters beyond ASCII, and all that a person writes.
     """
     key, _, value = word.partition("=")
-    if (
-        key in WRITTEN
-        and value != "null"
-        and not (len(value) > 1 and value[0] == value[-1] and value[0] in "'\"")
-    ):
-        # a backslash counts before a quote, and at the end
-        return (
-            f"{key}='"
-            + re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
-            + "'"
-        )
+    if key in WRITTEN and value != "null":
+        return f"{key}={_quote_text(value)}"
     listed = value[:1] == "[" and value[-1:] == "]"
     values = value[1:-1].split(",") if listed else [value]
     unread = [("=" in each or not each.isascii()) and not set(each) & set("'\"\\()[]{}") for each in values]
@@ -88,6 +79,14 @@ def _quote(word: str) -> str:
     if listed:
         return f"{key}=[{','.join(quoted)}]"
     return f"{key}={quoted[0]}" if "=" in word and word[0] != "-" else word
+
+
+def _quote_text(text: str) -> str:
+    """The text in quotes, unless it stands in quotes already. A backslash before a quote, or at the end, is doubled."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text
+    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), text)
+    return f"'{escaped}'"
 
 
 def _only_shows() -> bool:

@@ -90,19 +90,14 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
             published += " (one of them by dynamic evaluation)"
         if sweep.published_on:
             published += f" (on {sweep.published_on})"
+    verdict = not_measured(claim, sweep)._replace(
+        published=published,
+        published_gain=claimed,
+        of_paper=bool(published or claim.where),
+        unverified=unverified,
+    )
     if not is_measured:
-        return Verdict(
-            says=claim.says,
-            metric=metric_of(claim, sweep),
-            published=published,
-            measured="",
-            outcome=NOT_MEASURED,
-            published_gain=claimed,
-            gain=None,
-            error=None,
-            of_paper=bool(published or claim.where),
-            unverified=unverified,
-        )
+        return verdict
     best = [min(side, key=mean_validation) for side in sides]
     text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)
@@ -129,17 +124,11 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     else:
         of_this_size = not claimed or sweep.published_on or gain >= claimed / 2
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
-    return Verdict(
-        says=claim.says,
-        metric=metric_of(claim, sweep),
-        published=published,
+    return verdict._replace(
         measured=f"{text} ({'; '.join(filter(None, known))})",
         outcome=outcome,
-        published_gain=claimed,
         gain=gain,
         error=error,
-        of_paper=bool(published or claim.where),
-        unverified=unverified,
         reason=BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, ""),
     )
 
@@ -156,22 +145,28 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
     measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
-    return Verdict(
-        says=claim.says,
-        metric=metric_of(claim, sweep),
-        published="",
+    return not_measured(claim, sweep)._replace(
         measured=measured,
         outcome=outcome,
-        published_gain=None,
         gain=(limit - value) / limit,
         error=error / limit if error else None,
-        of_paper=bool(claim.where),
         reason=REASONS.get(outcome, ""),
     )
 
 
-def metric_of(claim: Claim, sweep: Sweep) -> Metric:
-    return next(metric for metric in sweep.metrics if metric.key == claim.metric)
+def not_measured(claim: Claim, sweep: Sweep) -> Verdict:
+    """What is known of a claim before anything is compared."""
+    return Verdict(
+        says=claim.says,
+        metric=next(metric for metric in sweep.metrics if metric.key == claim.metric),
+        published="",
+        measured="",
+        outcome=NOT_MEASURED,
+        published_gain=None,
+        gain=None,
+        error=None,
+        of_paper=bool(claim.where),
+    )
 
 
 def mean_validation(line: Line) -> float:

@@ -47,7 +47,7 @@ const listClaims = () => {
   }));
 };
 // What only those need who hear the page or press its buttons
-const name = () => {
+const addRoles = () => {
   for (const sign of find("i")) sign.setAttribute("aria-hidden", true);
   for (const button of find("[data-lights]:not([aria-pressed])")) button.setAttribute("aria-pressed", false);
 };
@@ -192,6 +192,6 @@ const follow = () => {
   source.onopen = async () => { if (lost) await renew(); lost = false; say("live"); };
 };
 
-const start = keep => { listClaims(); name(); search(); filter(); show(keep); offerTicks(); showTicks(); };
+const start = keep => { listClaims(); addRoles(); search(); filter(); show(keep); offerTicks(); showTicks(); };
 const ready = readData().then(() => start(false)).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
 if (root.dataset.live !== undefined) follow();

@@ -76,7 +76,10 @@ def memory_markdown(table: Table, folder: Path) -> str:
 
 
 def write_pictures(panels: Sequence[Panel], folder: Path, name: str) -> list[str]:
-    """Write pictures to `folder`, under `name` with their number, in the place of those of before; their addresses."""
+    """Write the pictures of panels to `folder`, each called `name` with its number; return the names.
+
+    Pictures of such names from before are removed.
+    """
     for old in folder.glob(name.format("*")):
         old.unlink()
     addresses = [name.format(number) for number in range(1, len(panels) + 1)]

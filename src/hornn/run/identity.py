@@ -98,9 +98,8 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     known = flatten(config)
     where = {key: known[key] for key in MACHINE if known.get(key) is not None and not counted}
     text = data.get(TEXT)
-    if text and not (
-        text == FOLDER and data["name"] == choices["data"]
-    ):  # a folder of that name is a published one
+    is_published = text == FOLDER and data["name"] == choices["data"]  # the folder has the name of the choice
+    if text and not is_published:
         where |= {f"data.{key}": data[key] for key in paths_of(data)}
         kept["data"] |= {"text": content_of(text, data)}
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted)

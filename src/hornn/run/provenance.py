@@ -21,9 +21,9 @@ PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, 
 
 def peak_memory_mb(device: torch.device) -> float:
     """The most memory this process held: on the GPU where it trained on one, else resident in the host's."""
-    return (
-        torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else machine.peak_memory_mb()
-    )
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    return machine.peak_memory_mb()
 
 
 def device_name(device: torch.device) -> str:

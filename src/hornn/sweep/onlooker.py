@@ -17,7 +17,7 @@ from hornn.sweep.status import line_of
 from hornn.sweep.workers import TAIL
 
 WATCHED = "HORNN_WATCHED"  # tells jobs under which name they are shown, so that they need not show themselves
-SINCE = "HORNN_SINCE"  # tells jobs when they were launched, also those that Slurm starts again
+SINCE = "HORNN_SINCE"  # tells a job when its launch began; Slurm hands it on to a job that it starts again
 LOOK = 1.0  # seconds between looks at the folders
 
 

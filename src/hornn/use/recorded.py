@@ -11,7 +11,7 @@ from hornn.run.identity import BEST
 from hornn.run.lock import lock_folder
 
 PATIENCE = 10.0  # seconds: another addition takes a moment, a training longer
-SAME = ("status", "name", "seed", "finished")  # by which a result is that of the same run
+SAME = ("status", "name", "seed", "finished")  # two results that agree in these keys are of one run
 
 
 def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
