@@ -14,9 +14,9 @@ from rich.console import Console
 from hornn.analysis.factors import measure_factors
 from hornn.analysis.gradients import measure_gradients, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
-from hornn.analysis.shown import show
 from hornn.analysis.signals import POOLED, measure_signals
 from hornn.analysis.stages import Stage, find_stages
+from hornn.analysis.terminal import show
 from hornn.analysis.unroll import find_places
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS
