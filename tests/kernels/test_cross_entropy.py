@@ -9,8 +9,12 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from hornn.kernels.cross_entropy import (
+    WORDS,
     LinearCrossEntropy,
+    LogitMemory,
     PackedWeight,
+    differentiate,
+    differentiate_natively,
     linear_nll,
     native_cross_entropy_,
     native_nll,
@@ -41,7 +45,7 @@ def test_cross_entropy(kernels: None, V: int, biased: bool, dtype: torch.dtype) 
     nll, grad, grad_bias = score(logits, bias.detach() if biased else None, targets)
     with torch.no_grad():
         torch.testing.assert_close(native_nll(logits, bias, targets), nll, rtol=1e-6, atol=1e-6)
-        loss, found_bias = native_cross_entropy_(logits, bias, targets)
+        loss, found_bias = native_cross_entropy_([logits], bias, targets)
     assert loss.dtype == torch.float64
     assert float(loss) == pytest.approx(float(nll.sum()), rel=1e-6, abs=1e-12)
     half_a_bit = 2.0**-8 if dtype == torch.bfloat16 else 0.0
@@ -62,7 +66,7 @@ def test_cross_entropy_of_extreme_logits(kernels: None, dtype: torch.dtype) -> N
     targets = torch.tensor([1, 0, 2, 1])
     nll, grad, _ = score(logits, None, targets)
     torch.testing.assert_close(native_nll(logits, None, targets), nll, rtol=1e-7, atol=0)
-    loss, _ = native_cross_entropy_(logits, None, targets)
+    loss, _ = native_cross_entropy_([logits], None, targets)
     assert float(loss) == pytest.approx(float(nll.sum()), rel=1e-7)
     torch.testing.assert_close(logits.double(), grad, rtol=2.0**-8, atol=1e-6)
 
@@ -72,10 +76,86 @@ def test_cross_entropy_with_a_scaled_gradient(kernels: None, dtype: torch.dtype)
     torch.manual_seed(0)
     logits, bias, targets = (3 * torch.randn(9, 50)).to(dtype), torch.randn(50), torch.randint(50, (9,))
     nll, grad, grad_bias = score(logits, bias, targets)
-    loss, found_bias = native_cross_entropy_(logits, bias, targets, 0.01)
+    loss, found_bias = native_cross_entropy_([logits], bias, targets, 0.01)
     assert float(loss) == pytest.approx(float(nll.sum()), rel=1e-6)
     torch.testing.assert_close(logits.double(), 0.01 * grad, rtol=2.0**-8, atol=1e-8)
     torch.testing.assert_close(found_bias.double(), 0.01 * grad_bias, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_tiles_of_logits_give_what_one_matrix_gives(kernels: None, biased: bool) -> None:
+    torch.manual_seed(0)
+    logits, bias, targets = 3 * torch.randn(37, 300), torch.randn(300), torch.randint(300, (37,))
+    targets[[0, 20]] = -1
+    tiles = [tile.contiguous() for tile in logits.split([64, 192, 44], 1)]
+    found = native_cross_entropy_(tiles, bias if biased else None, targets)
+    expected = native_cross_entropy_([logits], bias if biased else None, targets)
+    assert torch.equal(torch.cat(tiles, 1), logits)
+    assert all(a is b or torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("N", "H"),
+    [
+        (7, 30),
+        (20, 20),
+        (41, 30),
+        (300, 30),
+        (520, 400),
+    ],  # fewer rows than features, as many, .., bf16 transposed
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("V", [50, 3 * WORDS + 5])
+def test_gradients_by_tiles_of_words(kernels: None, V: int, dtype: torch.dtype, N: int, H: int) -> None:
+    """fp32: sums of V or N rounded products. bf16: operands of 8 bits, here the same ones on both sides."""
+    torch.manual_seed(0)
+    h, weight, bias = torch.randn(N, H), torch.randn(V, H) / math.sqrt(H), torch.randn(V)
+    targets = torch.randint(-1, V, (N,))
+    copy = weight.bfloat16() if dtype == torch.bfloat16 else None
+    memory = LogitMemory()
+    for _ in range(2):
+        found = differentiate_natively(h, weight, bias, targets, 0.1, copy, memory=memory)
+        expected = differentiate(h, weight, bias, targets, 0.1, copy)
+        rtol, atol = (2e-2, 2e-3) if copy is not None else (1e-4, 1e-5)
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol)
+
+
+def test_words_outside_of_a_cluster_by_tiles(kernels: None) -> None:
+    torch.manual_seed(0)
+    V = WORDS + 10
+    h, weight, targets = torch.randn(9, 4), torch.randn(V, 4), torch.arange(9) + V - 9
+    outside = torch.rand(9, V) < 0.5
+    outside.scatter_(1, targets.unsqueeze(1), False)
+    found = differentiate_natively(h, weight, None, targets, 1.0, outside=outside)
+    expected = differentiate(h, weight, None, targets, 1.0, outside=outside)
+    for ours, theirs in zip(found[:3], expected[:3], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_memory_of_logits_is_used_again_unless_it_is_still_in_use(kernels: None) -> None:
+    memory = LogitMemory()
+    address = memory.take(100, torch.float32).data_ptr()
+    assert memory.take(60, torch.float32).data_ptr() == address
+    held = memory.take(100, torch.float32).view(10, 10)[2:]
+    assert memory.take(100, torch.float32).data_ptr() != address
+    del held
+    assert len(memory.take(200, torch.float32)) == 200
+    assert memory.take(50, torch.bfloat16).dtype == torch.bfloat16
+    memory.drop()
+    assert memory.tensor is None
+
+
+def test_gradients_that_are_kept_survive_the_next_loss(kernels: None) -> None:
+    torch.manual_seed(0)
+    h, weight = torch.randn(50, 40, requires_grad=True), torch.randn(100, 40, requires_grad=True)
+    memory, found = LogitMemory(), []
+    for targets in (torch.arange(50), torch.arange(50, 100)):
+        loss = LinearCrossEntropy.apply(h, weight, None, targets, 1.0, None, True, memory)
+        found.append(torch.autograd.grad(loss, weight)[0])
+    for grad, targets in zip(found, (torch.arange(50), torch.arange(50, 100)), strict=True):
+        loss = LinearCrossEntropy.apply(h, weight, None, targets, 1.0)
+        torch.testing.assert_close(grad, torch.autograd.grad(loss, weight)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_cross_entropy_does_not_hide_a_nan(kernels: None) -> None:
@@ -167,7 +247,7 @@ def test_cross_entropy_does_not_depend_on_the_number_of_threads(kernels: None) -
     for threads in (1, 2):
         torch.set_num_threads(threads)
         own = logits.clone()
-        found.append([own, *native_cross_entropy_(own, bias, targets)])
+        found.append([own, *native_cross_entropy_([own], bias, targets)])
     assert all(map(torch.equal, *found))
 
 
@@ -195,9 +275,22 @@ def test_cross_entropy_does_not_depend_on_the_number_of_threads(kernels: None) -
     ],
 )
 def test_cross_entropy_refuses(logits: Tensor, bias: Tensor | None, targets: Tensor, message: str) -> None:
-    for function in (native_nll, native_cross_entropy_):
-        with pytest.raises(ValueError, match=message):
-            function(logits, bias, targets)
+    with pytest.raises(ValueError, match=message):
+        native_nll(logits, bias, targets)
+    with pytest.raises(ValueError, match=message):
+        native_cross_entropy_([logits], bias, targets)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("widths", "message"),
+    [([63, 2], "multiple of 64 words wide, got 63"), ([64, 0], r"V >= 1, got \(2, 0\)")],
+)
+def test_tiles_that_do_not_fit(widths: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        native_cross_entropy_([torch.zeros(2, width) for width in widths], None, torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="alike in rows and dtype"):
+        native_cross_entropy_([torch.zeros(2, 64), torch.zeros(3, 64)], None, torch.tensor([0, 1]))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 70), (8, 8), (33, 8), (100, 41), (400, 1001)])

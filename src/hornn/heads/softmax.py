@@ -10,7 +10,13 @@ from torch.nn import functional as F
 from hornn.cells.base import Cell
 from hornn.heads.base import Head
 from hornn.kernels.bf16_copy import Bf16Copy
-from hornn.kernels.cross_entropy import LinearCrossEntropy, PackedWeight, linear_nll, native_nll
+from hornn.kernels.cross_entropy import (
+    LinearCrossEntropy,
+    LogitMemory,
+    PackedWeight,
+    linear_nll,
+    native_nll,
+)
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 FEW = 4  # rows, below which the native scores without logits are slower than torch's product (measured)
@@ -33,11 +39,13 @@ class SoftmaxHead(Head):
         self.chance_nll = math.log(len(counts))
         self.bf16_copy = Bf16Copy(self.W_out)
         self.packed = PackedWeight(self.W_out)  # for scores
+        self.logits = LogitMemory()  # for training
 
     def log_probs(self, features: Tensor) -> Tensor:
         return F.linear(features, self.W_out, self.b_out).log_softmax(-1)
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        self.logits.drop()
         rows = max(1, BLOCK // self.W_out.size(0))
         blocks = zip(features.flatten(0, 1).split(rows), targets.flatten().split(rows), strict=True)
         return torch.cat([self.score(h, words) for h, words in blocks]).view(targets.shape)
@@ -61,6 +69,13 @@ class SoftmaxHead(Head):
         self.packed.drop()
         bf16_copy = self.bf16_copy.read() if self.precision == "bf16" else None
         loss: Tensor = LinearCrossEntropy.apply(
-            features.flatten(0, 1), self.W_out, self.b_out, targets.flatten(), scale, bf16_copy, self.native
+            features.flatten(0, 1),
+            self.W_out,
+            self.b_out,
+            targets.flatten(),
+            scale,
+            bf16_copy,
+            self.native,
+            self.logits,
         )
         return loss

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell
 from hornn.heads.base import Head
-from hornn.kernels.cross_entropy import differentiate, scaled
+from hornn.kernels.cross_entropy import differentiate, differentiate_natively, scaled
 
 GROUP = 256  # words of clusters that share a product in training
 
@@ -119,9 +119,8 @@ class TwoLevelCrossEntropy(torch.autograd.Function):
         """h (N, H), the head's weights, targets (T, B) with negative ids ignored -> scalar, nats times scale."""
         order, targets, clusters, rows = head.sort(targets)
         sorted_h = h.index_select(0, order)
-        total, grad_sorted, *grads_class = differentiate(
-            sorted_h, W_class, b_class, clusters, scale, None, head.native
-        )
+        gradients = differentiate_natively if head.native else differentiate
+        total, grad_sorted, *grads_class = gradients(sorted_h, W_class, b_class, clusters, scale)
         grad_word = torch.zeros_like(W_word)
         grad_bias = None if b_word is None else torch.zeros_like(b_word)
         end = 0
@@ -131,15 +130,13 @@ class TwoLevelCrossEntropy(torch.autograd.Function):
                 outside = None
                 if group.stop > group.start + 1:
                     outside = head.cluster_of[words] != clusters[some].unsqueeze(-1)
-                within, grad_h, grad_word[words], grad = differentiate(
+                within, grad_h, grad_word[words], grad = gradients(
                     sorted_h[some],
                     W_word[words],
                     None if b_word is None else b_word[words],
                     targets[some] - words.start,
                     scale,
-                    None,
-                    head.native,
-                    outside,
+                    outside=outside,
                 )
                 grad_sorted[some] += grad_h
                 if grad_bias is not None and grad is not None:

@@ -17,22 +17,43 @@
 
 namespace {
 
+// Logits (N, V) as tiles that lie one after the other in memory or apart: tile k has the next widths[k] words of all
+// rows, row by row. All widths but the last are whole vectors.
+template <class Element>
+struct Tiles {
+  std::vector<Element*> tiles;
+  std::vector<int64_t> widths;
+
+  explicit Tiles(at::TensorList logits) {
+    for (const Tensor& tile : logits) {
+      tiles.push_back(static_cast<Element*>(tile.data_ptr()));
+      widths.push_back(tile.size(1));
+    }
+  }
+
+  // Call work(where the numbers of a row lie, which word is the first of them, how many there are) for each tile.
+  template <class F>
+  void each(int64_t row, F work) const {
+    for (size_t k = 0, first = 0; k < tiles.size(); first += widths[k++])
+      work(tiles[k] + row * widths[k], first, widths[k]);
+  }
+};
+
 // One row of logits: its negative log-likelihood in nats; with `overwrite` the row becomes (softmax - one-hot) times
 // `scale`, which is also added to `bias_sum` where there is a bias. `x` is room for V floats rounded up to whole
 // vectors.
 template <class Element>
-double cross_entropy_row(Element* row, const float* bias, int64_t target, int64_t V, bool overwrite, float scale,
-                         float* bias_sum, float* x) {
-  const int64_t whole = V / W * W, padded = panels_of(V) * W;
-  const int64_t rest = V - whole;
-  Element tail[W] = {};
-  std::copy(row + whole, row + V, tail);
+double cross_entropy_row(const Tiles<Element>& logits, int64_t row, const float* bias, int64_t target, int64_t V,
+                         bool overwrite, float scale, float* bias_sum, float* x) {
+  const int64_t padded = panels_of(V) * W;
+  logits.each(row, [&](const Element* tile, int64_t first, int64_t width) {
+    for (int64_t i = 0; i < width; i += W) store(x + first + i, read(tile + i, width - i));
+  });
   Vec most = splat(-std::numeric_limits<float>::infinity());
   for (int64_t i = 0; i < padded; i += W) {
-    Vec v = read(i < whole ? row + i : tail);
+    Vec v = load(x + i);
     if (bias) v += load(bias + i, V - i);
-    if (i == whole)
-      for (int64_t l = rest; l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
+    for (int64_t l = std::max<int64_t>(V - i, 0); l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
     store(x + i, v);
     most = v > most ? v : most;
   }
@@ -54,18 +75,16 @@ double cross_entropy_row(Element* row, const float* bias, int64_t target, int64_
     const float share = static_cast<float>(scale / sum);
     for (int64_t i = 0; i < padded; i += W) store(x + i, load(x + i) * share);
     x[target] -= scale;
-    for (int64_t i = 0; i < whole; i += W) write(row + i, load(x + i));
-    if (rest) {
-      write(tail, load(x + whole));
-      std::copy(tail, tail + rest, row + whole);
-    }
+    logits.each(row, [&](Element* tile, int64_t first, int64_t width) {
+      for (int64_t i = 0; i < width; i += W) write(tile + i, load(x + first + i), width - i);
+    });
     for (int64_t i = 0; bias && i < V; i += W) store(bias_sum + i, load(bias_sum + i, V - i) + load(x + i), V - i);
   }
   return std::log(sum) + (static_cast<double>(largest) - wanted);
 }
 
 template <class Element>
-void cross_entropy_rows(Element* logits, const float* bias, const int64_t* targets, int64_t N, int64_t V,
+void cross_entropy_rows(const Tiles<Element>& logits, const float* bias, const int64_t* targets, int64_t N, int64_t V,
                         bool overwrite, float scale, int64_t threads, double* nll, float* grad_bias) {
   const int64_t share = 16;  // rows
   std::vector<std::vector<float>> bias_sums((N + share - 1) / share);
@@ -76,12 +95,11 @@ void cross_entropy_rows(Element* logits, const float* bias, const int64_t* targe
     for (size_t k = 0; k < bias_sums.size(); ++k) {
       if (bias && overwrite) bias_sums[k].assign(V, 0.0f);
       for (int64_t i = k * share; i < std::min<int64_t>(N, (k + 1) * share); ++i) {
-        Element* row = logits + i * V;
         if (targets[i] >= 0) {
-          nll[i] = cross_entropy_row(row, bias, targets[i], V, overwrite, scale, bias_sums[k].data(), x.data());
+          nll[i] = cross_entropy_row(logits, i, bias, targets[i], V, overwrite, scale, bias_sums[k].data(), x.data());
         } else {
           nll[i] = 0;
-          if (overwrite) std::fill(row, row + V, Element{});
+          if (overwrite) logits.each(i, [](Element* tile, int64_t, int64_t width) { std::fill_n(tile, width, Element{}); });
         }
       }
     }
@@ -90,21 +108,26 @@ void cross_entropy_rows(Element* logits, const float* bias, const int64_t* targe
     for (size_t j = 0; j < bias_sum.size(); ++j) grad_bias[j] += bias_sum[j];
 }
 
-std::tuple<Tensor, Tensor> cross_entropy(const Tensor& logits, const std::optional<Tensor>& bias,
+std::tuple<Tensor, Tensor> cross_entropy(at::TensorList logits, const std::optional<Tensor>& bias,
                                          const Tensor& targets, bool overwrite, double scale, int64_t threads) {
-  const int64_t N = logits.size(0), V = logits.size(1);
+  int64_t V = 0;
+  for (const Tensor& tile : logits) V += tile.size(1);
+  const int64_t N = targets.size(0);
   Tensor nll = at::empty({N}, at::kDouble);
   Tensor grad_bias = at::zeros({bias && overwrite ? V : 0}, at::kFloat);
-  const auto run = [&](auto* data) {
-    cross_entropy_rows(data, bias ? bias->const_data_ptr<float>() : nullptr, targets.const_data_ptr<int64_t>(), N, V,
+  const auto run = [&](const auto& tiles) {
+    cross_entropy_rows(tiles, bias ? bias->const_data_ptr<float>() : nullptr, targets.const_data_ptr<int64_t>(), N, V,
                        overwrite, scale, threads, nll.mutable_data_ptr<double>(), grad_bias.mutable_data_ptr<float>());
   };
-  if (logits.scalar_type() == at::kFloat)
-    run(static_cast<float*>(logits.data_ptr()));
+  if (logits[0].scalar_type() == at::kFloat)
+    run(Tiles<float>(logits));
   else
-    run(static_cast<uint16_t*>(logits.data_ptr()));
+    run(Tiles<uint16_t>(logits));
   return {nll, grad_bias};
 }
+
+// Whether another tensor lies in the same memory.
+bool is_shared(const Tensor& x) { return x.storage().use_count() > 1; }
 
 typedef uint16_t Eight __attribute__((vector_size(16)));
 typedef uint16_t EightInMemory __attribute__((vector_size(16), aligned(2), may_alias));

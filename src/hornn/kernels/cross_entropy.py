@@ -10,6 +10,7 @@ from torch import Tensor
 from hornn.kernels.library import operators, require_floats
 
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
+WORDS = 2048  # of a tile of logits: products of half as many take up to 3 % longer (measured)
 # Features, rows by width, from which on transposing the weights first is faster (measured).
 TRANSPOSE_FROM = 200_000
 
@@ -33,16 +34,21 @@ class LinearCrossEntropy(torch.autograd.Function):
         scale: float,
         bf16_copy: Tensor | None = None,
         use_native: bool = False,
+        memory: "LogitMemory | None" = None,
     ) -> Tensor:
         """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
-        total, *grads = differentiate(h, weight, bias, targets, scale, bf16_copy, use_native)
+        total, *grads = (
+            differentiate_natively(h, weight, bias, targets, scale, bf16_copy, memory=memory)
+            if use_native
+            else differentiate(h, weight, bias, targets, scale, bf16_copy)
+        )
         ctx.save_for_backward(*grads)
         return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None
+        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None, None
 
 
 def scaled(grads: Sequence[Tensor | None], factor: Tensor) -> Sequence[Tensor | None]:
@@ -58,8 +64,7 @@ def differentiate(
     bias: Tensor | None,
     targets: Tensor,
     scale: float,
-    bf16_copy: Tensor | None,
-    use_native: bool,
+    bf16_copy: Tensor | None = None,
     outside: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """What `LinearCrossEntropy` says: the sum, unscaled, and the gradients of h, of the weight and of the bias.
@@ -68,16 +73,80 @@ def differentiate(
     """
     operand = weight if bf16_copy is None else bf16_copy
     h_operand = h.to(operand.dtype)
-    # A product with the transpose of a large factor takes longer; transposing it first pays where it is large enough.
-    transposes = use_native and bf16_copy is not None and h.numel() >= TRANSPOSE_FROM
-    logits = h_operand @ (transpose(operand) if transposes else operand.mT)
+    logits = h_operand @ operand.mT
     if outside is not None:
         logits.masked_fill_(outside, -math.inf)
-    cross_entropy_ = native_cross_entropy_ if use_native else torch_cross_entropy_
-    total, grad_bias = cross_entropy_(logits, bias, targets, scale)
+    total, grad_bias = torch_cross_entropy_(logits, bias, targets, scale)
     grad_h = (logits @ operand).to(h.dtype)
-    product = transpose(h_operand.mT.contiguous() @ logits) if transposes else logits.mT @ h_operand
-    return total, grad_h, product.to(weight.grad_dtype), grad_bias
+    return total, grad_h, (logits.mT @ h_operand).to(weight.grad_dtype), grad_bias
+
+
+def differentiate_natively(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    scale: float,
+    bf16_copy: Tensor | None = None,
+    outside: Tensor | None = None,
+    memory: "LogitMemory | None" = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """`differentiate` on a CPU, for tiles of words: the gradient of the weight takes the place of used-up logits.
+
+    Tile (first, last) of the logits lies in the memory of N V numbers from first N to last N. Its part of the gradient,
+    from first H to last H, lies before that where H <= N: in place of tiles that were used up, or of this one.
+    """
+    operand = weight if bf16_copy is None else bf16_copy
+    h_operand = h.to(operand.dtype)
+    (N, H), V = h.shape, len(weight)
+    # A product with the transpose of a large factor takes longer; transposing it first pays where it is large enough.
+    transposes = bf16_copy is not None and h.numel() >= TRANSPOSE_FROM
+    h_left = h_operand.mT.contiguous() if transposes else h_operand.mT
+    numbers = (memory or LogitMemory()).take(N * V, operand.dtype)
+    tiles = [(first, min(first + WORDS, V)) for first in range(0, V, WORDS)]
+    logits = [numbers[N * first : N * last].view(N, last - first) for first, last in tiles]
+    for (first, last), tile in zip(tiles, logits, strict=True):
+        words = operand[first:last]
+        torch.mm(h_operand, transpose(words) if transposes else words.mT, out=tile)
+        if outside is not None:
+            tile.masked_fill_(outside[:, first:last], -math.inf)
+    total, grad_bias = native_cross_entropy_(logits, bias, targets, scale)
+
+    in_place = (
+        weight.grad_dtype == numbers.dtype and H <= N <= 2 * H
+    )  # beyond, the memory would be kept for too little
+    grad_weight = numbers[: V * H] if in_place else numbers.new_empty(V * H, dtype=weight.grad_dtype)
+    grad_h = torch.zeros_like(h)
+    for (first, last), tile in zip(tiles, logits, strict=True):
+        grad_h += tile @ operand[first:last]
+        part = grad_weight[H * first : H * last].view(last - first, H)
+        apart = not in_place or H * last <= N * first
+        if apart and not transposes and part.dtype == tile.dtype:
+            torch.mm(tile.mT, h_operand, out=part)
+        else:
+            part.copy_(transpose(h_left @ tile) if transposes else tile.mT @ h_operand)
+    return total, grad_h, grad_weight.view(V, H), grad_bias
+
+
+class LogitMemory:
+    """Where the logits of one update after the other lie. Memory that is still in use elsewhere is not given again.
+
+    Without it, the C library would leave holes of tens of megabytes between what an update allocates (measured).
+    """
+
+    def __init__(self) -> None:
+        self.tensor: Tensor | None = None
+
+    def take(self, size: int, dtype: torch.dtype) -> Tensor:
+        """An uninitialized tensor (size) on the CPU."""
+        kept = self.tensor
+        if kept is None or kept.dtype != dtype or len(kept) < size or operators().is_shared(kept):
+            self.tensor = kept = torch.empty(size, dtype=dtype)
+        return kept[:size]
+
+    def drop(self) -> None:
+        """Give the memory back until it is taken again."""
+        self.tensor = None
 
 
 def torch_cross_entropy_(
@@ -110,26 +179,31 @@ def torch_cross_entropy_(
 
 
 def native_cross_entropy_(
-    logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float = 1.0
+    logits: Sequence[Tensor], bias: Tensor | None, targets: Tensor, scale: float = 1.0
 ) -> tuple[Tensor, Tensor | None]:
     """The sum over rows of -log softmax(logits [+ bias])_target in nats, and the scaled gradient of the bias.
 
-    logits (N, V), bf16 or fp32, are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32.
+    logits: tiles (N, V_1), (N, V_2), .. of the words in order, bf16 or fp32; all widths but the last are multiples of
+    64. They are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32, of V words in all.
     targets (N), int64; a row whose target is negative adds nothing and becomes 0. Returns a float64 scalar and the bias
     gradient (V), fp32, which is None without a bias. ValueError for tensors that do not fit.
     """
     _require_logits(logits, bias, targets)
-    nll, grad_bias = operators().cross_entropy(logits, bias, targets, True, scale, torch.get_num_threads())
+    nll, grad_bias = operators().cross_entropy(
+        list(logits), bias, targets, True, scale, torch.get_num_threads()
+    )
     return nll.sum(), None if bias is None else grad_bias
 
 
 def native_nll(logits: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """-log softmax(logits [+ bias])_target of each row (N), float64, 0 where a target is negative.
 
-    Arguments and errors: as in `native_cross_entropy_`; the logits stay, and there is no gradient.
+    Arguments and errors: as in `native_cross_entropy_`, in one tile; the logits stay, and there is no gradient.
     """
-    _require_logits(logits, bias, targets)
-    result: Tensor = operators().cross_entropy(logits, bias, targets, False, 1.0, torch.get_num_threads())[0]
+    _require_logits([logits], bias, targets)
+    result: Tensor = operators().cross_entropy([logits], bias, targets, False, 1.0, torch.get_num_threads())[
+        0
+    ]
     return result
 
 
@@ -191,13 +265,21 @@ def transpose(x: Tensor) -> Tensor:
     return result
 
 
-def _require_logits(logits: Tensor, bias: Tensor | None, targets: Tensor) -> None:
-    N, V = logits.shape if logits.ndim == 2 else (0, 0)
-    if logits.dtype not in (torch.float32, torch.bfloat16) or logits.device.type != "cpu":
-        raise ValueError(f"logits must be fp32 or bf16 on the CPU, got {logits.dtype} on {logits.device}")
-    if not logits.is_contiguous() or not V:
-        raise ValueError(f"logits must be contiguous (N, V) with V >= 1, got {tuple(logits.shape)}")
-    _require_targets(N, V, bias, targets)
+def _require_logits(logits: Sequence[Tensor], bias: Tensor | None, targets: Tensor) -> None:
+    for i, tile in enumerate(logits):
+        if tile.dtype not in (torch.float32, torch.bfloat16) or tile.device.type != "cpu":
+            raise ValueError(f"logits must be fp32 or bf16 on the CPU, got {tile.dtype} on {tile.device}")
+        if tile.ndim != 2 or not tile.size(1) or not tile.is_contiguous():
+            raise ValueError(f"logits must be contiguous (N, V) with V >= 1, got {tuple(tile.shape)}")
+        if (len(tile), tile.dtype) != (len(logits[0]), logits[0].dtype):
+            raise ValueError(
+                f"tiles of logits must be alike in rows and dtype, got {tuple(tile.shape)}, {tile.dtype}"
+            )
+        if i < len(logits) - 1 and tile.size(1) % 64:
+            raise ValueError(
+                f"a tile before the last must be a multiple of 64 words wide, got {tile.size(1)}"
+            )
+    _require_targets(len(logits[0]), sum(tile.size(1) for tile in logits), bias, targets)
 
 
 def _require_targets(N: int, V: int, bias: Tensor | None, targets: Tensor) -> None:

@@ -64,12 +64,13 @@ OPERATORS(HORNN_NAMESPACE, library) {
   library.def("leak_backward(Tensor grad_s, Tensor grad_last, Tensor kept, float? bound) -> (Tensor, Tensor)",
               &leak_backward);
   library.def(
-      "cross_entropy(Tensor(a!) logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
+      "cross_entropy(Tensor(a!)[] logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
       " int threads) -> (Tensor, Tensor)",
       &cross_entropy);
   library.def("pack_words(Tensor weight, int threads) -> Tensor", &pack_words);
   library.def("linear_nll(Tensor h, Tensor packed, int V, Tensor? bias, Tensor targets, int threads) -> Tensor",
               &linear_nll);
+  library.def("is_shared(Tensor x) -> bool", &is_shared);
   library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);
   library.def(

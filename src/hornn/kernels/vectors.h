@@ -144,6 +144,7 @@ inline Vec read(const uint16_t* p, int64_t count) {
   return read(x);
 }
 
+inline void write(float* p, Vec x, int64_t count) { store(p, x, count); }
 inline void write(uint16_t* p, Vec x, int64_t count) {
   if (count >= W) return write(p, x);
   uint16_t rounded[W];
