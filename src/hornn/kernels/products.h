@@ -25,55 +25,70 @@ using at::Tensor;
 // [depth][W]. A tile is R rows of C vectors.
 using Product = void (*)(const float* a, const float* b, int64_t panel, int64_t depth, float* tile);
 
+// In how many parts a product of few rows sums: an addition waits for the one before it in its part. It depends on the
+// rows alone, so that a sum is the same in a tile of any width.
+constexpr int parts(int rows) { return rows > 3 ? 1 : std::min(rows == 1 ? 4 : 2, ACCUMULATORS / (4 * rows)); }
+
+// sum[u][r][c] += a(r, k) b[c][k] over k, of which part u takes every U-th, beginning at u.
+template <int U, int R, int C, class A>
+inline void accumulate(Vec (&sum)[U][R][C], const A& a, const float* b, int64_t panel, int64_t depth) {
+  const auto add = [&](int u, int64_t k) {
+    Vec column[C];
+    for (int c = 0; c < C; ++c) {
+      column[c] = load(b + c * panel + k * W);
+      __builtin_prefetch(b + c * panel + (k + AHEAD) * W);
+    }
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) sum[u][r][c] += a(r, k) * column[c];
+  };
+  int64_t k = 0;
+  for (; k + U <= depth; k += U)
+    for (int u = 0; u < U; ++u) add(u, k + u);
+  for (int u = 0; k < depth; ++u, ++k) add(u, k);
+  for (int u = 1; u < U; ++u)
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) sum[0][r][c] += sum[u][r][c];
+}
+
 // tile += A B, for the C panels that start at b, b + panel, ...
 template <int R, int C>
 void product(const float* a, const float* b, int64_t panel, int64_t depth, float* tile) {
-  Vec sum[R][C];
+  Vec sum[parts(R)][R][C] = {};
   for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) sum[r][c] = load(tile + (r * C + c) * W);
-  for (int64_t k = 0; k < depth; ++k, a += R, b += W) {
-    Vec column[C];
-    for (int c = 0; c < C; ++c) {
-      column[c] = load(b + c * panel);
-      __builtin_prefetch(b + c * panel + AHEAD * W);
-    }
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) sum[r][c] += a[r] * column[c];
-  }
+    for (int c = 0; c < C; ++c) sum[0][r][c] = load(tile + (r * C + c) * W);
+  accumulate(sum, [&](int r, int64_t k) { return a[k * R + r]; }, b, panel, depth);
   for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[r][c]);
-}
-
-// The same for S rows that lie apart: the rows of `out`, `step` floats apart, are the rows a[0] .. a[S - 1] times B.
-template <int S, int C>
-void product_apart(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out, int64_t step) {
-  Vec sum[S][C] = {};
-  for (int64_t k = 0; k < depth; ++k, b += W) {
-    Vec column[C];
-    for (int c = 0; c < C; ++c) {
-      column[c] = load(b + c * panel);
-      __builtin_prefetch(b + c * panel + AHEAD * W);
-    }
-    for (int s = 0; s < S; ++s)
-      for (int c = 0; c < C; ++c) sum[s][c] += a[s][k] * column[c];
-  }
-  for (int s = 0; s < S; ++s)
-    for (int c = 0; c < C; ++c) store(out + s * step + c * W, sum[s][c]);
+    for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[0][r][c]);
 }
 
 constexpr int MOST_APART = ACCUMULATORS / 4 < 4 ? ACCUMULATORS / 4 : 4;
 
-using ProductApart = void (*)(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out,
-                              int64_t step);
-
-template <int... S>
-constexpr auto all_apart(std::integer_sequence<int, S...>) {
-  return std::array{std::array<ProductApart, 3>{product_apart<S + 1, 1>, product_apart<S + 1, 2>,
-                                                product_apart<S + 1, 4>}...};
+// The same for S rows that lie apart: the rows of `out`, `step` floats apart, are the rows a[0] .. a[S - 1] times B. Of
+// at most M rows each is summed alike, however many there are.
+template <int M, int S, int C>
+void product_apart(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out, int64_t step) {
+  Vec sum[parts(M)][S][C] = {};
+  accumulate(sum, [&](int s, int64_t k) { return a[s][k]; }, b, panel, depth);
+  for (int s = 0; s < S; ++s)
+    for (int c = 0; c < C; ++c) store(out + s * step + c * W, sum[0][s][c]);
 }
 
-// [rows - 1][panels / 2]
-constexpr auto PRODUCTS_APART = all_apart(std::make_integer_sequence<int, MOST_APART>());
+using ProductApart = void (*)(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out,
+                              int64_t step);
+using ProductsApart = std::array<std::array<ProductApart, 3>, MOST_APART>;  // [rows - 1][panels / 2]
+
+template <int M, int... S>
+constexpr ProductsApart up_to(std::integer_sequence<int, S...>) {
+  return {std::array<ProductApart, 3>{product_apart<M, S + 1, 1>, product_apart<M, S + 1, 2>,
+                                      product_apart<M, S + 1, 4>}...};
+}
+
+template <int... M>
+constexpr auto all_apart(std::integer_sequence<int, M...> all) {
+  return std::array{up_to<M + 1>(all)...};
+}
+
+constexpr auto PRODUCTS_APART = all_apart(std::make_integer_sequence<int, MOST_APART>());  // [most rows - 1]
 
 // Two ways into a packed left factor: out[i][r] = x[r * ld + i], and out[i][r] = x[i * ld + r].
 using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);

@@ -41,7 +41,7 @@ class Ahead {
       const int64_t rows = std::min(most, left);
       const float* states[MOST_APART];
       for (int64_t i = 0; i < rows; ++i) states[i] = state(i);
-      PRODUCTS_APART[rows - 1][columns / 2](states, matrix, panel, depth, products, step);
+      PRODUCTS_APART[most - 1][rows - 1][columns / 2](states, matrix, panel, depth, products, step);
     }
     for (int64_t c = 0; c < columns; ++c) store(out + c * W, load(out + c * W) + load(products + now * step + c * W));
   }
