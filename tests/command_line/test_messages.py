@@ -1,12 +1,17 @@
 """Errors in words: the one line on stderr and the exit code, and what keeps its traceback."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+
+from hornn.command_line.messages import launch
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -103,3 +108,30 @@ def test_import_is_light() -> None:
     heavy = "{'torch', 'lightning', 'wandb'}"
     check = f"import hornn.command_line.messages, sys; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], timeout=60).returncode == 0
+
+
+def test_an_error_of_a_running_cell_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    from hornn.cells.elman import Rnn
+
+    class Mine(Rnn):
+        def __init__(self, hidden_size: int) -> None:
+            if hidden_size < 1:
+                raise ValueError(f"hidden_size must be 1 or more, got {hidden_size}")
+            super().__init__(2, hidden_size)
+
+        def step(self, *args: Any) -> Any:
+            return int("x")  # a ValueError, a call below the step
+
+    def read() -> None:
+        Mine(3).step()
+
+    def build() -> None:
+        Mine(0)
+
+    for main in (read, build):
+        with pytest.raises(SystemExit, match="2"), patch.object(sys, "argv", ["toy"]):
+            launch(main)
+    running, refused = capsys.readouterr().err.splitlines()
+    assert running.startswith("error: invalid literal for int() with base 10: 'x' (in step(), ")
+    assert re.search(rf"{re.escape(__file__)}:\d+; HYDRA_FULL_ERROR=1 shows the whole way\)$", running)
+    assert refused == "error: hidden_size must be 1 or more, got 0"

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from unittest.mock import patch
 
@@ -60,7 +61,7 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
             message = _explain(error)
             if full_error or message is None:
                 raise
-            notes = "; ".join(getattr(error, "__notes__", []))
+            notes = "; ".join([*_in_a_cell(error), *getattr(error, "__notes__", [])])
             end(f"{message} ({notes})" if notes else message, getattr(error, "exit_code", FAILED))
 
 
@@ -115,6 +116,23 @@ def _check_options() -> None:
     if unknown:
         rule = "settings are written key=value, options such as -m stand before or after all of them"
         raise ValueError(f"cannot place {unknown[0]!r} on the command line: {rule}; see --help")
+
+
+def _in_a_cell(error: BaseException) -> list[str]:
+    """Where a cell that was running raised the error, for whoever writes it; nothing for any other error."""
+    cells = sys.modules.get("hornn.cells.base")
+    if cells is None:  # importing it takes as long as torch does
+        return []
+    frames = list(traceback.walk_tb(error.__traceback__))
+    running = [
+        frame.f_code.co_name
+        for frame, _ in frames
+        if isinstance(frame.f_locals.get("self"), cells.Cell) and frame.f_code.co_name != "__init__"
+    ]
+    if not running:
+        return []
+    frame, line = frames[-1]
+    return [f"in {running[-1]}(), {frame.f_code.co_filename}:{line}; HYDRA_FULL_ERROR=1 shows the whole way"]
 
 
 def _tell_where(job: JobReturn, error: BaseException) -> None:

@@ -73,7 +73,7 @@ def table_grid(table: Table) -> Grid:
         names = ["published", "measured"]
         if shows_best_seed(metric.key):
             names.append("best by validation")
-        names += [f"{name} / {base.row.label}" for name in names[:2]] if base else ["difference"]
+        names += [f"{name} / {base.row.label}" for name in names[:2]] if base else ["measured - published"]
         heads += [(metric.label if len(metrics) > 1 else "", name) for name in names]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
     if sized:
