@@ -88,6 +88,27 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
 
 @pytest.mark.slow
 @pytest.mark.thorough
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+def test_a_row_that_starts_from_another_waits_for_it(
+    launcher: str, fresh_process: Process, small: list[str], folder: Path
+) -> None:
+    need(launcher)
+    later = "    - {name: deeper, run: [model=rnn, trainer.max_epochs=2], start: elman}\n"
+    (folder / "conf/sweeps/mini.yaml").write_text(
+        TABLE.replace("    - {name: elman", later + "    - {name: elman")
+    )
+    words = ["-m", "--config-dir=conf", f"hydra/launcher={launcher}", "sweeps=mini", *small]
+    words = [word for word in words if not word.startswith("trainer.max_epochs")]
+    words += LOCAL if launcher == "submitit_local" else []
+    done = fresh_process("train", *words, "hydra.sweeper.only=[deeper]")
+    assert (done.code, done.err) == (0, "")
+    assert {entry.row: entry.status for entry in Record("mini").read()} == {"elman": "done", "deeper": "done"}
+    (weights,) = {result["config"]["init_from"] for result in results().values()} - {None}
+    assert [path for path in results() if Path(path).parent == Path(weights).parent]
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_a_run_that_fails_is_told_of(
     launcher: str, fresh_process: Process, small: list[str], folder: Path

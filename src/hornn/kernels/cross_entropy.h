@@ -46,17 +46,17 @@ template <class Element>
 double cross_entropy_row(const Tiles<Element>& logits, int64_t row, const float* bias, int64_t target, int64_t V,
                          bool overwrite, float scale, float* bias_sum, float* x) {
   const int64_t padded = panels_of(V) * W;
-  logits.each(row, [&](const Element* tile, int64_t first, int64_t width) {
-    for (int64_t i = 0; i < width; i += W) store(x + first + i, read(tile + i, width - i));
-  });
   Vec most = splat(-std::numeric_limits<float>::infinity());
-  for (int64_t i = 0; i < padded; i += W) {
-    Vec v = load(x + i);
-    if (bias) v += load(bias + i, V - i);
-    for (int64_t l = std::max<int64_t>(V - i, 0); l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
-    store(x + i, v);
-    most = v > most ? v : most;
-  }
+  logits.each(row, [&](const Element* tile, int64_t first, int64_t width) {
+    for (int64_t i = 0; i < width; i += W) {
+      Vec v = read(tile + i, width - i);
+      if (bias) v += load(bias + first + i, width - i);
+      if (width - i < W)
+        for (int64_t l = width - i; l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
+      store(x + first + i, v);
+      most = v > most ? v : most;
+    }
+  });
   float largest = most[0];
   for (int l = 1; l < W; ++l) largest = std::max(largest, most[l]);
   const float wanted = x[target];

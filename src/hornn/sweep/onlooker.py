@@ -24,8 +24,8 @@ LOOK = 1.0  # seconds between looks at the folders
 class Onlooker:
     """Shows jobs while others run them, as a context: queued, running with its epoch, done, failed with its last lines.
 
-    All jobs are on record from the beginning, so that `src/sweep_status.py` knows of those that wait. `open_jobs` are
-    those to be run, in their order. retry: try again also what diverged. end_of: how the job at such a place ended
+    The jobs are on record, so that `src/sweep_status.py` knows of those that wait. `open_jobs` are those to be run, in
+    their order. retry: try again also what diverged. end_of: how the job at such a place ended
     without a result, None: it has not.
     """
 
@@ -45,7 +45,6 @@ class Onlooker:
         self.thread = threading.Thread(target=self._look_on, daemon=True)
 
     def __enter__(self) -> "Onlooker":
-        self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede=True)
         os.environ[WATCHED], os.environ[SINCE] = self.record.name, str(self.jobs[0].launched)
         self.look(quiet=True)
         for job in self.jobs:

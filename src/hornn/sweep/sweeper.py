@@ -17,6 +17,7 @@ from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose, compose_jobs, options_of, sweep_name
+from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.outcome import conclude
 from hornn.sweep.record import Record
@@ -98,14 +99,18 @@ class TableSweeper(Sweeper):
         if getattr(self.jobs, "shows_jobs", False):
             return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
         jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
-        queue = None
-        if getattr(self.jobs, "_EXECUTOR", None) == "slurm":
-            queue = Queue(str(self.settings.hydra.launcher.submitit_folder))
-            queue.watch()
         record = Record(sweep_name(self.settings, batch))
-        end_of = queue.end_of if queue else None
-        with Onlooker(record, jobs, Console(), self.retry_failed, end_of) as onlooker:
-            fault = self._launch([batch[job.place] for job in onlooker.open_jobs], queue)
+        record.merge([entry for job in jobs for entry in job.entries()], supersede=True)
+        fault, launched = None, 0
+        for wave in waves_of(jobs):
+            queue = self._watch_queue()
+            end_of = queue.end_of if queue else None
+            with Onlooker(record, wave, Console(), self.retry_failed, end_of) as onlooker:
+                words = [batch[job.place] for job in onlooker.open_jobs]
+                fault = self._launch(words, launched, queue) or fault
+                launched += len(words)
+            if fault and not queue:
+                break
         conclude(
             jobs,
             "The same command tries them again, hydra.sweeper.retry_failed=true also those that diverged",
@@ -114,10 +119,21 @@ class TableSweeper(Sweeper):
             raise fault
         return []
 
-    def _launch(self, batch: Sequence[Sequence[str]], queue: Queue | None) -> Exception | None:
-        """Run these jobs by a launcher of Hydra's, which ends at the first error; of a queue, wait for the others."""
+    def _watch_queue(self) -> Queue | None:
+        """Slurm's queue for the jobs that are launched next, where Slurm runs them."""
+        if getattr(self.jobs, "_EXECUTOR", None) != "slurm":
+            return None
+        queue = Queue(str(self.settings.hydra.launcher.submitit_folder))
+        queue.watch()
+        return queue
+
+    def _launch(self, batch: Sequence[Sequence[str]], first: int, queue: Queue | None) -> Exception | None:
+        """Run these jobs, numbered from `first` on, by a launcher of Hydra's.
+
+        It ends at the first error, which is returned; of a queue, the other jobs are waited for.
+        """
         try:
-            for job in self.jobs.launch(batch, initial_job_idx=0) if batch else ():
+            for job in self.jobs.launch(batch, initial_job_idx=first) if batch else ():
                 _ = job.return_value  # raises the job's error
         except Exception as error:
             if queue:
@@ -152,6 +168,15 @@ class Composed(NamedTuple):
     def holds(self, run: Sequence[str], key: str) -> bool:
         cfg: Any = self.loader.load_sweep_config(self.master, [*self.words, *run])
         return key in flatten(OmegaConf.to_container(cfg, resolve=False))  # type: ignore[arg-type]
+
+
+def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs that wait for no other one of these, then those that do: they start from the first or mix them."""
+    waiting = [bool(job.after) for job in jobs]
+    waves = (
+        [job for job, waits in zip(jobs, waiting, strict=True) if waits is late] for late in (False, True)
+    )
+    return [wave for wave in waves if wave]
 
 
 def check_name(name: str | None, files: Sequence[str]) -> None:
