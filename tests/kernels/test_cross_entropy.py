@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
 
+from hornn.kernels import cross_entropy
 from hornn.kernels.cross_entropy import (
-    WORDS,
     LinearCrossEntropy,
     LogitMemory,
     PackedWeight,
@@ -105,9 +105,12 @@ def test_tiles_of_logits_give_what_one_matrix_gives(kernels: None, biased: bool)
     ],  # fewer rows than features, as many, .., bf16 transposed
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("V", [50, 3 * WORDS + 5])
-def test_gradients_by_tiles_of_words(kernels: None, V: int, dtype: torch.dtype, N: int, H: int) -> None:
+@pytest.mark.parametrize("V", [50, 1024, 3 * 1024 + 5])
+def test_gradients_by_tiles_of_words(
+    kernels: None, monkeypatch: pytest.MonkeyPatch, V: int, dtype: torch.dtype, N: int, H: int
+) -> None:
     """fp32: sums of V or N rounded products. bf16: operands of 8 bits, here the same ones on both sides."""
+    monkeypatch.setattr(cross_entropy, "WORDS", 1024)
     torch.manual_seed(0)
     h, weight, bias = torch.randn(N, H), torch.randn(V, H) / math.sqrt(H), torch.randn(V)
     targets = torch.randint(-1, V, (N,))
@@ -121,9 +124,10 @@ def test_gradients_by_tiles_of_words(kernels: None, V: int, dtype: torch.dtype, 
             torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol)
 
 
-def test_words_outside_of_a_cluster_by_tiles(kernels: None) -> None:
+def test_words_outside_of_a_cluster_by_tiles(kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_entropy, "WORDS", 64)
     torch.manual_seed(0)
-    V = WORDS + 10
+    V = 138
     h, weight, targets = torch.randn(9, 4), torch.randn(V, 4), torch.arange(9) + V - 9
     outside = torch.rand(9, V) < 0.5
     outside.scatter_(1, targets.unsqueeze(1), False)
@@ -146,7 +150,10 @@ def test_memory_of_logits_is_used_again_unless_it_is_still_in_use(kernels: None)
     assert memory.tensor is None
 
 
-def test_gradients_that_are_kept_survive_the_next_loss(kernels: None) -> None:
+def test_gradients_that_are_kept_survive_the_next_loss(
+    kernels: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy, "WORDS", 64)
     torch.manual_seed(0)
     h, weight = torch.randn(50, 40, requires_grad=True), torch.randn(100, 40, requires_grad=True)
     memory, found = LogitMemory(), []

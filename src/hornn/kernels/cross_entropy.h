@@ -48,13 +48,17 @@ double cross_entropy_row(const Tiles<Element>& logits, int64_t row, const float*
   const int64_t padded = panels_of(V) * W;
   Vec most = splat(-std::numeric_limits<float>::infinity());
   logits.each(row, [&](const Element* tile, int64_t first, int64_t width) {
-    for (int64_t i = 0; i < width; i += W) {
-      Vec v = read(tile + i, width - i);
-      if (bias) v += load(bias + first + i, width - i);
-      if (width - i < W)
-        for (int64_t l = width - i; l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
+    const auto take = [&](int64_t i, Vec v) {
       store(x + first + i, v);
       most = v > most ? v : most;
+    };
+    const int64_t whole = width / W * W, rest = width - whole;
+    for (int64_t i = 0; i < whole; i += W) take(i, bias ? read(tile + i) + load(bias + first + i) : read(tile + i));
+    if (rest) {
+      Vec v = read(tile + whole, rest);
+      if (bias) v += load(bias + first + whole, rest);
+      for (int64_t l = rest; l < W; ++l) v[l] = -std::numeric_limits<float>::infinity();
+      take(whole, v);
     }
   });
   float largest = most[0];
@@ -76,7 +80,9 @@ double cross_entropy_row(const Tiles<Element>& logits, int64_t row, const float*
     for (int64_t i = 0; i < padded; i += W) store(x + i, load(x + i) * share);
     x[target] -= scale;
     logits.each(row, [&](Element* tile, int64_t first, int64_t width) {
-      for (int64_t i = 0; i < width; i += W) write(tile + i, load(x + first + i), width - i);
+      const int64_t whole = width / W * W;
+      for (int64_t i = 0; i < whole; i += W) write(tile + i, load(x + first + i));
+      if (whole < width) write(tile + whole, load(x + first + whole), width - whole);
     });
     for (int64_t i = 0; bias && i < V; i += W) store(bias_sum + i, load(bias_sum + i, V - i) + load(x + i), V - i);
   }
