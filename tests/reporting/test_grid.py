@@ -20,7 +20,7 @@ def test_a_row_shows_mean_deviation_and_the_seed_that_validation_chooses(place: 
         "published": "111",
         "measured": f"102.0 ± {math.sqrt(8):.1f} (n = 2)",
         "best by validation": "104.0",
-        "difference": "-9.0",
+        "measured - published": "-9.0",
         "weights": "8,640,000",
         "s/epoch": "12.5",
         "runs": "",
@@ -37,7 +37,7 @@ def test_a_table_in_units_of_one_of_its_rows(place: Any, broken: Any) -> None:
     place.commit("sum-2", 1, 100.0)
     place.commit("sum-3", 1, 80.0)
     cells = cells_of(table_of(place), "sum-3")
-    assert "difference" not in cells
+    assert "measured - published" not in cells
     assert (cells["published / Sum, order 2"], cells["measured / Sum, order 2"]) == ("0.97", "0.80")
     assert cells_of(table_of(place), "max-2")["measured / Sum, order 2"] == ""
 
@@ -55,7 +55,7 @@ def test_numbers_of_another_corpus_are_marked_and_not_subtracted(place: Any, bro
     table = table_of(place)
     cells = cells_of(table, "sum-2")
     assert (cells["published"], cells["measured"]) == ("111§", "100.0")
-    assert "difference" not in cells
+    assert "measured - published" not in cells
     assert "another corpus" in table_grid(table).legend["§"]
     assert table.compared == []
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hornn.cells.hornn import FofeHornn
 from hornn.network import SequenceModel
-from hornn.use import scoring
 from hornn.use.scoring import read_on, sample, score_lines, score_stream
 
 V, EOS = 9, 2
@@ -42,31 +41,17 @@ def read(network: SequenceModel, ids: list[int]) -> list[float]:
 
 
 @pytest.mark.parametrize("seq_len", [1, 7, 53, 1000])
-@pytest.mark.parametrize("at_once", [1, 10, scoring.AT_ONCE])
-def test_one_column_is_left_to_right(
-    monkeypatch: pytest.MonkeyPatch,
-    network: SequenceModel,
-    ids: NDArray[np.int64],
-    seq_len: int,
-    at_once: int,
-) -> None:
-    monkeypatch.setattr(scoring, "AT_ONCE", at_once)
+def test_one_column_is_left_to_right(network: SequenceModel, ids: NDArray[np.int64], seq_len: int) -> None:
     np.testing.assert_allclose(
         score_stream(network, ids, EOS, 1, seq_len), read(network, list(ids)), rtol=1e-12
     )
 
 
 @pytest.mark.parametrize("batch_size", [2, 5, 53])
-@pytest.mark.parametrize("at_once", [1, scoring.AT_ONCE])
 def test_columns_carry_their_own_state(
-    monkeypatch: pytest.MonkeyPatch,
-    network: SequenceModel,
-    ids: NDArray[np.int64],
-    batch_size: int,
-    at_once: int,
+    network: SequenceModel, ids: NDArray[np.int64], batch_size: int
 ) -> None:
     """Each column starts as a text does: from the initial state, with the start token as its first input."""
-    monkeypatch.setattr(scoring, "AT_ONCE", at_once)
     found = score_stream(network, ids, EOS, batch_size, 4)
     expected = []
     for column in np.array_split(ids, batch_size):

@@ -48,7 +48,7 @@ from hornn.run.keeper import RunKeeper
 from hornn.run.provenance import Starts
 from hornn.run.train import build_trainer
 from hornn.scan import BACKENDS
-from hornn.use.scoring import score_stream
+from hornn.use.scoring import AT_ONCE, score_stream
 
 EPOCH = 1549  # steps: 929,589 tokens of Penn Treebank in whole chunks of 20 x 30
 # Seconds per epoch on one TITAN X: Soltani's thesis, table 6.3, verified against its text.
@@ -194,7 +194,7 @@ def evaluation(bench: Bench) -> list[Row]:
     reference = TorchModel("nn.RNN", plan.sizes).to(bench.device)
 
     def measure(columns: int, length: int, network: SequenceModel) -> Row:
-        ours = partial(score_stream, network, ids, 0, columns, length)
+        ours = partial(score_stream, network, ids, 0, columns, max(length, AT_ONCE // columns))
         theirs = partial(score_with_torch, reference, ChunkStream(ids, 0, columns, length))
         times = meter.compare(meter.sampler(ours), meter.sampler(theirs), plan.rounds)
         speeds = {f"{side}_speed": 1e3 * len(ids) / times[f"{side}_ms"] for side in ("ours", "other")}

@@ -20,6 +20,7 @@ from hornn.reporting.sweeps import Row
 from hornn.reporting.tables import Table
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+DIFFERENCE = "measured - published"
 
 
 class Cell(NamedTuple):
@@ -73,7 +74,7 @@ def table_grid(table: Table) -> Grid:
         names = ["published", "measured"]
         if shows_best_seed(metric.key):
             names.append("best by validation")
-        names += [f"{name} / {base.row.label}" for name in names[:2]] if base else ["measured - published"]
+        names += [f"{name} / {base.row.label}" for name in names[:2]] if base else [DIFFERENCE]
         heads += [(metric.label if len(metrics) > 1 else "", name) for name in names]
     sized, timed = "num_parameters" not in keys, "seconds_per_epoch" not in keys
     if sized:
@@ -106,7 +107,12 @@ def table_grid(table: Table) -> Grid:
         index
         for index, (metric, name) in enumerate(heads)
         if name in ("model", "runs")
-        or (table.runnable and name.startswith("measured") and (metric in told or not table.measured))
+        or (
+            table.runnable
+            and name.startswith("measured")
+            and name != DIFFERENCE
+            and (metric in told or not table.measured)
+        )
         or (filled[index] and not (name == "device" and len(devices) == 1))
     ]
     grid = Grid(tuple(heads), tuple(rows), {}).select(used)

@@ -25,6 +25,7 @@ from hornn.use.figures import report, require_probabilities, require_target
 from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.recorded import record, to_record
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
+from hornn.use.scoring import CHUNK
 from hornn.use.sequences import SequenceScorer, evaluate_sequences
 
 console = Console(highlight=False, soft_wrap=True)
@@ -92,7 +93,7 @@ def evaluate(cfg: DictConfig) -> None:
         lr = model.dynamic_lr
         scored = {
             "lr": lr,
-            "seq_len": cfg.seq_len,
+            "seq_len": cfg.seq_len or CHUNK,
             "valid_ppl_by_lr": tried,
             "valid_ppl": tried[str(lr)],
             "test_ppl": figures["perplexity"],
@@ -118,7 +119,7 @@ def known_alone(model: Scorer, ids: np.ndarray, scores: np.ndarray, unknown: int
 
 def check_options(cfg: DictConfig) -> None:
     """Refuse what no model could do, and files that cannot be written."""
-    require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
+    require_positive(batch_size=cfg.batch_size, seq_len=CHUNK if cfg.seq_len is None else cfg.seq_len)
     require_choice("split", cfg.split, SPLITS)
     others = ("mix", "cache", "text", "dynamic_lr")
     if cfg.arpa is not None and (

@@ -14,7 +14,7 @@ from hornn.checks import require_choice
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.network import SequenceModel
-from hornn.use.scoring import Reader, read_on, score_dynamically, score_lines, score_stream
+from hornn.use.scoring import AT_ONCE, CHUNK, Reader, read_on, score_dynamically, score_lines, score_stream
 
 
 class Scorer(ABC):
@@ -64,9 +64,12 @@ class NetworkScorer(Scorer):
         self.tokenizer = Tokenizer.from_state(card["tokenizer"])
 
     def prepare(
-        self, batch_size: int, seq_len: int, dynamic_lr: float | None = None, precision: str = "fp32"
+        self, batch_size: int, seq_len: int | None, dynamic_lr: float | None = None, precision: str = "fp32"
     ) -> None:
-        """How to score. ValueError for a precision that the output layer has not, or in which it cannot learn."""
+        """How to score. Where `seq_len` is None a chunk has `AT_ONCE` tokens of all columns, to learn from `CHUNK`.
+
+        ValueError for a precision that the output layer has not, or in which it cannot learn.
+        """
         head = self.network.head
         require_choice("precision", precision, head.precisions)
         head.scoring = head.choose_precision(precision, self.network.device)
@@ -80,16 +83,21 @@ class NetworkScorer(Scorer):
         self.dynamic_lr = dynamic_lr
         self.read_as = f"{self.batch_size} column{'s' * (self.batch_size > 1)}, state carried"
         if dynamic_lr is not None:
-            self.read_as += f", weights updated every {self.seq_len} tokens at learning rate {dynamic_lr}"
+            self.read_as += (
+                f", weights updated every {self.seq_len or CHUNK} tokens at learning rate {dynamic_lr}"
+            )
 
     def score(self, ids: np.ndarray) -> np.ndarray:
         start_id = self.vocabulary.eos_id
         if self.dynamic_lr is not None:
-            return score_dynamically(self.network, ids, start_id, self.seq_len, self.dynamic_lr)
-        return score_stream(self.network, ids, start_id, self.batch_size, self.seq_len)
+            return score_dynamically(self.network, ids, start_id, self.seq_len or CHUNK, self.dynamic_lr)
+        seq_len = self.seq_len or max(1, AT_ONCE // self.batch_size)
+        return score_stream(self.network, ids, start_id, self.batch_size, seq_len)
 
     def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
-        return score_lines(self.network, ids, lengths, self.vocabulary.eos_id, batch_size, self.seq_len)
+        return score_lines(
+            self.network, ids, lengths, self.vocabulary.eos_id, batch_size, self.seq_len or CHUNK
+        )
 
     def reader(self) -> Reader:
         return read_on(self.network, self.vocabulary.eos_id)

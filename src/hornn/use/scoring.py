@@ -12,9 +12,9 @@ from hornn.data.base import IGNORE
 from hornn.data.streams import ChunkStream
 from hornn.network import SequenceModel, detach_all
 
-AT_ONCE = (
-    1200  # tokens that the time loop reads at least: what is prepared for a chunk costs 8 % at 300 (measured)
-)
+# Where nobody says how much is read at a time:
+AT_ONCE = 1200  # tokens of all columns; what is prepared for a chunk costs 8 % at 300 (measured)
+CHUNK = 100  # tokens that are learned from, and steps of a sequence
 
 
 @torch.inference_mode()
@@ -24,12 +24,10 @@ def score_stream(
     """Negative log-likelihood in nats of every token of a text, in the text's order, float64 (N,).
 
     The text is read as `batch_size` contiguous columns with carried state; 1 reads it exactly from left to
-    right. It is read in chunks of `seq_len` tokens, or longer ones where `AT_ONCE` tokens of all columns are longer.
-    Errors: as in `ChunkStream`.
+    right. Errors: as in `ChunkStream`.
     """
     device = network.device
     state = network.initial_state(batch_size)
-    seq_len = max(seq_len, AT_ONCE // batch_size)
     rows = []
     kept = []
     for chunk in ChunkStream(ids, start_id, batch_size, seq_len):

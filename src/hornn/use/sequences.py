@@ -20,6 +20,7 @@ from hornn.use.corpora import data_of
 from hornn.use.figures import report, require_probabilities
 from hornn.use.posteriors import log_probs_of
 from hornn.use.recorded import record, to_record
+from hornn.use.scoring import CHUNK
 
 # Keys of `evaluate` that speak of text, and their neutral values.
 OF_TEXT = {"mix": None, "cache": None, "text": None, "dynamic_lr": None, "arpa": None}
@@ -69,7 +70,7 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
         )
     path = Path(scorer.name)
     run = to_record(scorer.card, path) if cfg.record else None
-    data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len)
+    data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len or CHUNK)
     units = data.units
     started = time.perf_counter()
     score = score_split(scorer.model, data, cfg.split)
