@@ -25,8 +25,8 @@ class Onlooker:
     """Shows jobs while others run them, as a context: queued, running with its epoch, done, failed with its last lines.
 
     The jobs are on record, so that `src/sweep_status.py` knows of those that wait. `open_jobs` are those to be run, in
-    their order. retry: try again also what diverged. end_of: how the job at such a place ended
-    without a result, None: it has not.
+    their order. retry: try again also what diverged. end_of: how the job at such a place ended without a result, None:
+    it has not.
     """
 
     def __init__(

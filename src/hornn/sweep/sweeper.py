@@ -171,7 +171,7 @@ class Composed(NamedTuple):
 
 
 def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
-    """The jobs that wait for no other one of these, then those that do: they start from the first or mix them."""
+    """First the jobs that start from none of these jobs, then the jobs that start from the first or mix them."""
     waiting = [bool(job.after) for job in jobs]
     waves = (
         [job for job, waits in zip(jobs, waiting, strict=True) if waits is late] for late in (False, True)

@@ -93,7 +93,7 @@ def evaluate(cfg: DictConfig) -> None:
         lr = model.dynamic_lr
         scored = {
             "lr": lr,
-            "seq_len": cfg.seq_len or CHUNK,
+            "seq_len": model.seq_len,
             "valid_ppl_by_lr": tried,
             "valid_ppl": tried[str(lr)],
             "test_ppl": figures["perplexity"],

@@ -75,7 +75,8 @@ class NetworkScorer(Scorer):
         head.scoring = head.choose_precision(precision, self.network.device)
         if dynamic_lr is not None and head.scoring != "fp32":
             raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={precision}")
-        self.batch_size, self.seq_len = batch_size, seq_len
+        self.batch_size, self.seq_len = batch_size, seq_len or CHUNK
+        self.stream_len = seq_len or max(1, AT_ONCE // batch_size)
         self.precision = head.scoring
         self.learn_at(dynamic_lr)
 
@@ -83,21 +84,16 @@ class NetworkScorer(Scorer):
         self.dynamic_lr = dynamic_lr
         self.read_as = f"{self.batch_size} column{'s' * (self.batch_size > 1)}, state carried"
         if dynamic_lr is not None:
-            self.read_as += (
-                f", weights updated every {self.seq_len or CHUNK} tokens at learning rate {dynamic_lr}"
-            )
+            self.read_as += f", weights updated every {self.seq_len} tokens at learning rate {dynamic_lr}"
 
     def score(self, ids: np.ndarray) -> np.ndarray:
         start_id = self.vocabulary.eos_id
         if self.dynamic_lr is not None:
-            return score_dynamically(self.network, ids, start_id, self.seq_len or CHUNK, self.dynamic_lr)
-        seq_len = self.seq_len or max(1, AT_ONCE // self.batch_size)
-        return score_stream(self.network, ids, start_id, self.batch_size, seq_len)
+            return score_dynamically(self.network, ids, start_id, self.seq_len, self.dynamic_lr)
+        return score_stream(self.network, ids, start_id, self.batch_size, self.stream_len)
 
     def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
-        return score_lines(
-            self.network, ids, lengths, self.vocabulary.eos_id, batch_size, self.seq_len or CHUNK
-        )
+        return score_lines(self.network, ids, lengths, self.vocabulary.eos_id, batch_size, self.seq_len)
 
     def reader(self) -> Reader:
         return read_on(self.network, self.vocabulary.eos_id)
