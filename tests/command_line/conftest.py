@@ -121,6 +121,11 @@ def main(cfg):
                 raise KeyboardInterrupt
             except KeyboardInterrupt:
                 sys.exit(1)
+        case "interrupt_cleanup":
+            try:
+                raise KeyboardInterrupt
+            finally:
+                None.restored
         case "fault": {}["absent"]
     print(f"seed={cfg.seed} HYDRA_FULL_ERROR={os.environ.get('HYDRA_FULL_ERROR')}")
 

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from hornn.command_line.ending import start
 from hornn.command_line.messages import launch
 
 Run = Callable[..., tuple[int, str, str]]
@@ -63,9 +64,27 @@ def test_bad_input_is_one_line(refuse: Callable[[str], str], command: str) -> No
     assert BAD[command] in refuse(command)
 
 
-@pytest.mark.parametrize("command", ["action=interrupt", "action=interrupt_lightning"])
+@pytest.mark.parametrize(
+    "command", ["action=interrupt", "action=interrupt_lightning", "action=interrupt_cleanup"]
+)
 def test_interruption_is_one_line(run: Run, command: str) -> None:
     assert run(command)[::2] == (130, "error: interrupted\n")
+
+
+def test_interruption_before_the_command_begins_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """`launch` sets Hydra up before it runs anything."""
+
+    class Interrupted:
+        @staticmethod
+        def run() -> None:
+            raise KeyboardInterrupt
+
+    with (
+        patch("hornn.command_line.ending.import_module", lambda name: Interrupted),
+        pytest.raises(SystemExit) as stop,
+    ):
+        start("train")
+    assert (stop.value.code, capsys.readouterr().err) == (130, "error: interrupted\n")
 
 
 def test_fault_of_the_program_keeps_its_traceback(run: Run) -> None:

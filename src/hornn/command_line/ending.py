@@ -32,10 +32,9 @@ REMEDIES = {
 def start(command: str) -> None:
     """Run a command of `hornn.commands`; Ctrl-C is one line from here on, also while the command is imported."""
     try:
-        module = import_module(f"hornn.commands.{command}")
+        import_module(f"hornn.commands.{command}").run()
     except KeyboardInterrupt:
         end("interrupted", INTERRUPTED)
-    module.run()
 
 
 def run(main: Callable[[], str | None], needed: bool = False) -> None:

@@ -52,17 +52,24 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
         except (KeyboardInterrupt, SystemExit) as stop:
             if isinstance(stop, SystemExit) and stop.code == TERMINATED:
                 end("terminated; the same command continues", TERMINATED)
-            # Lightning answers Ctrl-C during training with sys.exit(1).
-            causes = (type(stop), type(stop.__context__))
-            if full_error or KeyboardInterrupt not in causes:
+            if full_error or not _is_interrupted(stop):
                 raise
             end("interrupted", INTERRUPTED)
         except Exception as error:
             message = _explain(error)
+            if message is None and not full_error and _is_interrupted(error):
+                end("interrupted", INTERRUPTED)
             if full_error or message is None:
                 raise
             notes = "; ".join([*_in_a_cell(error), *getattr(error, "__notes__", [])])
             end(f"{message} ({notes})" if notes else message, getattr(error, "exit_code", FAILED))
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C began it: Lightning answers with sys.exit(1), and OmegaConf can fail while it puts things back."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _quote(word: str) -> str:
