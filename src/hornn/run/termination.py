@@ -45,7 +45,7 @@ def end(trainer: lightning.Trainer) -> NoReturn:
         raise SystemExit(TERMINATED)
     if trainer.is_global_zero:
         end_other_ranks(trainer)
-        print("error: terminated; the same command continues the run", file=sys.stderr, flush=True)
+        print("error: terminated; the same command continues", file=sys.stderr, flush=True)
     os._exit(TERMINATED)
 
 
@@ -59,4 +59,4 @@ def explain_lost_rank(error: Exception, trainer: lightning.Trainer) -> None:
     """Raise RankLost where a collective failed because another process of the run has ended; else do nothing."""
     if trainer.world_size > 1 and any(words in str(error) for words in CLOSED):
         end_other_ranks(trainer)
-        raise RankLost("another process of this run has ended: the same command continues the run") from error
+        raise RankLost("another process of this run has ended; the same command continues") from error
