@@ -252,22 +252,36 @@ def test_the_two_level_softmax_says_that_it_works_in_fp32(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("has_bf16", "has_amx", "is_intel", "chosen"),
+    ("has_bf16", "has_amx", "is_intel", "in_half", "chosen"),
     [
-        (False, False, True, "fp32"),
-        (True, False, True, "fp32"),
-        (True, False, False, "bf16"),
-        (True, True, True, "bf16"),
+        (False, False, True, False, "fp32"),
+        (True, False, True, False, "fp32"),
+        (True, False, True, True, "fp16"),
+        (True, False, False, False, "bf16"),
+        (True, True, True, True, "bf16"),
     ],
 )
-def test_bf16_is_chosen_where_it_is_faster(
-    monkeypatch: pytest.MonkeyPatch, has_bf16: bool, has_amx: bool, is_intel: bool, chosen: str
+def test_the_fastest_precision_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+    has_bf16: bool,
+    has_amx: bool,
+    is_intel: bool,
+    in_half: bool,
+    chosen: str,
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
     monkeypatch.setattr("hornn.heads.base.is_intel", lambda: is_intel)
+    monkeypatch.setattr("hornn.heads.base.has_fp16", lambda: in_half)
     cpu = torch.device("cpu")
     assert resolve_precision("auto", cpu) == chosen
+    assert resolve_precision("auto", cpu, native=False) == ("bf16" if chosen == "bf16" else "fp32")
+    for device, native in ((cpu, in_half), (cpu, False), (torch.device("meta"), True)):
+        if native and device == cpu:
+            assert resolve_precision("fp16", cpu) == "fp16"
+            continue
+        with pytest.raises(ValueError, match=r"precision=fp16 is not supported by this .* AVX-512 FP16"):
+            resolve_precision("fp16", device, native)
     if has_bf16:
         assert resolve_precision("bf16", cpu) == "bf16"
         return

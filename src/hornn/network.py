@@ -210,11 +210,11 @@ class SequenceModel(nn.Module):
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
-        self.head.precision = self.head.choose_precision(self.precision, device)
         wanted = self.backend in ("auto", "native") and device.type == "cpu"
         self.missing = library.why_not() if wanted else None
         self.native = wanted and self.missing is None and next(self.parameters()).dtype == torch.float32
         self.head.native = self.native
+        self.head.precision = self.head.choose_precision(self.precision, device, self.native)
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Ids (T, B) or vectors (T, B, I), the state before them -> features (T, B, H), the state after them."""

@@ -42,7 +42,7 @@ VALUES = {
     "optimizer.momentum=1": "optimizer.momentum must be in [0, 1), got 1",
     "optimizer.clip_mode=both": "optimizer.clip_mode must be one of element, norm, got 'both'",
     "schedule.factor=1.5": "schedule.factor must be in (0, 1), got 1.5",
-    "network.precision=half": "network.precision must be one of auto, fp32, bf16, got 'half'",
+    "network.precision=half": "network.precision must be one of auto, fp32, bf16, fp16, got 'half'",
     "network.backend=fastest": "network.backend must be one of auto, eager, native, graph, parallel, got 'fastest'",
     "network.init_std=inf": "network.init_std must be >= 0 and finite, got inf",
     "network.initial_value=inf": "network.initial_value must be finite, got inf",

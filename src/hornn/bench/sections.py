@@ -38,6 +38,7 @@ from hornn.data.streams import ChunkStream
 from hornn.heads.base import resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.heads.two_level import TwoLevelSoftmaxHead
+from hornn.kernels.half import half_product
 from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
@@ -318,11 +319,13 @@ def roofline(bench: Bench) -> list[Row]:
     n, rows = bench.plan.product, []
     peaks: dict[str, float] = {}
     for dtype in dict.fromkeys(("fp32", resolve_precision("auto", CPU))):
-        matrix = torch.randn(n, n, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype])
-        sample = bench.meter.sampler(partial(torch.mm, matrix, matrix))
+        matrix = torch.randn(n, n, dtype=torch.bfloat16 if dtype == "bf16" else torch.float32)
+        product = partial(half_product, out=torch.empty(n, n)) if dtype == "fp16" else torch.mm
+        sample = bench.meter.sampler(partial(product, matrix, matrix))
         ms = min(sample() for _ in range(bench.plan.rounds))
         peaks[dtype] = 2e-6 * n**3 / ms
-        names = {"work": f"{n:,} x {n:,} product", "ours": "torch.mm", "precision": dtype, "dtype": dtype}
+        ours = "half_product" if dtype == "fp16" else "torch.mm"
+        names = {"work": f"{n:,} x {n:,} product", "ours": ours, "precision": dtype, "dtype": dtype}
         rows.append({**names, "gflop": 2e-9 * n**3, "ms": ms, "speed": peaks[dtype]})
     for done in bench.rows:
         if done["section"] != "step" or "missing" in done or done["other"] in NAIVE.values():

@@ -6,15 +6,17 @@ import torch
 from torch import Tensor, nn
 
 from hornn.checks import require_choice
+from hornn.kernels.half import has_fp16
 from hornn.machine import cpuinfo
 
-PRECISIONS = ("auto", "fp32", "bf16")
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 
 
-def resolve_precision(precision: str, device: torch.device) -> str:
-    """Turn `auto` into `bf16` where `device` multiplies matrices faster in bf16, else into `fp32`.
+def resolve_precision(precision: str, device: torch.device, native: bool = True) -> str:
+    """Turn `auto` into `bf16` where `device` multiplies matrices faster in bf16, else into `fp16` or `fp32` likewise.
 
-    Raises ValueError for an unknown precision, or for `bf16` on a device that only emulates it.
+    native: whether the native kernels may be used, which products in fp16 need. Raises ValueError for an unknown
+    precision, and for one that the device only emulates.
     """
     require_choice("precision", precision, PRECISIONS)
     if device.type == "cuda":
@@ -22,9 +24,15 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     else:
         has_bf16 = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
         is_faster = has_bf16 and (torch.cpu._is_amx_tile_supported() or not is_intel())
-    if precision == "bf16" and not has_bf16:
-        raise ValueError(f"precision=bf16 is not supported by this {device.type}; use fp32, or auto")
-    return ("bf16" if is_faster else "fp32") if precision == "auto" else precision
+    in_half = native and device.type == "cpu" and has_fp16()
+    if (precision == "bf16" and not has_bf16) or (precision == "fp16" and not in_half):
+        needs = ", which has to be a CPU with AVX-512 FP16 and native kernels" if precision == "fp16" else ""
+        raise ValueError(
+            f"precision={precision} is not supported by this {device.type}{needs}; use fp32, or auto"
+        )
+    if precision != "auto":
+        return precision
+    return "bf16" if is_faster else "fp16" if in_half else "fp32"
 
 
 def is_intel() -> bool:
@@ -70,7 +78,7 @@ class Head(nn.Module, ABC):
         found = self.log_probs(features).argmax(-1) == targets
         return torch.stack([(found & scored).sum(), scored.sum()]).double()
 
-    def choose_precision(self, precision: str, device: torch.device) -> str:
+    def choose_precision(self, precision: str, device: torch.device, native: bool) -> str:
         """`resolve_precision`, for a head that has it; else fp32."""
-        resolved = resolve_precision(precision, device)
+        resolved = resolve_precision(precision, device, native)
         return resolved if resolved in self.precisions else "fp32"

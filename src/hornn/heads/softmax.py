@@ -17,6 +17,7 @@ from hornn.kernels.cross_entropy import (
     linear_nll,
     native_nll,
 )
+from hornn.kernels.half import half_product
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 FEW = 4  # rows, below which the native scores without logits are slower than torch's product (measured)
@@ -27,8 +28,8 @@ class SoftmaxHead(Head):
 
     W_out (V, H), b_out (V). Source: HORNN paper, equation (2). Of `counts` only the length is used.
 
-    `precision` concerns the training loss alone: with `bf16` its three matrix products take bf16 operands,
-    and the softmax is computed in fp32. Scores (`nll`) use the weights' own dtype unless `scoring` is `bf16`;
+    `precision` concerns the training loss alone: with `bf16` or `fp16` its three matrix products take such operands,
+    and the softmax is computed in fp32. Scores (`nll`) use the weights' own dtype unless `scoring` is another;
     `log_probs` always do.
     """
 
@@ -57,8 +58,11 @@ class SoftmaxHead(Head):
             return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
         if self.native and self.scoring == "fp32" and len(h) >= FEW:
             return linear_nll(h, self.packed, self.b_out, words)
-        operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
-        logits = h.to(operand.dtype) @ operand.mT
+        if self.scoring == "fp16":
+            logits = half_product(h, self.W_out.mT, h.new_empty(len(h), len(self.W_out), dtype=torch.half))
+        else:
+            operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
+            logits = h.to(operand.dtype) @ operand.mT
         if self.native:
             return native_nll(logits, self.b_out, words)
         logits = logits.to(h.dtype) if self.b_out is None else logits.to(h.dtype) + self.b_out
@@ -77,5 +81,6 @@ class SoftmaxHead(Head):
             bf16_copy,
             self.native,
             self.logits,
+            self.precision == "fp16",
         )
         return loss

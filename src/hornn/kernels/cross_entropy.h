@@ -127,8 +127,12 @@ std::tuple<Tensor, Tensor> cross_entropy(at::TensorList logits, const std::optio
   };
   if (logits[0].scalar_type() == at::kFloat)
     run(Tiles<float>(logits));
-  else
+  else if (logits[0].scalar_type() == at::kBFloat16)
     run(Tiles<uint16_t>(logits));
+#if defined(__AVX512FP16__)
+  else
+    run(Tiles<Half>(logits));
+#endif
   return {nll, grad_bias};
 }
 

@@ -7,11 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hornn.kernels.half import half_product, has_fp16
 from hornn.kernels.library import operators, require_floats
 
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
 # Words of a tile of logits, a multiple of 64. With four tiles a step of 10,000 words takes 3 % longer (measured).
 WORDS = 10_048
+RAISED = (
+    16.0  # times a probability, whose sums over a chunk stay far below 65,504, the largest number in fp16
+)
 # Features, rows by width, from which on transposing the weights first is faster (measured).
 TRANSPOSE_FROM = 200_000
 
@@ -21,8 +25,8 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     With p = softmax(W h + b) and the one-hot target e, the gradient with respect to the logits is
     p - e, times the scale; it overwrites the logits, and two products turn it into the gradients of h and W.
-    The products take `bf16_copy`, the weight in bf16, where it is given; exponentials are in fp32 (or in h's dtype if
-    that is wider), the sum in float64.
+    The products take `bf16_copy`, the weight in bf16, where it is given, or are in fp16 with `in_half`; exponentials
+    are in fp32 (or in h's dtype if that is wider), the sum in float64.
     """
 
     @staticmethod
@@ -36,20 +40,22 @@ class LinearCrossEntropy(torch.autograd.Function):
         bf16_copy: Tensor | None = None,
         use_native: bool = False,
         memory: "LogitMemory | None" = None,
+        in_half: bool = False,
     ) -> Tensor:
         """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
-        total, *grads = (
-            differentiate_natively(h, weight, bias, targets, scale, bf16_copy, memory=memory)
-            if use_native
-            else differentiate(h, weight, bias, targets, scale, bf16_copy)
-        )
+        if in_half:
+            total, *grads = differentiate_in_half(h, weight, bias, targets, scale, memory)
+        elif use_native:
+            total, *grads = differentiate_natively(h, weight, bias, targets, scale, bf16_copy, memory=memory)
+        else:
+            total, *grads = differentiate(h, weight, bias, targets, scale, bf16_copy)
         ctx.save_for_backward(*grads)
         return (total * scale).to(torch.promote_types(h.dtype, torch.float32))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None, None
+        return *scaled(ctx.saved_tensors, grad_output), None, None, None, None, None, None
 
 
 def scaled(grads: Sequence[Tensor | None], factor: Tensor) -> Sequence[Tensor | None]:
@@ -80,6 +86,29 @@ def differentiate(
     total, grad_bias = torch_cross_entropy_(logits, bias, targets, scale)
     grad_h = (logits @ operand).to(h.dtype)
     return total, grad_h, (logits.mT @ h_operand).to(weight.grad_dtype), grad_bias
+
+
+def differentiate_in_half(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    scale: float,
+    memory: "LogitMemory | None" = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """`differentiate` on a CPU with products and logits in fp16; the gradients are fp32.
+
+    In the gradient of the logits a probability is RAISED, so that those above 4e-9 count.
+    """
+    (N, H), V = h.shape, len(weight)
+    room = (N * V + 1) // 2 + V * H  # for logits of half as many bits, and for the gradient
+    numbers = memory.take(room, h.dtype) if memory and V > WORDS else h.new_empty(room)
+    logits = half_product(h, weight.mT, numbers[V * H :].view(torch.half)[: N * V].view(N, V))
+    total, grad_bias = native_cross_entropy_([logits], bias, targets, RAISED)
+    lowered = scale / RAISED
+    grad_h = half_product(logits, weight, torch.empty_like(h), lowered)
+    grad_weight = half_product(logits.mT, h, numbers[: V * H].view(V, H), lowered)
+    return total, grad_h, grad_weight, None if grad_bias is None else grad_bias * lowered
 
 
 def differentiate_natively(
@@ -187,8 +216,9 @@ def native_cross_entropy_(
 ) -> tuple[Tensor, Tensor | None]:
     """The sum over rows of -log softmax(logits [+ bias])_target in nats, and the scaled gradient of the bias.
 
-    logits: tiles (N, V_1), (N, V_2), .. of the words in order, bf16 or fp32; all widths but the last are multiples of
-    64. They are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32, of V words in all.
+    logits: tiles (N, V_1), (N, V_2), .. of the words in order, fp32, bf16 or, where `has_fp16`, fp16; all widths but
+    the last are multiples of 64. They are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32,
+    of V words in all.
     targets (N), int64; a row whose target is negative adds nothing and becomes 0. Returns a float64 scalar and the bias
     gradient (V), fp32, which is None without a bias. ValueError for tensors that do not fit.
     """
@@ -271,8 +301,11 @@ def transpose(x: Tensor) -> Tensor:
 
 def _require_logits(logits: Sequence[Tensor], bias: Tensor | None, targets: Tensor) -> None:
     for i, tile in enumerate(logits):
-        if tile.dtype not in (torch.float32, torch.bfloat16) or tile.device.type != "cpu":
-            raise ValueError(f"logits must be fp32 or bf16 on the CPU, got {tile.dtype} on {tile.device}")
+        dtypes = (torch.float32, torch.bfloat16, *([torch.float16] if has_fp16() else []))
+        if tile.dtype not in dtypes or tile.device.type != "cpu":
+            raise ValueError(
+                f"logits must be fp32 or bf16 on the CPU, or fp16 on one that has it, got {tile.dtype} on {tile.device}"
+            )
         if tile.ndim != 2 or not tile.size(1) or not tile.is_contiguous():
             raise ValueError(f"logits must be contiguous (N, V) with V >= 1, got {tuple(tile.shape)}")
         if (len(tile), tile.dtype) != (len(logits[0]), logits[0].dtype):

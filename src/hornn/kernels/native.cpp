@@ -11,6 +11,7 @@
 #include "leak.h"
 #include "gru.h"
 #include "gru_early.h"
+#include "half.h"
 #include "layers.h"
 #include "linear_nll.h"
 #include "lstm.h"
@@ -70,6 +71,10 @@ OPERATORS(HORNN_NAMESPACE, library) {
   library.def("pack_words(Tensor weight, int threads) -> Tensor", &pack_words);
   library.def("linear_nll(Tensor h, Tensor packed, int V, Tensor? bias, Tensor targets, int threads) -> Tensor",
               &linear_nll);
+  library.def("has_fp16() -> bool", &has_fp16);
+  library.def(
+      "half_product(Tensor left, Tensor right, Tensor(a!) out, float factor, int threads) -> ()",
+      &half_product);
   library.def("is_shared(Tensor x) -> bool", &is_shared);
   library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX512FP16__)
+#include <immintrin.h>
+#endif
+
 namespace {
 
 using at::Tensor;
@@ -122,7 +126,7 @@ inline Vec slope(Vec y, Activation f) {
   return y > 0.0f ? splat(1.0f) : Vec{};
 }
 
-// Numbers in memory are fp32 or bf16, in registers fp32.
+// Numbers in memory are fp32, bf16 (uint16_t) or, on machines that convert it, fp16 (Half), in registers fp32.
 inline Vec read(const float* p) { return load(p); }
 inline Vec read(const uint16_t* p) {
   const Halves x = *reinterpret_cast<const HalvesInMemory*>(p);
@@ -136,18 +140,33 @@ inline void write(uint16_t* p, Vec x) {  // to the nearest, ties to even
   *reinterpret_cast<HalvesInMemory*>(p) = __builtin_convertvector(rounded, Halves);
 }
 
+struct Half {
+  uint16_t bits;
+};
+
+#if defined(__AVX512FP16__)
+inline Vec read(const Half* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline void write(Half* p, Vec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+
 inline Vec read(const float* p, int64_t count) { return load(p, count); }
-inline Vec read(const uint16_t* p, int64_t count) {
+template <class Element>
+Vec read(const Element* p, int64_t count) {
   if (count >= W) return read(p);
-  uint16_t x[W] = {};
+  Element x[W] = {};
   std::copy(p, p + count, x);
   return read(x);
 }
 
 inline void write(float* p, Vec x, int64_t count) { store(p, x, count); }
-inline void write(uint16_t* p, Vec x, int64_t count) {
+template <class Element>
+void write(Element* p, Vec x, int64_t count) {
   if (count >= W) return write(p, x);
-  uint16_t rounded[W];
+  Element rounded[W];
   write(rounded, x);
   std::copy(rounded, rounded + count, p);
 }

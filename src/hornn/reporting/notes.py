@@ -59,13 +59,14 @@ def where_results_come_from(table: Table) -> list[str]:
 
 
 def output_layers(table: Table) -> str:
-    """In how many runs the products of the output layer were in bf16 while it learned, where some were and some not."""
+    """In how many runs the products of the output layer were in bf16 or fp16 while it learned, where runs differ."""
     runs = {run.path: run.result.get("dtype") or {} for line in table.lines for run in line.measured}
     kinds = [kind for dtype in runs.values() if (kind := dtype.get("output_layer_in_training"))]
     if len(set(kinds)) < 2:
         return ""
-    count = kinds.count("bf16")
-    return f" In training the output layer multiplied in bf16 in {count} of {len(kinds)} runs, else in fp32."
+    counts = {kind: kinds.count(kind) for kind in ("bf16", "fp16") if kind in kinds}
+    told = " and ".join(f"in {kind} in {count}" for kind, count in counts.items())
+    return f" In training the output layer multiplied {told} of {len(kinds)} runs, else in fp32."
 
 
 def finish_dates(table: Table) -> str:

@@ -72,7 +72,7 @@ class NetworkScorer(Scorer):
         """
         head = self.network.head
         require_choice("precision", precision, head.precisions)
-        head.scoring = head.choose_precision(precision, self.network.device)
+        head.scoring = head.choose_precision(precision, self.network.device, self.network.native)
         if dynamic_lr is not None and head.scoring != "fp32":
             raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={precision}")
         self.batch_size, self.seq_len = batch_size, seq_len or CHUNK
