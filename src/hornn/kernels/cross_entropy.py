@@ -101,13 +101,14 @@ def differentiate_in_half(
     In the gradient of the logits a probability is RAISED, so that those above 4e-9 count.
     """
     (N, H), V = h.shape, len(weight)
-    room = (N * V + 1) // 2 + V * H  # for logits of half as many bits, and for the gradient
-    numbers = memory.take(room, h.dtype) if memory and V > WORDS else h.new_empty(room)
+    size = V * H + (N * V + 1) // 2  # the gradient of the weight, then logits of half as many bits
+    numbers = memory.take(size, h.dtype) if memory else h.new_empty(size)
+    grad_weight = numbers[: V * H].view(V, H)
     logits = half_product(h, weight.mT, numbers[V * H :].view(torch.half)[: N * V].view(N, V))
     total, grad_bias = native_cross_entropy_([logits], bias, targets, RAISED)
     lowered = scale / RAISED
     grad_h = half_product(logits, weight, torch.empty_like(h), lowered)
-    grad_weight = half_product(logits.mT, h, numbers[: V * H].view(V, H), lowered)
+    half_product(logits.mT, h, grad_weight, lowered)
     return total, grad_h, grad_weight, None if grad_bias is None else grad_bias * lowered
 
 
