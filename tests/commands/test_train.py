@@ -104,7 +104,14 @@ def test_a_finished_run_is_refused_and_replaced_on_demand(
     again = command("train", *small, f"run_dir={run_dir}")
     assert again.code == 2
     assert again.err.count("\n") == 1
-    assert "overwrite=true replaces it" in again.err
+    assert again.err.endswith(": overwrite=true replaces it\n")
+    for word, told in (
+        ("seed=2", "seed is 1 there and 2 here"),
+        ("optimizer.lr=0.25", "optimizer.lr is 0.1 there and 0.25 here"),
+    ):
+        other = command("train", *small, f"run_dir={run_dir}", word)
+        assert other.code == 2
+        assert f"is another one ({told}): give another run_dir, or overwrite=true to replace it" in other.err
     assert contents(run_dir) == before
     assert command("train", *small, f"run_dir={run_dir}", "overwrite=true", "seed=2").code == 0
     assert result_of(run_dir)["seed"] == 2

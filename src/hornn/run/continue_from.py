@@ -9,7 +9,7 @@ from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import NAME
 from hornn.run.folder import put_on_record, require_own
-from hornn.run.identity import BEST, LAST, Identity, differing
+from hornn.run.identity import BEST, LAST, Identity, other_run
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 
@@ -59,12 +59,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
 
 def check_same(name: str, card: Mapping[str, Any], identity: Identity) -> None:
     """Raise ValueError where the run of a checkpoint is another one than this, apart from its end."""
-    different = differing(card, identity.to_dict())
-    if card["seed"] != identity.seed:
-        different["seed"] = (card["seed"], identity.seed)
-    if others := sorted(different.keys() - {EPOCHS, STEPS}):
-        key, (then, now) = others[0], different[others[0]]
+    if other := other_run(card, identity, except_for=(EPOCHS, STEPS)):
         raise ValueError(
-            f"{name} is another run: {key} is {then!r} there and {now!r} here: give the words of "
-            f"that run with a higher {EPOCHS}, or init_from= to take its weights alone"
+            f"{name} is another run: {other}: give the words of that run with a higher {EPOCHS}, or init_from= to take "
+            "its weights alone"
         )

@@ -13,7 +13,7 @@ from hornn.data.base import Data
 from hornn.result import read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.epochs import METRICS
-from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, without
+from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, other_run, without
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
 
@@ -132,16 +132,21 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         score = (
             "" if test is None else f" at a test score of {test:.{data.units.digits}f} ({data.units.score})"
         )
-        raise ValueError(f"{folder} holds a run that {result['status']}{score}: overwrite=true replaces it")
+        held = f"{folder} holds a run that {result['status']}{score}"
+        if other := other_run(result, identity):
+            raise ValueError(
+                f"{held}, and is another one ({other}): give another run_dir, or overwrite=true to replace it"
+            )
+        raise ValueError(f"{held}: overwrite=true replaces it")
     if not (folder / LAST).exists():
         require_own(identity)
         return None
     card = read_checkpoint(folder / LAST)[CARD]
     remedy = "give another run_dir, or overwrite=true to replace it"
     if (card["name"], card["seed"]) != (identity.name, identity.seed):
+        other = other_run(card, identity) or "their names differ"
         raise ValueError(
-            f"{folder} holds the unfinished run {card['name']}, seed {card['seed']}; "
-            f"this is {identity.name}, seed {identity.seed}: {remedy}"
+            f"{folder} holds the unfinished run {card['name']}, which is another one ({other}): {remedy}"
         )
     then, now = card["data"]["text_checksum"], data.describe()["text_checksum"]
     if then != now:

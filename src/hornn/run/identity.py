@@ -203,6 +203,20 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tup
     }
 
 
+def other_run(held: Mapping[str, Any], identity: Identity, except_for: Collection[str] = ()) -> str:
+    """Where a run that is on record is another one than `identity`'s: the first key that says so, with both values.
+
+    held: what `Identity.to_dict` said of it. except_for: keys in which they may differ. Empty where it is the same run.
+    """
+    different = differing(held, identity.to_dict())
+    if held.get("seed") != identity.seed:
+        different["seed"] = (held.get("seed"), identity.seed)
+    for key in sorted(different.keys() - set(except_for)):
+        then, now = different[key]
+        return f"{key} is {then!r} there and {now!r} here"
+    return ""
+
+
 def neutral_values(choices: Mapping[str, str], path: Path = ADDED) -> Config:
     """Key -> neutral value, of the keys that were added to what these choices take."""
     words = {f"{group}={choice}" for group, choice in choices.items()}
