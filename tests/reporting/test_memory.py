@@ -13,7 +13,7 @@ from hornn.reporting.excerpts import rows_excerpt
 from hornn.reporting.json_table import table_json
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import table_markdown
-from hornn.reporting.memory import draw_memory, factor_notes
+from hornn.reporting.memory import draw_memory, factor_notes, measured_rows
 from hornn.reporting.run_data import means, scores_of_table
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.table_pages import write_table_pages
@@ -54,6 +54,15 @@ def test_a_measured_row_is_drawn(filled: Any) -> None:
     page = (filled.results / "report" / "index.html").read_text()
     assert "<h2>Memory</h2>" in page
     assert "reads most of: &lt;b&gt;, stocks." in page
+
+
+def test_rows_of_a_group_share_a_colour_and_differ_in_their_dashes(filled: Any) -> None:
+    for name in ("rnn", "sum-2", "sum-3"):
+        filled.commit(name, 1, 90.0, memory=MEMORY)
+    looks = {row.label: (row.style.colour, row.dash) for row in measured_rows(table_of(filled))}
+    (rnn, _), (two, full), (three, broken) = (looks[name] for name in ("RNN", "Sum, order 2", "Sum, order 3"))
+    assert rnn != two == three
+    assert (full, broken) == ("-", "--")
 
 
 def test_its_figures_stand_beside_the_results(filled: Any) -> None:

@@ -12,7 +12,8 @@ from hornn.result import MEMORY
 
 ALL, POOLED = "all", "pooled"
 FLOOR = 1e-6  # of a gradient, relative to lag 1: what is below is not drawn
-DASHES = ("-", "--", ":", "-.")  # of the parts of a state
+SOLID = "-"
+DASHES = (SOLID, "--", ":", "-.")  # of the rows of a group, or of the parts of a state
 STAGES = {
     "start": "before training",
     "during": "after epoch {epoch}",
@@ -22,7 +23,7 @@ Stage = Mapping[str, Any]
 
 
 class Measured(NamedTuple):
-    """A row whose best run was measured. `dash`: of its lines, as colours come again after some rows."""
+    """A row whose best run was measured. `dash`: of its lines, as rows of one group share a colour."""
 
     label: str
     style: Style
@@ -35,13 +36,21 @@ class Measured(NamedTuple):
 
 
 def measured_rows(table: Table) -> list[Measured]:
+    """The rows group by group, a row without a group in its own."""
     styles = row_styles(table.lines)
-    rows = [
-        Measured(label, styles[line.row.name], line.best.result[MEMORY])
-        for label, line in with_full_labels(table.lines)
-        if line.best and MEMORY in line.best.result
+    groups: dict[str, list[Measured]] = {}
+    for label, line in with_full_labels(table.lines):
+        if line.best and MEMORY in line.best.result:
+            row = Measured(label, styles[line.row.name], line.best.result[MEMORY])
+            groups.setdefault(line.row.group or f"row {line.row.name}", []).append(row)
+    return [
+        row._replace(
+            style=row.style._replace(colour=COLOURS[place % len(COLOURS)]),
+            dash=DASHES[(place // len(COLOURS) + member) % len(DASHES)],
+        )
+        for place, rows in enumerate(groups.values())
+        for member, row in enumerate(rows)
     ]
-    return [row._replace(dash=DASHES[place // len(COLOURS) % len(DASHES)]) for place, row in enumerate(rows)]
 
 
 def draw_memory(table: Table, named: bool = False) -> list[Plot]:
@@ -91,7 +100,8 @@ class Drawing(NamedTuple):
         def paint(axes: Axes) -> None:
             for row, norms in found:
                 low, middle, high = (relative(norms[key], norms["q50"][0]) for key in ("q25", "q50", "q75"))
-                axes.band([*enumerate(low, start=1)], [*enumerate(high, start=1)], row.style.colour)
+                if row.dash == SOLID:
+                    axes.band([*enumerate(low, start=1)], [*enumerate(high, start=1)], row.style.colour)
                 draw_curve(axes, row, middle)
             axes.y.log, axes.y.begin = True, FLOOR
 
@@ -99,13 +109,20 @@ class Drawing(NamedTuple):
         when = STAGES[stage].format(epoch=epochs.pop()) if len(epochs) == 1 else f"{stage} training"
         caption = (
             f"How much of the gradient reaches k steps back, {when}: the median norm of d loss_t / d h_{{t-k}}, "
-            "relative to k = 1. Bands: quartiles over the tokens t."
+            "relative to k = 1. Bands, of full lines: quartiles over the tokens t."
         )
         return self.panel("k, steps back", "norm of the gradient, relative", caption, paint)
 
     def parts(self) -> Panel | None:
-        """The same after training for each part of states that have several."""
-        found = [(row, at["gradient"]) for row, at in self.at("after") if len(at["gradient"]) > 2]
+        """The same after training for each part of states that have several.
+
+        Dashes tell the parts here, so that of a group the first row is drawn.
+        """
+        found = [
+            (row, at["gradient"])
+            for row, at in self.at("after")
+            if len(at["gradient"]) > 2 and row.dash == SOLID
+        ]
         if not found:
             return None
 
