@@ -55,3 +55,5 @@ def test_the_precisions_of_the_output_layer_are_told_where_they_differ(place: An
     assert "multiplied in bf16 in 1 of 2 runs, else in fp32." in "".join(table_notes(table_of(place)))
     place.commit("sum-3", 1, 110.0, dtype={"weights": "fp32", "output_layer_in_training": "fp16"})
     assert "in bf16 in 1 and in fp16 in 1 of 3 runs, else in fp32." in "".join(table_notes(table_of(place)))
+    place.commit("max-2", 1, 99.0, dtype={"output_layer_in_training": "fp32, then fp16"})
+    assert "in fp16 in 1 and in fp32, then fp16 in 1 of 4 runs" in "".join(table_notes(table_of(place)))

@@ -166,6 +166,31 @@ def test_the_last_epoch_is_on_record_when_its_checkpoint_is(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
+def test_a_run_that_goes_on_in_another_precision_says_so(
+    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*text, *COMMON, f"run_dir={tmp_path}/run"]
+    original = RunKeeper.on_train_epoch_end
+
+    def cut(self: RunKeeper, trainer: Any, *args: Any) -> None:
+        original(self, trainer, *args)
+        raise Killed
+
+    for place, precision in enumerate(("fp32", "bf16", "bf16")):
+        with monkeypatch.context() as patch:
+            patch.setattr("hornn.heads.base.resolve_precision", lambda *_, kind=precision: kind)
+            if place < 2:
+                patch.setattr(RunKeeper, "on_train_epoch_end", cut)
+                with pytest.raises(Killed):
+                    run(words)
+            else:
+                run(words)
+        assert ("the output layer was in fp32 so far" in capsys.readouterr().out) == (place == 1)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["dtype"]["output_layer_in_training"] == "fp32, then bf16"
+    assert [start["output_layer"] for start in result["starts"]] == ["fp32", "bf16", "bf16"]
+
+
 def test_a_resumed_run_diverges_where_it_would_have(
     text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,7 +64,7 @@ def output_layers(table: Table) -> str:
     kinds = [kind for dtype in runs.values() if (kind := dtype.get("output_layer_in_training"))]
     if len(set(kinds)) < 2:
         return ""
-    counts = {kind: kinds.count(kind) for kind in ("bf16", "fp16") if kind in kinds}
+    counts = {kind: kinds.count(kind) for kind in sorted(set(kinds)) if kind != "fp32"}
     told = " and ".join(f"in {kind} in {count}" for kind, count in counts.items())
     return f" In training the output layer multiplied {told} of {len(kinds)} runs, else in fp32."
 

@@ -207,6 +207,8 @@ class RunKeeper(Checkpoint):
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
         self.starts.past = saved["starts"]
+        if trainer.is_global_zero and (before := self.starts.other_precision()):
+            self.console.print(f"  the output layer was in {before} so far", highlight=False)
         module.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
         device, random_gpu = trainer.strategy.root_device, saved["random_gpu"]

@@ -82,8 +82,9 @@ def commit() -> dict[str, Any]:
 class Starts:
     """The starts of a run that was cut off and continued, each with its program and its seconds up to now.
 
-    `program` is this start's program, `overrides` what its command line said, less where this machine keeps corpora;
-    the checkpoints carry the list on, `past` is what they brought.
+    `program` is this start's program, `overrides` what its command line said, less where this machine keeps corpora,
+    `machine` what computes: the device, and the precision of the output layer. The checkpoints carry the list on,
+    `past` is what they brought.
     """
 
     def __init__(self, program: Mapping[str, Any], overrides: Sequence[str] = ()) -> None:
@@ -91,11 +92,26 @@ class Starts:
         places = {f"data.{place}" for place in PLACES}
         self.overrides = [word for word in overrides if word.lstrip("+").partition("=")[0] not in places]
         self.began = time.time()
+        self.machine: dict[str, Any] = {}
         self.past: list[dict[str, Any]] = []
+
+    def compute_on(self, device: torch.device, precision: str) -> None:
+        self.machine = {"device": device_name(device), "output_layer": precision}
 
     def all(self) -> list[dict[str, Any]]:
         started = datetime.fromtimestamp(self.began, UTC).isoformat(timespec="seconds")
-        return [*self.past, {**self.program, "started": started, "seconds": time.time() - self.began}]
+        here = {**self.program, **self.machine, "started": started, "seconds": time.time() - self.began}
+        return [*self.past, here]
+
+    def precisions(self) -> list[str]:
+        """In which the output layer was, one after the other, as far as the starts say."""
+        told = [start["output_layer"] for start in self.all() if "output_layer" in start]
+        return [kind for before, kind in zip([None, *told], told, strict=False) if kind != before]
+
+    def other_precision(self) -> str | None:
+        """In which the output layer was before this start, where that is another one."""
+        told = [start["output_layer"] for start in self.past if "output_layer" in start]
+        return told[-1] if told and told[-1] != self.machine["output_layer"] else None
 
     def summary(self) -> dict[str, Any]:
         """Of result.json: the last start's overrides and commit, `dirty` where any start's was, and the time of all."""

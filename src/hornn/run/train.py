@@ -151,6 +151,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data), callbacks)
     module.configure_optimizers()
     module.network.prepare(trainer.strategy.root_device)
+    starts.compute_on(trainer.strategy.root_device, module.network.head.precision)
     return Training(data, identity.seed, module, trainer, keeper)
 
 
@@ -313,7 +314,7 @@ def summarise(training: Training) -> dict[str, Any]:
             "state": "carried",
             "test_tokens": tested,
         },
-        "dtype": {"weights": "fp32", "output_layer_in_training": module.network.head.precision},
+        "dtype": {"weights": "fp32", "output_layer_in_training": ", then ".join(keeper.starts.precisions())},
         "backend": module.network.scan_backend,
         "native_kernels": module.network.native,
         "world_size": trainer.world_size,
