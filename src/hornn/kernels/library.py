@@ -1,9 +1,9 @@
 """The library of `native.cpp`: compiled for this machine on first use, loaded from a cache ever after.
 
-Its kernels compute on the CPU, in fp32, what the readable code computes for the same parameters. The library lies
-in the folder that the environment variable HORNN_CACHE names, or else in `~/.cache/hornn/kernels`. Its folder's
-name is a hash of all that decides its contents. Beside it lies its checksum: a library that was cut short would end the
-process on loading, without a word, so it is built anew.
+Its kernels compute on the CPU what the readable code computes for the same parameters: in fp32, but for the products
+of the output layer in training. The library lies in the folder that the environment variable HORNN_CACHE names, or
+else in `~/.cache/hornn/kernels`. Its folder's name is a hash of all that decides its contents. Beside it lies its
+checksum: a library that was cut short would end the process on loading, without a word, so it is built anew.
 """
 
 import fcntl

@@ -1,5 +1,5 @@
 // The operators of the native kernels, for torch. What they compute lies in the headers beside this file: scans over time,
-// the cross entropy of the output layer, the update of weights and their noise.
+// the cross entropy of the output layer and its products in fp16, the update of weights and their noise.
 // The Python files beside it say what each operator computes and check every argument; nothing is checked twice here.
 //
 // Results do not depend on the number of threads: threads share out columns, rows or blocks, and every sum is taken by
