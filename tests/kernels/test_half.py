@@ -103,6 +103,20 @@ def test_gradients_of_the_output_layer(monkeypatch: pytest.MonkeyPatch, tile: in
 
 
 @pytest.mark.usefixtures("fp16")
+def test_gradients_of_large_features() -> None:
+    """Such as a ReLU's, in rows that have the same target one after the other."""
+    torch.manual_seed(0)
+    N, H, V = 64, 40, 300
+    h, weight, targets = 1000 * torch.rand(N, H), 1e-3 * torch.randn(V, H), torch.zeros(N, dtype=torch.int64)
+    exact = differentiate(h.double(), weight.double(), None, targets, 1 / N)
+    found = differentiate_in_half(h, weight, None, targets, 1 / N)
+    for ours, expected in zip(found[1:3], exact[1:3], strict=True):
+        assert ours is not None
+        assert expected is not None
+        assert distance(ours, expected) < 2e-3
+
+
+@pytest.mark.usefixtures("fp16")
 def test_padding_has_no_gradient() -> None:
     h, weight = torch.randn(9, 5, requires_grad=True), torch.randn(70, 5, requires_grad=True)
     loss = LinearCrossEntropy.apply(h, weight, None, torch.full((9,), -1), 0.1, None, True, None, True)

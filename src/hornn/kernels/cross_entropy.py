@@ -13,9 +13,8 @@ from hornn.kernels.library import operators, require_floats
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
 # Words of a tile of logits, a multiple of 64. With four tiles a step of 10,000 words takes 3 % longer (measured).
 WORDS = 10_048
-RAISED = (
-    16.0  # times a probability, whose sums over a chunk stay far below 65,504, the largest number in fp16
-)
+RAISED = 16.0  # times a probability in fp16, whose least number is 6e-8
+LARGEST = 1000.0  # of a feature times `RAISED`: 32 of them add up to half of the largest number in fp16
 # Features, rows by width, from which on transposing the weights first is faster (measured).
 TRANSPOSE_FROM = 200_000
 
@@ -98,15 +97,17 @@ def differentiate_in_half(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """`differentiate` on a CPU with products and logits in fp16; the gradients are fp32.
 
-    In the gradient of the logits a probability is RAISED, so that those above 4e-9 count.
+    In the gradient of the logits a probability is RAISED, so that those above 4e-9 count; less so where features are
+    beyond 62, as 32 of them, each times such a gradient, are added up in fp16.
     """
     (N, H), V = h.shape, len(weight)
     size = V * H + (N * V + 1) // 2  # the gradient of the weight, then logits of half as many bits
     numbers = memory.take(size, h.dtype) if memory else h.new_empty(size)
     grad_weight = numbers[: V * H].view(V, H)
     logits = half_product(h, weight.mT, numbers[V * H :].view(torch.half)[: N * V].view(N, V))
-    total, grad_bias = native_cross_entropy_([logits], bias, targets, RAISED)
-    lowered = scale / RAISED
+    raised = min(RAISED, LARGEST / max(float(h.abs().max()), 1.0)) if h.numel() else RAISED
+    total, grad_bias = native_cross_entropy_([logits], bias, targets, raised)
+    lowered = scale / raised
     grad_h = half_product(logits, weight, torch.empty_like(h), lowered)
     half_product(logits.mT, h, grad_weight, lowered)
     return total, grad_h, grad_weight, None if grad_bias is None else grad_bias * lowered
