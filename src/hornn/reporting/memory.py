@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hornn.reporting.axes import Axes
-from hornn.reporting.panels import COLOURS, INK, Panel, Plot, Style, draw_panel, whose
+from hornn.reporting.panels import INK, Panel, Plot, Style, draw_panel, whose
 from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.svg import shortened
 from hornn.reporting.tables import Table
@@ -13,7 +13,7 @@ from hornn.result import MEMORY
 ALL, POOLED = "all", "pooled"
 FLOOR = 1e-6  # of a gradient, relative to lag 1: what is below is not drawn
 SOLID = "-"
-DASHES = (SOLID, "--", ":", "-.")  # of the rows of a group, or of the parts of a state
+DASHES = (SOLID, "--", ":", "-.")  # of the rows of one colour, or of the parts of a state
 STAGES = {
     "start": "before training",
     "during": "after epoch {epoch}",
@@ -23,7 +23,7 @@ Stage = Mapping[str, Any]
 
 
 class Measured(NamedTuple):
-    """A row whose best run was measured. `dash`: of its lines, as rows of one group share a colour."""
+    """A row whose best run was measured. `dash`: of its lines."""
 
     label: str
     style: Style
@@ -36,21 +36,15 @@ class Measured(NamedTuple):
 
 
 def measured_rows(table: Table) -> list[Measured]:
-    """The rows group by group, a row without a group in its own."""
+    """Colour by colour, as lines of one colour differ in their dashes."""
     styles = row_styles(table.lines)
-    groups: dict[str, list[Measured]] = {}
+    by_colour: dict[str, list[Measured]] = {}
     for label, line in with_full_labels(table.lines):
         if line.best and MEMORY in line.best.result:
-            row = Measured(label, styles[line.row.name], line.best.result[MEMORY])
-            groups.setdefault(line.row.group or f"row {line.row.name}", []).append(row)
-    return [
-        row._replace(
-            style=row.style._replace(colour=COLOURS[place % len(COLOURS)]),
-            dash=DASHES[(place // len(COLOURS) + member) % len(DASHES)],
-        )
-        for place, rows in enumerate(groups.values())
-        for member, row in enumerate(rows)
-    ]
+            style = styles[line.row.name]
+            alike = by_colour.setdefault(style.colour, [])
+            alike.append(Measured(label, style, line.best.result[MEMORY], DASHES[len(alike) % len(DASHES)]))
+    return [row for rows in by_colour.values() for row in rows]
 
 
 def draw_memory(table: Table, named: bool = False) -> list[Plot]:
@@ -116,7 +110,7 @@ class Drawing(NamedTuple):
     def parts(self) -> Panel | None:
         """The same after training for each part of states that have several.
 
-        Dashes tell the parts here, so that of a group the first row is drawn.
+        Dashes tell the parts here, so that of each colour the first row is drawn.
         """
         found = [
             (row, at["gradient"])

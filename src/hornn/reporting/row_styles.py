@@ -11,16 +11,21 @@ DOTS = "..."  # begin the label of a row that says how it differs from one befor
 def row_styles(lines: Sequence[Line]) -> dict[str, Style]:
     """Row -> style. Rows of one group share a colour and differ in their marks; a row without a group has its own.
 
-    Where all stand in one group, each row has a colour.
+    Where all stand in one group, each row has a colour. Where some rows have a place on an axis, the groups are theirs.
     """
-    groups: dict[str, int] = {}
+    with_axis = not all(map(is_alone, lines))
+    group_of: dict[str, str] = {}
     for line in lines:
-        groups.setdefault(group_of(line), len(groups))
+        stands_alone = is_alone(line) and (with_axis or not line.row.group)
+        group_of[line.row.name] = f"row {line.row.name}" if stands_alone else line.row.group
+    groups: dict[str, int] = {}
+    for group in group_of.values():
+        groups.setdefault(group, len(groups))
     if len(groups) < 2:
         return {line.row.name: nth_style(place)._replace(series=(place,)) for place, line in enumerate(lines)}
     marks, styles, members = list(SHAPES), {}, dict.fromkeys(groups, 0)
     for place, line in enumerate(lines):
-        group = group_of(line)
+        group = group_of[line.row.name]
         colour = groups[group] % len(COLOURS)
         mark = members[group] + groups[group] // len(COLOURS) + (colour if is_alone(line) else 0)
         styles[line.row.name] = Style(COLOURS[colour], marks[mark % len(marks)], (place,))
@@ -30,10 +35,6 @@ def row_styles(lines: Sequence[Line]) -> dict[str, Style]:
 
 def is_alone(line: Line) -> bool:
     return line.row.x is None and not line.row.place
-
-
-def group_of(line: Line) -> str:
-    return f"row {line.row.name}" if is_alone(line) else line.row.group
 
 
 def line_style(members: Iterable[Line], styles: Styles) -> Style:
