@@ -105,7 +105,9 @@ def differentiate_in_half(
     numbers = memory.take(size, h.dtype) if memory else h.new_empty(size)
     grad_weight = numbers[: V * H].view(V, H)
     logits = half_product(h, weight.mT, numbers[V * H :].view(torch.half)[: N * V].view(N, V))
-    raised = min(RAISED, LARGEST / max(float(h.abs().max()), 1.0)) if h.numel() else RAISED
+    raised = (
+        min(RAISED, LARGEST / max(float(torch.linalg.vector_norm(h, math.inf)), 1.0)) if h.numel() else RAISED
+    )
     total, grad_bias = native_cross_entropy_([logits], bias, targets, raised)
     lowered = scale / raised
     grad_h = half_product(logits, weight, torch.empty_like(h), lowered)
@@ -302,8 +304,8 @@ def transpose(x: Tensor) -> Tensor:
 
 
 def _require_logits(logits: Sequence[Tensor], bias: Tensor | None, targets: Tensor) -> None:
+    dtypes = (torch.float32, torch.bfloat16, *([torch.float16] if has_fp16() else []))
     for i, tile in enumerate(logits):
-        dtypes = (torch.float32, torch.bfloat16, *([torch.float16] if has_fp16() else []))
         if tile.dtype not in dtypes or tile.device.type != "cpu":
             raise ValueError(
                 f"logits must be fp32 or bf16 on the CPU, or fp16 on one that has it, got {tile.dtype} on {tile.device}"

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -105,13 +106,12 @@ class Starts:
 
     def precisions(self) -> list[str]:
         """In which the output layer was, one after the other, as far as the starts say."""
-        told = [start["output_layer"] for start in self.all() if "output_layer" in start]
-        return [kind for before, kind in zip([None, *told], told, strict=False) if kind != before]
+        return precisions_of(self.all())
 
     def other_precision(self) -> str | None:
         """In which the output layer was before this start, where that is another one."""
-        told = [start["output_layer"] for start in self.past if "output_layer" in start]
-        return told[-1] if told and told[-1] != self.machine["output_layer"] else None
+        before = precisions_of(self.past)
+        return before[-1] if before and before[-1] != self.machine["output_layer"] else None
 
     def summary(self) -> dict[str, Any]:
         """Of result.json: the last start's overrides and commit, `dirty` where any start's was, and the time of all."""
@@ -123,3 +123,7 @@ class Starts:
             "wall_seconds": sum(start["seconds"] for start in starts),
             "starts": starts,
         }
+
+
+def precisions_of(starts: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [kind for kind, _ in groupby(start["output_layer"] for start in starts if "output_layer" in start)]
