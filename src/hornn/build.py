@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from hornn.baselines.counts import CountModel, FittedModel
 from hornn.cells.base import Cell
-from hornn.checkpoint import FORMAT, first_line
+from hornn.checkpoint import FORMAT, first_line, require_plain
 from hornn.data.base import Data
 from hornn.heads.base import Head
 from hornn.network import SequenceModel, natural_width
@@ -230,6 +230,8 @@ def rebuild_network(
     """
     config = {group: chosen(card, group) for group in ("model", "network", "head")}
     claimed = check_memory(config, counts, 1, input_width)
+    for name, weight in weights.items():
+        require_plain(path, name, weight)
     held = {name: weight.shape for name, weight in weights.items()}
     if different := sorted(name for name in claimed | held if claimed.get(name) != held.get(name)):
         name = different[0]

@@ -53,5 +53,21 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
+def require_plain(path: Path, name: str, weight: torch.Tensor) -> None:
+    """Raise ValueError for a weight that is not numbers in fp32, which is what a training keeps."""
+    kind = (
+        "absent numbers"
+        if weight.is_meta
+        else weight.dtype
+        if weight.layout is torch.strided
+        else weight.layout
+    )
+    if kind is not torch.float32:
+        held = str(kind).removeprefix("torch.")
+        raise ValueError(
+            f"checkpoint {path} holds {name} as {held}, a run keeps its weights in float32: train it anew"
+        )
+
+
 def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -4,7 +4,9 @@ import math
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec
+from typing import Any
 
+LARGEST = 2**63 - 1  # what a whole number can be where it is counted with
 DEEPEST = 1000  # layers; a hundred times the deepest network of the papers
 
 
@@ -15,10 +17,12 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def require_positive(**sizes: int) -> None:
-    """Raise ValueError for the first of `sizes` that is not an integer >= 1."""
+    """Raise ValueError for the first of `sizes` that is not an integer from 1 to LARGEST."""
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
+        if size > LARGEST:
+            raise ValueError(f"{name} must be at most {LARGEST}, got {size}")
 
 
 def require_depth(**depths: int) -> None:
@@ -49,6 +53,22 @@ def require_range(name: str, value: float | None, allowed: str, holds: bool) -> 
     """Raise ValueError unless `holds`, and for a number that is not finite."""
     if not holds or (value is not None and not math.isfinite(value)):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def require_seed(seed: object) -> None:
+    """Raise ValueError for what is no seed of random numbers."""
+    holds = type(seed) is int and 0 <= seed < 2**32
+    require_range("seed", seed, "from 0 to 4294967295", holds)  # type: ignore[arg-type]
+
+
+def require_temperature(temperature: Any) -> None:
+    """Raise ValueError for a temperature of draws that is negative, infinite or no number."""
+    holds = is_number(temperature) and 0 <= temperature < math.inf
+    require_range("temperature", temperature, ">= 0 and finite", holds)
 
 
 def require_dropout(**rates: float) -> None:

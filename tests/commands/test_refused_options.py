@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from commands.outcomes import refusal
+from commands.outcomes import contents, refusal
 
 Command = Callable[..., Any]
 
@@ -43,6 +43,8 @@ EVALUATE = {
     "dynamic_lr=inf": "dynamic_lr must be > 0 and finite, or a list of such rates, got inf",
     "dynamic_lr=true": "dynamic_lr must be > 0 and finite, or a list of such rates, got True",
     "dynamic_lr=1e30 seq_len=5": "gives no finite score",
+    "cache=99999999999999999999": "cache must be one whole number of tokens, from 1 to 9223372036854775807",
+    "seq_len=99999999999999999999": "seq_len must be at most 9223372036854775807, got",
     "splt=test": "did you mean 'split'?",
 }
 
@@ -58,6 +60,34 @@ def test_evaluate_refuses(command: Command, run_dir: Path, tmp_path: Path) -> No
         assert message in refusal(command("evaluate", *common, f"text={own}"))
 
 
+@pytest.mark.parametrize(
+    ("entry", "reads"),
+    [
+        ("evaluate", "text"),
+        ("evaluate", "checkpoint"),
+        ("score", "text"),
+        ("score", "mix"),
+        ("analyse", "checkpoint"),
+    ],
+)
+def test_a_file_that_is_read_is_not_written(
+    command: Command, run_dir: Path, tmp_path: Path, entry: str, reads: str
+) -> None:
+    model, text = tmp_path / "mine.ckpt", tmp_path / "mine.txt"
+    model.write_bytes((run_dir / "best.ckpt").read_bytes())
+    text.write_text("a b c\n")
+    link = tmp_path / "link"
+    link.symlink_to(text if reads == "text" else model)
+    words = {
+        "text": [f"checkpoint={model}", f"text={text}"],
+        "mix": [f"mix=[{model},{model}]", f"text={text}"],
+    }
+    before = contents(tmp_path)
+    line = refusal(command(entry, *words.get(reads, [f"checkpoint={model}"]), f"result={link}"))
+    assert f"{link} is a file that this command reads: give another name to write to" in line
+    assert contents(tmp_path) == before
+
+
 GENERATE = {
     "length=0": "length must be >= 1 token, got 0",
     "length=x": "length must be a whole number, got 'x'",
@@ -67,6 +97,10 @@ GENERATE = {
     "seed=null": "seed must be a whole number, got null",
     "seed=-1": "seed must be from 0 to 4294967295, got -1",
     "allow_unk=no": "allow_unk must be true or false, got 'no'",
+    "top_p=true": "top_p must be in (0, 1] or null, got True",
+    "to=x.mid": "to= is for models of music, and ",
+    "piece=3": "piece= is for models of music, and ",
+    "frames=7": "frames= is for models of music, and ",
     "lenght=3": "did you mean 'length'?",
 }
 

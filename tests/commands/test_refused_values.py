@@ -61,7 +61,7 @@ VALUES = {
     "model.hidden_size=1000000": "weights need",
     "model.order=100000000": "lower model.hidden_size, model.order or network.num_layers",
     "model.hidden_size=100000000000": "the sizes of this model are beyond any memory (",
-    "model.hidden_size=99999999999999999999": "the sizes of this model are beyond any memory (",
+    "model.hidden_size=99999999999999999999": "hidden_size must be at most 9223372036854775807, got",
     "network.num_layers=10000000000": "num_layers must be at most 1000 layers, got 10000000000",
     # of another type
     "optimizer.lr=fast": "optimizer.lr must be a number, got 'fast'",
@@ -103,8 +103,22 @@ VALUES = {
     "trainer.fast_dev_run=true": "trainer.fast_dev_run=True would leave data unread",
     "trainer.accumulate_grad_batches=2": "trainer.accumulate_grad_batches=2 would leave data unread or updates",
     "trainer.check_val_every_n_epoch=2": "trainer.check_val_every_n_epoch=2 would leave data unread",
+    "trainer.min_steps=50": "trainer.min_steps=50 would overrule trainer.max_steps",
+    "trainer.min_epochs=3": "trainer.min_epochs=3 would overrule trainer.max_steps, trainer.max_epochs",
+    "trainer.num_sanity_val_steps=2": "would count validation data twice",
+    # numbers that would not be in fp32, clips that would not be made
+    "trainer.precision=bf16-true": "trainer.precision=bf16-true would take the weights out of fp32",
+    "trainer.precision=64": "leave it out; network.precision says how the output layer multiplies",
+    "trainer.gradient_clip_val=1": "trainer.gradient_clip_val=1 would clip nothing here",
+    "trainer.strategy=ddp_spawn": "trainer.strategy=ddp_spawn is none of auto and ddp",
+    "trainer.deterministic=foo": "trainer.deterministic=foo is none of true, false and warn",
+    "trainer.log_every_n_steps=-3": "trainer.log_every_n_steps must be a whole number >= 0, got -3",
+    "trainer.max_time=soon": "trainer.max_time must be a time such as 00:02:30:00 (DD:HH:MM:SS), got 'soon'",
+    "trainer.max_time={days:nan}": "trainer.max_time must be a time such as",
+    "callbacks=samples callbacks.samples.temperature=nan": "temperature must be >= 0 and finite, got nan",
     # the machine
-    "trainer.devices=0": "trainer",
+    "trainer.devices=0": "trainer.devices must be a number >= 1, a list such as [0,1], or auto, got 0",
+    "trainer.num_nodes=2": "trainer.num_nodes=2 needs MASTER_ADDR",
     "data.cache_dir=/proc/none": "cannot write the token cache into /proc/none",
     "data.train=/none/train.txt": "there is no text file data.train=/none/train.txt: give the path of an existing one",
     # names

@@ -137,6 +137,14 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
             "did you mean 'callbacks.early_stop",
         ),
         (["callbacks=early_stopping", "callbacks.early_stopping.monitor=loss"], "valid/nll or valid/ppl"),
+        (
+            ["callbacks=early_stopping", "callbacks.early_stopping.patience=-1"],
+            "patience must be a number of epochs",
+        ),
+        (
+            ["callbacks=early_stopping", "callbacks.early_stopping.min_delta=nan"],
+            "min_delta must be a finite number",
+        ),
         (["callbacks=word_frequency", "callbacks.word_frequency.bounds=[9,3]"], "must be counts that rise"),
         (["+callbacks.mine._target_=collections.Counter"], "must name a callback of Lightning's"),
         (["+callbacks.mine._target_=nowhere.Mine"], "No module named 'nowhere'"),

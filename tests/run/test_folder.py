@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 import hornn.run.continue_from
@@ -138,3 +139,54 @@ def test_a_run_that_was_cut_off_as_it_was_carried_over_goes_on(
     done = command("train", *words)
     assert (done.code, done.err) == (0, "")
     assert f"continues in {longer}" in done.out
+
+
+@pytest.fixture
+def cut_off(command: Command, quiet: list[str], tmp_path: Path) -> tuple[list[str], Path]:
+    """A run that lacks nothing but its result, beside one of another seed."""
+    words = [*quiet, "model=rnn", "model.hidden_size=6", "trainer.max_epochs=2"]
+    assert command("train", *words, f"run_dir={tmp_path / 'run'}").code == 0
+    assert command("train", *words, "seed=7", f"run_dir={tmp_path / 'other'}").code == 0
+    (tmp_path / "run" / "result.json").unlink()
+    return [*words, f"run_dir={tmp_path / 'run'}"], tmp_path / "run"
+
+
+def test_the_best_weights_of_another_run_are_not_scored(
+    command: Command, cut_off: tuple[list[str], Path]
+) -> None:
+    words, run = cut_off
+    best = (run / "best.ckpt").read_bytes()
+    for held, said in (
+        (
+            (run.parent / "other" / "best.ckpt").read_bytes(),
+            "best.ckpt is of another run, and last.ckpt says that",
+        ),
+        (None, "best.ckpt is missing, and last.ckpt says that epoch"),
+    ):
+        (run / "best.ckpt").unlink()
+        if held is not None:
+            (run / "best.ckpt").write_bytes(held)
+        before = contents(run)
+        assert said in refusal(command("train", *words))
+        assert contents(run) == before
+    (run / "best.ckpt").write_bytes(best)
+    assert command("train", *words).code == 0
+
+
+@pytest.mark.parametrize("part", ["optimizer", "weights", "records"])
+def test_a_checkpoint_without_a_part_is_not_gone_on_with(
+    command: Command, cut_off: tuple[list[str], Path], part: str
+) -> None:
+    words, run = cut_off
+    checkpoint = torch.load(run / "last.ckpt", weights_only=True)
+    if part == "optimizer":
+        checkpoint["optimizer_states"] = []
+    elif part == "weights":
+        checkpoint["state_dict"] = {name: weight.half() for name, weight in checkpoint["state_dict"].items()}
+    else:
+        checkpoint["training"]["records"] = []
+    torch.save(checkpoint, run / "last.ckpt")
+    line = refusal(command("train", *words))
+    assert (
+        "as float16, a run keeps its weights in float32" if part == "weights" else "does not hold all that"
+    ) in line

@@ -69,6 +69,21 @@ def test_music_goes_on_from_a_piece(command: Command, run: Path, music_root: str
 
 
 @pytest.mark.corpus
+def test_a_name_that_is_taken_is_refused_before_anything_is_written(
+    command: Command, run: Path, tmp_path: Path
+) -> None:
+    words = [f"checkpoint={run / 'best.ckpt'}", "length=2", "num_samples=2", f"to={tmp_path / 'song.mid'}"]
+    (tmp_path / "song-2.png").write_text("mine")
+    done = command("generate", *words)
+    assert (done.code, done.err.count("song-2.png, the name of the picture, is taken")) == (2, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["song-2.png"]
+    (tmp_path / "song-2.png").unlink()
+    (tmp_path / "song-2.mid").mkdir()
+    assert "song-2.mid is a folder" in command("generate", *words).err
+    assert [path.name for path in tmp_path.iterdir()] == ["song-2.mid"]
+
+
+@pytest.mark.corpus
 @pytest.mark.parametrize(
     ("entry", "words", "said"),
     [
@@ -77,6 +92,11 @@ def test_music_goes_on_from_a_piece(command: Command, run: Path, music_root: str
         ("generate", [], "to= must be the path of a MIDI file"),
         ("generate", ["to=x.mid", "prompt=bach"], "prompt= is text, and this model writes music"),
         ("generate", ["to=nowhere/x.mid"], "the folder of nowhere/x.mid does not exist"),
+        ("generate", ["to=x.mid", "piece=1.5"], "piece must be from 1 to 77, got 1.5"),
+        ("generate", ["to=x.mid", "piece=true"], "piece must be from 1 to 77, got True"),
+        ("generate", ["to=x.mid", "seed=99999999999999999999"], "seed must be from 0 to 4294967295"),
+        ("generate", ["to=x.mid", "top_k=5"], "top_k= is for models of text"),
+        ("evaluate", ["precision=bf16"], "precision= is for models of text"),
         ("evaluate", ["text=x.txt"], "text= is for models of text"),
         ("evaluate", ["record=true"], "record=true adds what a network of speech heard"),
         (

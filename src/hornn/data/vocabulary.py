@@ -88,6 +88,8 @@ class VocabularyRule:
         special = {EOS, UNK} if self.unk else {EOS}
         kept = {word: count for word, count in counts.items() if word not in special}
         if self.unk:
+            if not kept:
+                raise ValueError("the training text holds no word: give another one")
             ranked = sorted((-count, word) for word, count in kept.items() if count >= self.min_count)
             if self.max_size is not None:
                 ranked = ranked[: self.max_size - len(special)]

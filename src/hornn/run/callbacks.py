@@ -11,7 +11,14 @@ from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopp
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from torch import Tensor, nn
 
-from hornn.checks import require_package, require_positive
+from hornn.checks import (
+    is_number,
+    require_package,
+    require_positive,
+    require_range,
+    require_seed,
+    require_temperature,
+)
 from hornn.data.base import Chunk, Data
 from hornn.data.text import TextData
 from hornn.data.vocabulary import count_classes
@@ -66,8 +73,14 @@ def check_callback(callback: Callback, where: str, units: Units) -> None:
     if isinstance(callback, DeviceStatsMonitor):
         require_package("psutil", where)
     monitored = tuple(units.logged("valid", 0.0))  # that an early stop can go by
-    if isinstance(callback, EarlyStopping) and callback.monitor not in monitored:
-        raise ValueError(f"{where}.monitor must be {' or '.join(monitored)}, got {callback.monitor!r}")
+    if isinstance(callback, EarlyStopping):
+        if callback.monitor not in monitored:
+            raise ValueError(f"{where}.monitor must be {' or '.join(monitored)}, got {callback.monitor!r}")
+        patience, delta = callback.patience, callback.min_delta
+        require_range(
+            f"{where}.patience", patience, "a number of epochs", type(patience) is int and patience >= 0
+        )
+        require_range(f"{where}.min_delta", delta, "a finite number", is_number(delta))
 
 
 def why_stopped(callbacks: Iterable[Callback]) -> str:
@@ -195,6 +208,8 @@ class Samples(OfText):
         seed: int = 1,
     ) -> None:
         require_positive(num_samples=num_samples, length=length)
+        require_temperature(temperature)
+        require_seed(seed)
         self.prompt, self.num_samples, self.length = prompt, num_samples, length
         self.temperature, self.seed = temperature, seed
         self.rows: list[list[Any]] = []

@@ -14,6 +14,7 @@ from hornn.result import read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.epochs import METRICS
 from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, other_run, without
+from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
 
@@ -141,7 +142,8 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
     if not (folder / LAST).exists():
         require_own(identity)
         return None
-    card = read_checkpoint(folder / LAST)[CARD]
+    last = read_checkpoint(folder / LAST)
+    card = last[CARD]
     remedy = "give another run_dir, or overwrite=true to replace it"
     if (card["name"], card["seed"]) != (identity.name, identity.seed):
         other = other_run(card, identity) or "their names differ"
@@ -151,7 +153,28 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
     then, now = card["data"]["text_checksum"], data.describe()["text_checksum"]
     if then != now:
         raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {remedy}")
+    require_best(folder, last)
     return folder / LAST
+
+
+def require_best(folder: Path, last: Mapping[str, Any]) -> None:
+    """Raise ValueError unless best.ckpt is of the run that last.ckpt goes on with: its weights are scored in the end.
+
+    A run that was cut off between the two has a newer one, whose epoch is run again.
+    """
+    saved = last.get(PAYLOAD)
+    best = saved.get("best") if isinstance(saved, dict) else None
+    if not isinstance(best, dict):
+        return  # no epoch has ended, or the fit refuses it
+    path = folder / BEST
+    held = read_checkpoint(path) if path.is_file() else {}
+    alike = all(held.get(CARD, {}).get(key) == last[CARD].get(key) for key in ("name", "seed", "data"))
+    step = held.get("global_step")
+    if not alike or not isinstance(step, int) or step < best.get("step", 0):
+        raise ValueError(
+            f"{path} is {'of another run' if held else 'missing'}, and {LAST} says that epoch {best.get('epoch')} is "
+            "the best: put it back, give another run_dir, or overwrite=true to start anew"
+        )
 
 
 def require_own(identity: Identity) -> None:

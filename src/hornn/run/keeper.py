@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch.callbacks import Checkpoint
 from rich.console import Console
 
-from hornn.checkpoint import read_checkpoint
+from hornn.checkpoint import read_checkpoint, require_plain
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.optim.schedules import Decision
@@ -202,7 +202,7 @@ class RunKeeper(Checkpoint):
     ) -> None:
         assert isinstance(module, TruncatedBptt)
         saved = checkpoint[PAYLOAD]
-        check_whole(checkpoint)
+        check_whole(self.folder / LAST, checkpoint)
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
@@ -217,9 +217,15 @@ class RunKeeper(Checkpoint):
             torch.cuda.set_rng_state(random_gpu, device)
 
 
-def check_whole(checkpoint: Mapping[str, Any]) -> None:
-    """Raise KeyError or TypeError where a part that a resumed run needs is absent or of another kind."""
+def check_whole(path: Path, checkpoint: Mapping[str, Any]) -> None:
+    """Raise KeyError, TypeError or ValueError where a part that a resumed run needs is absent or of another kind."""
     saved = checkpoint[PAYLOAD]
+    for name, weight in checkpoint["state_dict"].items():
+        require_plain(path, name, weight)
+    if len(checkpoint["optimizer_states"]) != 1:
+        raise KeyError("the state of the optimizer")
+    if saved["best"] is not None and saved["best"] not in saved["records"]:
+        raise KeyError("the record of the best epoch")
     parts: list[tuple[Any, Any]] = [
         (checkpoint["loops"], dict),
         *((saved[key], kind) for key, kind in KINDS.items()),

@@ -5,6 +5,7 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Timer
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from hornn.command_line.ending import UNFINISHED
 from hornn.run.announce import console
@@ -22,11 +23,13 @@ class TimeLimit(Timer):
     def __init__(self, duration: str | dict[str, int] | timedelta, keeper: RunKeeper) -> None:
         try:
             super().__init__(duration)
-        except (AttributeError, TypeError) as error:
-            raise ValueError(f"trainer.max_time={duration!r}: {error}; write DD:HH:MM:SS") from error
-        remaining = self.time_remaining()
+            remaining = self.time_remaining()
+        except (ArithmeticError, AttributeError, TypeError, ValueError, MisconfigurationException):
+            remaining = None
         if remaining is None or remaining <= 0:
-            raise ValueError(f"trainer.max_time must be more than no time, DD:HH:MM:SS, got {duration!r}")
+            raise ValueError(
+                f"trainer.max_time must be a time such as 00:02:30:00 (DD:HH:MM:SS), got {duration!r}"
+            )
         self.keeper = keeper
 
     def on_fit_start(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import lightning
 import numpy as np
-import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning.pytorch.callbacks import Callback
@@ -18,7 +17,7 @@ from omegaconf import DictConfig
 
 from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, make_card
 from hornn.checkpoint import first_line, read_checkpoint
-from hornn.checks import require_range
+from hornn.checks import require_seed
 from hornn.data.base import Data, Judgement, Stream
 from hornn.data.sequences import SequenceStream
 from hornn.module import TruncatedBptt
@@ -39,19 +38,8 @@ from hornn.run.provenance import Starts, circumstances, commit
 from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank
 from hornn.run.time_limit import TimeLimit
+from hornn.run.trainer_options import check_trainer
 from hornn.use.posteriors import log_probs_of
-
-# Arguments of the trainer with the one value under which every epoch reads and measures all of its text.
-WHOLE = {
-    "limit_train_batches": None,
-    "limit_val_batches": None,
-    "limit_test_batches": None,
-    "overfit_batches": 0,
-    "fast_dev_run": False,
-    "accumulate_grad_batches": 1,
-    "check_val_every_n_epoch": 1,
-    "val_check_interval": None,
-}
 
 
 class Training(NamedTuple):
@@ -83,7 +71,7 @@ def train(cfg: DictConfig) -> None:
     """
     config, job = as_dict(cfg), HydraConfig.get()
     seed = config["seed"]
-    require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
+    require_seed(seed)
     starts = Starts(commit(), job.overrides.task)
     identity = identify(job.runtime.choices, config)
     require_elsewhere(identity, weights_given(config))
@@ -208,23 +196,6 @@ def quiet_libraries() -> None:
     ours = (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*")
     for about in (*ours, ".*`srun` command is available.*"):
         warnings.filterwarnings("ignore", about)
-
-
-def check_trainer(settings: Mapping[str, Any]) -> None:
-    """Refuse devices that are not there and options under which an epoch would go unmeasured."""
-    accelerator, epochs = settings.get("accelerator"), settings.get("max_epochs")
-    if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
-        raise ValueError(
-            f"trainer.accelerator={accelerator} needs a CUDA device, this machine has none: use trainer=cpu"
-        )
-    for key, allowed in WHOLE.items():
-        if settings.get(key) not in (None, allowed):
-            raise ValueError(
-                f"trainer.{key}={settings[key]} would leave data unread or updates uncounted: leave it out; "
-                "trainer.max_steps makes a run short"
-            )
-    if epochs is not None and epochs != -1 and epochs < 1:
-        raise ValueError(f"trainer.max_epochs must be >= 1, or -1 for no bound, got {epochs}")
 
 
 def fit(training: Training, resume: Path | None) -> None:

@@ -2,19 +2,22 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
+from hornn.metrics import perplexity
 from hornn.result import finite, require_writable, write_atomically
 from hornn.run.identity import FILES, SNAPSHOTS
+from hornn.shown import shown
 
 
 def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -> None:
     """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text."""
-    if not math.isfinite(mean):
+    if not math.isfinite(perplexity(mean)):
         cause = (
             f"dynamic_lr={rates[0]:g} is too large" if rates else "its weights are damaged or have diverged"
         )
@@ -23,8 +26,8 @@ def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -
         raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")
 
 
-def require_target(target: Any) -> None:
-    """Raise ValueError or OSError unless a file can be written there; null is no file."""
+def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
+    """Raise ValueError or OSError unless a file can be written there, beside the files that are read; null is none."""
     if target is None:
         return
     path = Path(str(target))
@@ -36,7 +39,21 @@ def require_target(target: Any) -> None:
         raise ValueError(
             f"{target} has the name of a run's own file, which only a run writes: give another name"
         )
+    for source in sources:
+        if path.resolve() == source.resolve() or (
+            path.exists() and source.exists() and path.samefile(source)
+        ):
+            raise ValueError(f"{target} is a file that this command reads: give another name to write to")
     require_writable(path)
+
+
+def files_of(cfg: DictConfig, *keys: str) -> Iterator[Path]:
+    """The files that these keys of a command name, each key one file, a list of files, or none."""
+    for key in keys:
+        value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
+        for each in value if isinstance(value, ListConfig) else [value]:
+            if each is not None:
+                yield Path(str(each))
 
 
 def report(
@@ -54,6 +71,6 @@ def report(
             text = (
                 f"{line:,.2f}" if isinstance(line, float) else f"{line:,}" if isinstance(line, int) else line
             )
-            console.print(f"{'' if number else name.replace('_', ' '):>18}  {text}", markup=False)
+            console.print(f"{'' if number else name.replace('_', ' '):>18}  {shown(str(text))}", markup=False)
     if result is not None:
         write_atomically(Path(str(result)), json.dumps(finite({**figures, **(exact or {})}), indent=2) + "\n")

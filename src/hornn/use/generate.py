@@ -10,7 +10,10 @@ from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.model import Model
 from hornn.use.music import write_music
-from hornn.use.sequences import SequenceScorer
+from hornn.use.sequences import SequenceScorer, require_neutral
+
+# Keys that speak of music, and their neutral values.
+OF_MUSIC = {"to": None, "piece": None, "frames": 50}
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -21,6 +24,7 @@ def generate(cfg: DictConfig) -> None:
     if isinstance(opened, SequenceScorer):
         write_music(cfg, opened, console)
         return
+    require_neutral(cfg, OF_MUSIC, "music", opened.name)
     model = Model(opened)
     prompt = "" if cfg.prompt is None else str(cfg.prompt)
     if unknown := model.unknown(prompt):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from hornn.build import looked_up_in
-from hornn.checks import require_positive, require_range
+from hornn.checks import require_positive, require_seed
 from hornn.data.text import encode, encode_text
 from hornn.data.vocabulary import EOS
 from hornn.metrics import perplexity
@@ -91,8 +91,8 @@ class Model:
         batch_size: texts that a network reads side by side; more are faster and take more memory. ValueError for one
         string instead of several.
         """
-        if isinstance(texts, str):
-            raise ValueError("score takes a list of texts, got one text: put it into a list")
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise ValueError(f"score takes a list of texts, got {texts!r:.80}: put one text into a list")
         return [
             Score(
                 float(scores.log_probs.sum()),
@@ -146,7 +146,7 @@ class Model:
         Arguments and errors: as in `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written.
         """
         require_positive(num_samples=num_samples)
-        require_range("seed", seed, "from 0 to 4294967295", 0 <= seed < 2**32)
+        require_seed(seed)
         tokens, vocabulary = self.prompt_tokens(prompt), self.scorer.vocabulary
         banned = [] if allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]
         generator = torch.Generator().manual_seed(seed)
@@ -222,9 +222,9 @@ def load(
     model/mine.yaml, that is read before conf, as --config-dir is. Raises FileNotFoundError or ValueError for a file
     that is absent, damaged or of another program, and ValueError for models of different vocabularies.
     """
-    paths = [path] if isinstance(path, str | Path) else list(path)
-    if not paths:
-        raise ValueError("load takes a path, or several, got none")
+    paths = [path] if isinstance(path, str | Path) else list(path) if isinstance(path, Iterable) else []
+    if not paths or not all(isinstance(each, str | Path) for each in paths):
+        raise ValueError(f"load takes a path, or several, got {path!r:.80}")
     with looked_up_in(config_dir):
         scorers = load_ready([Path(each) for each in paths], device, SEQ_LEN, "fp32")
     if len(scorers) == 1:

@@ -1,6 +1,5 @@
 """Music that a network writes: sampled frame by frame, kept as a MIDI file and as a picture."""
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,15 +8,19 @@ import torch
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.checks import require_package, require_positive, require_range
+from hornn.checks import require_package, require_positive, require_range, require_seed, require_temperature
 from hornn.data.music import KEYS, MusicData
 from hornn.network import SequenceModel
-from hornn.use.figures import require_target
-from hornn.use.sequences import SequenceScorer, open_data
+from hornn.result import replacing
+from hornn.shown import shown
+from hornn.use.figures import files_of, require_target
+from hornn.use.sequences import SequenceScorer, open_data, require_neutral
 
 LOWEST = 21  # the note of MIDI that key 0 is
 TICKS = 240  # of a frame: half a beat, an eighth note, at 120 beats a minute; the files do not say how long a frame is
 VELOCITY = 80
+# Keys of `generate` that speak of text, beside the prompt, and their neutral values.
+OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False}
 
 
 def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> None:
@@ -30,22 +33,29 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     require_package("mido", "writing MIDI files")
     require_package("matplotlib", "drawing them")
     require_positive(num_samples=cfg.num_samples, length=cfg.length, frames=cfg.frames)
-    require_range("temperature", cfg.temperature, ">= 0 and finite", 0 <= cfg.temperature < math.inf)
+    require_temperature(cfg.temperature)
+    require_seed(cfg.seed)
     if cfg.to is None or Path(str(cfg.to)).suffix != ".mid":
         raise ValueError(f"to= must be the path of a MIDI file, which ends in .mid, got {cfg.to}")
     if cfg.prompt:
         raise ValueError("prompt= is text, and this model writes music: give piece=NUMBER, or leave it out")
-    target = Path(str(cfg.to))
-    require_target(target)
+    require_neutral(cfg, OF_TEXT, "text", scorer.name)
+    paths = targets(Path(str(cfg.to)), cfg.num_samples)
+    for path in paths:
+        require_target(path, files_of(cfg, "checkpoint"))
+        require_target(path.with_suffix(".png"))
+        if path.with_suffix(".png").exists() and not path.exists():
+            raise ValueError(
+                f"{path.with_suffix('.png')}, the name of the picture, is taken: give another to="
+            )
     silence = np.zeros((0, KEYS), dtype=np.uint8)
     piece = silence if cfg.piece is None else piece_of(scorer, cfg)[: cfg.frames + cfg.length]
     prompt = piece[: cfg.frames]
     card = scorer.card
-    who = f"{card['choices']['model']} on {card['data']['name']}, seed {card['seed']}"
+    who = shown(f"{card['choices']['model']} on {card['data']['name']}, seed {card['seed']}")
     title = f"{who}: {len(prompt)} frames given, {cfg.length} written"
     generator = torch.Generator().manual_seed(cfg.seed)
-    for number in range(cfg.num_samples):
-        path = target if cfg.num_samples == 1 else target.with_stem(f"{target.stem}-{number + 1}")
+    for path in paths:
         frames = [*prompt, *sample(scorer.network, prompt, cfg.length, cfg.temperature, generator)]
         write_midi(path, np.array(frames))
         rolls = {title: np.array(frames)} | ({"the piece itself": piece} if len(piece) else {})
@@ -54,13 +64,19 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
         console.print(said, markup=False)
 
 
+def targets(target: Path, number: int) -> list[Path]:
+    """The MIDI files of so many samples."""
+    return [target] if number == 1 else [target.with_stem(f"{target.stem}-{n + 1}") for n in range(number)]
+
+
 def piece_of(scorer: SequenceScorer, cfg: DictConfig) -> np.ndarray:
     """The piece of the test split that is to be continued. ValueError for a number that it does not have."""
     data = open_data(scorer, cfg.data, 1, 1)
     if not isinstance(data, MusicData):
         raise ValueError(f"{scorer.name} was trained on {data.name}, which is no music: leave out piece=")
     pieces = data.whole("test")
-    require_range("piece", cfg.piece, f"from 1 to {len(pieces)}", 1 <= cfg.piece <= len(pieces))
+    holds = type(cfg.piece) is int and 1 <= cfg.piece <= len(pieces)
+    require_range("piece", cfg.piece, f"from 1 to {len(pieces)}", holds)
     piece: np.ndarray = pieces[cfg.piece - 1]
     return piece
 
@@ -107,7 +123,8 @@ def write_midi(path: Path, frames: np.ndarray) -> None:
         before = frame
     file = mido.MidiFile(ticks_per_beat=2 * TICKS)
     file.tracks.append(track)
-    file.save(str(path))
+    with replacing(path) as written:
+        file.save(file=written)
 
 
 def draw(path: Path, rolls: Mapping[str, np.ndarray], given: int) -> None:
@@ -123,4 +140,5 @@ def draw(path: Path, rolls: Mapping[str, np.ndarray], given: int) -> None:
             axes.axvline(given - 0.5, color="tab:red")
         axes.set(ylabel="key", title=title, xlim=(-0.5, longest - 0.5))
     places[-1].set_xlabel("frame")
-    figure.savefig(path, dpi=80)
+    with replacing(path) as file:
+        figure.savefig(file, dpi=80, format="png")

@@ -1,13 +1,12 @@
 """How a network reads text to score it, and how text is drawn from what a model expects."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hornn.checks import require_positive, require_range
+from hornn.checks import is_number, require_positive, require_range, require_temperature
 from hornn.data.base import IGNORE
 from hornn.data.streams import ChunkStream
 from hornn.network import SequenceModel, detach_all
@@ -141,11 +140,11 @@ def sample(
     probabilities reach that sum. Raises ValueError for a length or top_k < 1, a top_p outside (0, 1], a temperature
     < 0 or an infinite one.
     """
-    require_range("length", length, ">= 1 token", length >= 1)
-    require_range("temperature", temperature, ">= 0 and finite", 0 <= temperature < math.inf)
+    require_range("length", length, ">= 1 token", type(length) is int and length >= 1)
+    require_temperature(temperature)
     if top_k is not None:
         require_positive(top_k=top_k)
-    require_range("top_p", top_p, "in (0, 1] or null", top_p is None or 0 < top_p <= 1)
+    require_range("top_p", top_p, "in (0, 1] or null", top_p is None or (is_number(top_p) and 0 < top_p <= 1))
     ids = prompt
     for _ in range(length):
         log_p = read(ids).clone()

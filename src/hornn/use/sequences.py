@@ -23,7 +23,7 @@ from hornn.use.recorded import record, to_record
 from hornn.use.scoring import CHUNK
 
 # Keys of `evaluate` that speak of text, and their neutral values.
-OF_TEXT = {"mix": None, "cache": None, "text": None, "dynamic_lr": None, "arpa": None}
+OF_TEXT = {"mix": None, "cache": None, "text": None, "dynamic_lr": None, "arpa": None, "precision": "fp32"}
 
 
 class SequenceScorer(NamedTuple):
@@ -53,6 +53,12 @@ class SplitScore(NamedTuple):
         return self.nats / self.targets
 
 
+def require_neutral(cfg: DictConfig, neutral: Mapping[str, Any], kind: str, name: str) -> None:
+    """Raise ValueError for a key of a command that is for models of another kind than this one."""
+    if given := [key for key, value in neutral.items() if cfg[key] != value]:
+        raise ValueError(f"{given[0]}= is for models of {kind}, and {name} is none: leave it out")
+
+
 def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_len: int) -> Data:
     """The data that the model was trained on, in batches to score. ValueError where those at hand are others."""
     data = data_of(scorer.card, places)
@@ -62,8 +68,7 @@ def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_l
 
 def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> None:
     """Print score, accuracy and speed on a split. ValueError for keys that speak of text."""
-    if given := [key for key, neutral in OF_TEXT.items() if cfg[key] != neutral]:
-        raise ValueError(f"{given[0]}= is for models of text, and {scorer.name} is none: leave it out")
+    require_neutral(cfg, OF_TEXT, "text", scorer.name)
     if cfg.record and "recogniser" not in scorer.card:
         raise ValueError(
             f"record=true adds what a network of speech heard, and {scorer.name} is none: leave it out"

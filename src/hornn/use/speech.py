@@ -19,7 +19,7 @@ from hornn.speech.data import GRAMMARS, SpeechData
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.recogniser import Recogniser, acoustic_scores, from_plain
 from hornn.use.checkpoints import open_checkpoint
-from hornn.use.figures import require_target
+from hornn.use.figures import files_of, require_target
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import SequenceScorer, open_data
 
@@ -58,7 +58,7 @@ def transcribe(cfg: DictConfig) -> None:
         raise ValueError(
             "references= writes what is said in a split, and a WAV file does not say it: leave it out"
         )
-    require_target(cfg.references)
+    require_target(cfg.references, files_of(cfg, "checkpoint", "wav"))
     scorer = open_speech(cfg.checkpoint, cfg.device)
     listener = listener_of(scorer)
     scale = scale_of(cfg, Path(str(cfg.checkpoint)))
