@@ -143,3 +143,11 @@ def test_scores_are_the_logarithms_of_the_mixtures(
 def test_too_few_frames_are_refused(trained: gmm.Gmm) -> None:
     with pytest.raises(ValueError, match="5 frames are too few for the words 'YES NO'"):
         trained.align(np.zeros((5, 39), dtype=np.float32), ("YES", "NO"))
+
+
+def test_recordings_that_cannot_be_learned_from_are_named(frames: Mapping[str, np.ndarray]) -> None:
+    name, some = next(iter(frames.items()))
+    with pytest.raises(ValueError, match=f"{name}: 5 frames are too few for the words 'YES NO'"):
+        gmm.train({name: some[:5]}, {name: ("YES", "NO")}, LEXICON)
+    with pytest.raises(ValueError, match="the recordings are silent, or hold one frame each"):
+        gmm.train({name: np.zeros_like(some)}, {name: ("YES",)}, LEXICON)

@@ -154,3 +154,47 @@ def test_generate_takes_the_same_options(command: Any, folder: Path) -> None:
     assert done.code == 0, done.err
     expected = hornn.load(folder / NAMES[0]).generate("a b", 5, top_k=3, top_p=0.9, num_samples=2, seed=4)
     assert done.out.splitlines() == "\n".join(expected).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"length": "a"}, "length must be >= 1 token, got 'a'"),
+        ({"length": 1.5}, "length must be >= 1 token, got 1.5"),
+        ({"temperature": "x"}, "temperature must be >= 0 and finite, got 'x'"),
+        ({"top_p": "x"}, r"top_p must be in \(0, 1\] or null, got 'x'"),
+        ({"seed": None}, "seed must be from 0 to 4294967295, got None"),
+        ({"seed": 1.5}, "seed must be from 0 to 4294967295, got 1.5"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused(folder: Path, arguments: dict[str, Any], said: str) -> None:
+    model = hornn.load(folder / "network/best.ckpt")
+    with pytest.raises(ValueError, match=said):
+        model.generate(**arguments)
+
+
+@pytest.mark.parametrize("value", [None, 5, [5]])
+def test_what_is_no_path_and_no_text_is_refused(folder: Path, value: Any) -> None:
+    with pytest.raises(ValueError, match="load takes a path, or several, got"):
+        hornn.load(value)
+    if value != [5]:
+        with pytest.raises(ValueError, match=f"score takes a list of texts, got {value}"):
+            hornn.load(folder / "network/best.ckpt").score(value)
+
+
+@pytest.mark.parametrize("change", ["double", "int", "to_sparse"])
+def test_weights_of_another_kind_are_refused(folder: Path, tmp_path: Path, change: str) -> None:
+    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
+    name = next(key for key, weight in checkpoint["state_dict"].items() if weight.dim() == 2)
+    checkpoint["state_dict"][name] = getattr(checkpoint["state_dict"][name], change)()
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match="a run keeps its weights in float32: train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_a_name_does_not_act_on_the_terminal(command: Any, folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
+    checkpoint["hornn"]["data"]["name"] = "\x1b[31mred\n\nlines"
+    torch.save(checkpoint, tmp_path / "best.ckpt")
+    done = command("evaluate", f"checkpoint={tmp_path / 'best.ckpt'}", "split=test")
+    assert "scored   [31mred lines test" in done.out, done.err

@@ -7,7 +7,7 @@ import numpy as np
 from hornn.baselines.counts import CountModel, State
 from hornn.baselines.mixture import em_weights, interpolate
 from hornn.baselines.ngram import KneserNey
-from hornn.checks import LARGEST
+from hornn.checks import require_positive
 
 NGRAM = "ngram."  # before the names of the n-gram model's state
 
@@ -15,10 +15,11 @@ NGRAM = "ngram."  # before the names of the n-gram model's state
 def require_lengths(name: str, lengths: int | Sequence[int]) -> tuple[int, ...]:
     """One length, or several, as a tuple. ValueError unless each is a whole number of tokens, 1 or more."""
     given = (lengths,) if isinstance(lengths, int | str | float) else tuple(lengths)
-    if not given or not all(type(length) is int and 1 <= length <= LARGEST for length in given):
+    if not given or not all(type(length) is int and length >= 1 for length in given):
         raise ValueError(
-            f"{name} must be one whole number of tokens, from 1 to {LARGEST}, or a list of such, got {lengths!r}"
+            f"{name} must be one whole number of tokens, 1 or more, or a list of such, got {lengths!r}"
         )
+    require_positive(**{name: max(given)})
     return given
 
 

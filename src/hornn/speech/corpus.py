@@ -1,7 +1,8 @@
 """Recordings with their words, in a folder laid out as CMU AN4 is."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,15 @@ class Recording(NamedTuple):
     speaker: str
     words: tuple[str, ...]
     path: Path
+
+
+@contextmanager
+def naming(utterance: str) -> Iterator[None]:
+    """Say of which utterance a ValueError is that is raised inside."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{utterance}: {error}") from error
 
 
 class SpeechCorpus(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hornn.speech import graphs
+from hornn.speech.corpus import naming
 from hornn.speech.lexicon import STATES, Lexicon
 from hornn.speech.packages import load
 
@@ -39,10 +40,10 @@ class Gmm:
         """How many states there are."""
         return self.lexicon.number
 
-    def align(self, cepstra: np.ndarray, words: Sequence[str], name: str = "the recording") -> np.ndarray:
+    def align(self, cepstra: np.ndarray, words: Sequence[str]) -> np.ndarray:
         """(N,) int64: the state of each of N frames on the likeliest path through these words.
 
-        Raises ValueError, which names the utterance, where there are too few frames for the words.
+        Raises ValueError where there are too few frames for the words.
         """
         khg = load("kaldi_hmm_gmm")
         graph = graphs.of_sentence(self.lexicon, self.stay, words)
@@ -51,7 +52,7 @@ class Gmm:
             decoder.decode(khg.DecodableAmDiagGmmUnmapped(self.model, cepstra))
             if decoder.reached_final():
                 return graphs.states_of(decoder.get_best_path()[1])
-        raise ValueError(too_few(len(cepstra), words, name))
+        raise ValueError(too_few(len(cepstra), words))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers: `sizes` (S,) Gaussians of each state, `weights` (G,), `means` and `inverse_variances` (G, 39),
@@ -100,10 +101,15 @@ def train(
     gmm = Gmm(lexicon, model, np.full(lexicon.number, STAY))
     step = max(0, gaussians - lexicon.number) // max(1, iterations - SETTLING)
     flags, rng = khg.str_to_gmm_flags("mvw"), np.random.default_rng(seed)
-    states = {name: equal_alignment(lexicon, len(cepstra[name]), words[name], name) for name in cepstra}
+    states = {}
+    for name, frames in cepstra.items():
+        with naming(name):
+            states[name] = equal_alignment(lexicon, len(frames), words[name])
     for iteration in range(iterations):
         if iteration in range(1, 11) or iteration in range(12, iterations, 3):
-            states = {name: gmm.align(cepstra[name], words[name], name) for name in cepstra}
+            for name, frames in cepstra.items():
+                with naming(name):
+                    states[name] = gmm.align(frames, words[name])
         sums = khg.AccumAmDiagGmm()
         sums.init(model=model, flags=flags)
         for name, frames in cepstra.items():
@@ -124,7 +130,7 @@ def train(
     return gmm
 
 
-def equal_alignment(lexicon: Lexicon, frames: int, words: Sequence[str], name: str) -> np.ndarray:
+def equal_alignment(lexicon: Lexicon, frames: int, words: Sequence[str]) -> np.ndarray:
     """(N,) int64: each word's first pronunciation between a pause before all and one behind, all states equally long.
 
     Raises ValueError where there are too few frames for the words.
@@ -135,12 +141,12 @@ def equal_alignment(lexicon: Lexicon, frames: int, words: Sequence[str], name: s
     ]
     states = np.array(lexicon.states([0, *(phone for phones in said for phone in phones), 0]))
     if frames < len(states) - 2 * STATES:
-        raise ValueError(too_few(frames, words, name))
+        raise ValueError(too_few(frames, words))
     return states[np.arange(frames) * len(states) // frames]
 
 
-def too_few(frames: int, words: Sequence[str], name: str) -> str:
-    return f"{name}: {frames} frames are too few for the words {' '.join(words)!r}: correct them, or leave it out"
+def too_few(frames: int, words: Sequence[str]) -> str:
+    return f"{frames} frames are too few for the words {' '.join(words)!r}: correct them, or leave it out"
 
 
 def staying(states: Sequence[np.ndarray], number: int) -> np.ndarray:

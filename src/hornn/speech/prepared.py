@@ -13,7 +13,7 @@ from rich.progress import Progress
 
 from hornn.data.base import SPLITS
 from hornn.result import replacing
-from hornn.speech.corpus import SpeechCorpus
+from hornn.speech.corpus import SpeechCorpus, naming
 from hornn.speech.features import cepstra, filterbank, normalise_speakers, read_wave
 from hornn.speech.lexicon import Lexicon, read_lexicon
 
@@ -29,8 +29,8 @@ class Aligner(Protocol):
     def number(self) -> int:
         """How many states it has."""
 
-    def align(self, cepstra: np.ndarray, words: Sequence[str], name: str) -> np.ndarray:
-        """(N, 39) and what was said -> (N,) states. ValueError, which says `name`, where they cannot fit."""
+    def align(self, cepstra: np.ndarray, words: Sequence[str]) -> np.ndarray:
+        """(N, 39) and what was said -> (N,) states."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the model is made of."""
@@ -112,7 +112,8 @@ class SpeechCache:
             )
             aligned, advance = {}, bar(progress, "alignment")
             for number, name in enumerate(words, start=1):
-                aligned[name] = model.align(coefficients[name], words[name], name)
+                with naming(name):
+                    aligned[name] = model.align(coefficients[name], words[name])
                 advance(number, len(words))
         features = np.concatenate([energies[name] for name in words])
         states = np.concatenate([aligned[name] for name in words]).astype(np.int16)
