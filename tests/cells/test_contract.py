@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hornn.cells.base import find_activation
-from hornn.cells.elman import Rnn, RnnState
 from hornn.scan import detach, scan
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
@@ -183,20 +182,6 @@ def test_paths_add_up_to_the_step(name: str) -> None:
         assert_close(hidden, y_t[:, : hidden.size(-1)], rtol=1e-12, atol=1e-12)
 
 
-def test_a_step_of_its_own_has_not_the_paths_of_the_class_above() -> None:
-    class Halved(Rnn):
-        def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
-            return super().step(u_t / 2, state)
-
-    class Told(Halved):
-        def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
-            return {"input": u_t / 2}
-
-    x, state = torch.zeros(3, 4), RnnState(torch.zeros(3, 4))
-    told = [sorted(cell(4, 4).paths(x, state)) for cell in (Rnn, Halved, Told)]
-    assert told == [["input", "pooled"], [], ["input"]]
-
-
 @every_model
 def test_a_chunk_of_one_step(name: str) -> None:
     cell, x, state = random_case(name)
@@ -308,6 +293,30 @@ def test_gradients_are_the_derivatives(name: str) -> None:
         "gradcheck skips what carries no gradient"
     )
     assert torch.autograd.gradcheck(outputs, arguments)
+
+
+@every_model
+def test_recurrent_weights_are_all_that_act_on_a_state(name: str) -> None:
+    """dL/dW is an outer product with what W acts on: where a unit of the state is 0, a column of it is 0."""
+    cell, x, state = random_case(name)
+    weights = {key: p for key, p in cell.named_parameters() if p.ndim > 1}
+    u_0 = cell.project_input(x)[0].detach().requires_grad_()  # of some cells no weight has a part in a step
+
+    def columns(state: Any) -> list[Tensor]:
+        """Of each weight, which columns of its gradient are 0 in a step from `state`."""
+        y, after = cell.step(u_0, state)
+        total = sum((tensor * draw(seeded(2), *tensor.shape)).sum() for tensor in (y, *after))
+        grads = torch.autograd.grad(total, list(weights.values()), allow_unused=True, materialize_grads=True)
+        return [(grad == 0).all(-2) for grad in grads]
+
+    silenced = clone(state)
+    for key, tensor in silenced._asdict().items():
+        if key not in cell.counters:
+            tensor[..., -1] = 0
+    changed = zip(weights, columns(state), columns(silenced), strict=True)
+    acting = {key for key, before, after in changed if (after & ~before).any()}
+    told = {id(weight) for weight in cell.recurrent_weights()}
+    assert acting <= {key for key, weight in weights.items() if id(weight) in told}
 
 
 @every_model

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
-from hornn.cells.elman import Rnn
+from hornn.cells.elman import Rnn, RnnState
 from hornn.scan import scan
 from reference.activations import ACTIVATIONS
 from reference.cases import as_arrays, draw, draw_state, fill, seeded, weights_of
@@ -51,3 +52,17 @@ def test_equals_torch_with_copied_weights(activation: str, bias: bool) -> None:
     )
     expected = torch.autograd.grad((their_y * dy).sum() + (their_h[0] * dh).sum(), [x, h0, *copies.values()])
     assert_close(ours, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_a_step_of_its_own_has_not_the_paths_of_the_class_above() -> None:
+    class Halved(Rnn):
+        def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+            return super().step(u_t / 2, state)
+
+    class Told(Halved):
+        def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
+            return {"input": u_t / 2}
+
+    x, state = torch.zeros(3, 4), RnnState(torch.zeros(3, 4))
+    told = [sorted(cell(4, 4).paths(x, state)) for cell in (Rnn, Halved, Told)]
+    assert told == [["input", "pooled"], [], ["input"]]

@@ -22,6 +22,7 @@ from hornn.cells.lstm import Lstm, Lstmp
 from hornn.cells.scrn import Scrn, Srn
 from hornn.kernels.scans import NativeLstm
 from hornn.kernels.table import NATIVE
+from hornn.optim.noise import DroppedWeights
 from hornn.scan import choose_backend, scan
 from kernels.tolerance import SCAN_ERROR, error, needs_compiler
 
@@ -138,6 +139,25 @@ def test_a_cell_of_several_states_is_the_loop(kernels: None, name: str, T: int, 
     expected, found = (run_cell(name, dtype, T, B, H) for dtype in (torch.float64, torch.float32))
     errors = {result: error(found[result], expected[result]) for result in expected}
     assert max(errors.values()) < SCAN_ERROR, errors
+
+
+def test_dropped_weights_of_gates_are_dropped_in_the_kernel(kernels: None) -> None:
+    """The kernel reads the weights as they are now, and back-propagates with those."""
+    torch.manual_seed(0)
+    cell, x = GatedHornn(3, 17, order=2), torch.randn(7, 3, 3)
+    dropped = DroppedWeights(cell.recurrent_weights(), 0.4)
+    found: dict[str, list[Tensor]] = {}
+    for backend in ("eager", "native"):
+        torch.manual_seed(1)
+        cell.zero_grad()
+        dropped.drop()
+        y, _ = scan(cell, x, cell.initial_state(3), backend=backend)
+        y.square().sum().backward()
+        dropped.restore()
+        found[backend] = [y.detach(), *(p.grad.clone() for p in cell.parameters() if p.grad is not None)]
+    torch.testing.assert_close(found["native"], found["eager"])
+    assert cell.W_g2.grad is not None
+    assert float((cell.W_g2.grad == 0).double().mean()) == pytest.approx(0.4, abs=0.1)
 
 
 def test_every_cell_of_the_table_is_tested() -> None:

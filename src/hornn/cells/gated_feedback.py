@@ -34,6 +34,8 @@ class GatedFeedbackRnn(Cell):
     Raises ValueError for a depth or size < 1 or an unknown activation.
     """
 
+    recurrent = ("W_h", "W_g2")
+
     def __init__(
         self,
         input_size: int,

@@ -141,6 +141,8 @@ class GatedHornn(Hornn):
     errors: as in `Hornn`. Source: HORNN paper, equations (6) and (7). Departures: none.
     """
 
+    recurrent = ("W_h", "W_g2")
+
     def __init__(
         self,
         input_size: int,
