@@ -86,6 +86,14 @@ def test_states_start_where_the_network_says() -> None:
     assert not build().initial_state(2)[0].history.any()
 
 
+@pytest.mark.parametrize(("name", "counter"), [("clockwork", "phase"), ("memn2n", "filled")])
+def test_what_a_state_counts_starts_as_the_cell_says(name: str, counter: str) -> None:
+    cell = instantiate(OmegaConf.merge(OmegaConf.load(MODEL_FOLDER / f"{name}.yaml"), {"hidden_size": 8}))
+    state = SequenceModel([3, 2, 1], cell, initial_value=0.1).initial_state(2)[0]
+    assert not getattr(state, counter).any()
+    assert (state[0] == 0.1).all()
+
+
 @pytest.mark.parametrize("variational", [False, True])
 def test_dropout_is_one_mask_a_step_or_one_for_all(variational: bool) -> None:
     network = build(dropout=0.5, variational=variational)

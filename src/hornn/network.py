@@ -65,7 +65,7 @@ class SequenceModel(nn.Module):
     `dropout` drops that share of e_t (or `input_dropout`), of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
     embedding (Press & Wolf 2017). `state_grad_norm` bounds the gradient of each state (`hornn.scan`).
-    `initial_value` is the first value of every unit of every state (not for a cell whose state counts steps).
+    `initial_value` is the first value of every unit of every state; what only counts steps starts as the cell says.
 
     Source: HORNN paper, section 4 and equation (2); that the embedding is followed by W_in is deduced
     from its weight counts. Raises ValueError for a size < 1, a std < 0, a dropout outside [0, 1), a
@@ -193,13 +193,15 @@ class SequenceModel(nn.Module):
 
     def initial_state(self, batch_size: int) -> NetworkState:
         """The state before the first step: the cells' own, or `initial_value` in every unit where it is not 0."""
-        states = tuple(cell.initial_state(batch_size) for cell in self.cells)  # type: ignore[operator]
+        return tuple(self.first_state(cell, batch_size) for cell in self.cells)  # type: ignore[arg-type]
+
+    def first_state(self, cell: Cell, batch_size: int) -> State:
+        """The state of one layer before the first step."""
+        state = cell.initial_state(batch_size)
         if not self.initial_value:
-            return states
-        return tuple(
-            type(state)(*(torch.full_like(tensor, self.initial_value) for tensor in state))
-            for state in states
-        )
+            return state
+        units = {name: tensor for name, tensor in state._asdict().items() if name not in cell.counters}
+        return state._replace(**{name: torch.full_like(x, self.initial_value) for name, x in units.items()})
 
     def prepare(self, device: torch.device) -> None:
         """Choose what runs on `device`: until then the loops run as written, in fp32.
