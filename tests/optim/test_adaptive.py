@@ -24,6 +24,16 @@ def test_adamw_is_torchs_with_a_clip() -> None:
     assert clipped.grad_norm > 1
 
 
+def test_averaged_sgd_learns_at_the_rate_of_this_update() -> None:
+    w = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
+    optimizer = AveragedSGD([w], lr=1.0)
+    for lr, expected in ((1.0, 0.0), (0.5, -0.5), (0.25, -0.75)):
+        optimizer.param_groups[0]["lr"] = lr
+        w.grad = torch.ones_like(w)
+        optimizer.step()
+        assert w.item() == expected
+
+
 @pytest.mark.parametrize("start", [1, 2, 4])
 def test_averaged_sgd_swaps_in_the_mean_of_its_weights(start: int) -> None:
     w = torch.nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))

@@ -67,6 +67,11 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
         self.set_clip(clip, clip_mode)
 
     def update(self) -> None:
+        # torch steps at the rate that it noted after the step before: a new rate would come one update late
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter in self.state:
+                    self.state[parameter]["eta"].fill_(group["lr"])
         torch.optim.ASGD.step(self)
 
     @torch.no_grad()
