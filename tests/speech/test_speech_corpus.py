@@ -58,6 +58,11 @@ def test_lists_that_do_not_fit_are_refused(folder: Path, file: str, old: str, ne
         read_corpus(folder)
 
 
+def test_a_folder_without_a_corpus_says_which_keys_lead_elsewhere(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"and has none: give data.root and data.name of a corpus"):
+        read_corpus(tmp_path)
+
+
 @pytest.mark.parametrize("file", ["tiny_train.fileids", "tiny_test.transcription", "tiny.dic", "tiny.lm"])
 def test_a_missing_file_is_named(folder: Path, file: str) -> None:
     (folder / "etc" / file).unlink()

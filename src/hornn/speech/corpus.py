@@ -60,8 +60,8 @@ def read_corpus(folder: Path) -> SpeechCorpus:
     if len(lists) != 1:
         found = f"{len(lists)} of them" if lists else "none"
         raise ValueError(
-            f"{etc} must hold one list NAME_train.fileids, and has {found}: give data.root or data.folder that has "
-            "a corpus in the layout of CMU AN4"
+            f"{etc} must hold one list NAME_train.fileids, and has {found}: give data.root and data.name of a "
+            "corpus in the layout of CMU AN4"
         )
     name = lists[0].name.removesuffix("_train.fileids")
     dictionary, grammar = etc / f"{name}.dic", etc / f"{name}.lm"
