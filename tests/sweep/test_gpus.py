@@ -55,6 +55,7 @@ def test_gpus_wanted(accelerator: str, devices: Any, names: list[str], count: in
         (4, ["0", "1"], r"needs 4 GPU\(s\), the launcher has 2 \(0, 1\)"),
         (-1, [], r"needs 1 GPU\(s\), the launcher has 0 \(none\)"),
         ([1], ["0", "1"], r"trainer.devices=\[1\] in a sweep: give their number"),
+        ("0,1", ["0", "1"], r"trainer.devices=0,1 in a sweep: give their number"),
     ],
 )
 def test_gpus_that_there_are_not(devices: Any, names: list[str], message: str) -> None:

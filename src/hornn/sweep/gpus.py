@@ -46,15 +46,16 @@ def gpu_names(setting: Any) -> list[str]:
 def gpus_wanted(accelerator: str, devices: Any, names: Sequence[str]) -> int:
     """How many GPUs a job takes whose trainer has these settings.
 
-    Raises ValueError where there are not that many.
+    Raises ValueError where there are not that many, and for settings that name them.
     """
     if accelerator not in ("gpu", "cuda") and not (accelerator == "auto" and names):
         return 0
-    if isinstance(devices, list):
+    every = devices in ("auto", -1, "-1")
+    if not every and not str(devices).isdecimal():
         raise ValueError(
             f"trainer.devices={devices} in a sweep: give their number, hydra.launcher.gpus names them"
         )
-    count = len(names) if devices in ("auto", -1, "-1") else int(devices)
+    count = len(names) if every else int(devices)
     if count > len(names) or not names:
         raise ValueError(
             f"trainer.accelerator={accelerator} trainer.devices={devices} needs {max(count, 1)} GPU(s), the launcher "
