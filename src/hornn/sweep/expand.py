@@ -35,8 +35,8 @@ def compose_jobs(
         own = [word for word in overrides if not word.startswith(ROW)]
         identity, config = compose(loader, master, own)
         named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
-        differing = [word for word in own if word not in common and not word.startswith("seed=")]
-        row = named[0] if named else " ".join(differing) or identity.choices["model"]
+        distinct = [word for word in own if word not in common and not word.startswith("seed=")]
+        row = named[0] if named else " ".join(distinct) or identity.choices["model"]
         overwrite = config["overwrite"]
         job = Job([row], [*options, *own], identity, config, place, overwrite=overwrite, launched=launched)
         if identity.folder in jobs:
