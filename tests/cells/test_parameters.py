@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from reference.cases import MODEL_NAMES, build_cell
+from hornn.cells.base import is_bias
+from reference.cases import MODEL_NAMES, MODELS, build_cell
 
 INPUT, H, K = 4, 6, 3
 WEIGHTS = {
@@ -33,6 +34,17 @@ WITH_ACTIVATION = ["rnn", *HIGHER_ORDER]
 def order_of(name: str, order: int) -> dict[str, int]:
     """The order, for the cells that have one."""
     return {"order": order} if name in HIGHER_ORDER else {}
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_biases_are_known_by_their_names(name: str) -> None:
+    """They start at 0, and no weight does."""
+    wanted = {"bias": True, "learn_alpha": True, "adaptive": True, "embedded_input": False}
+    cell = build_cell(
+        name, INPUT, hidden_size=8, **{key: wanted[key] for key in wanted if key in MODELS[name]}
+    )
+    for key, parameter in cell.named_parameters():
+        assert is_bias(f"cells.0.{key}") == (not parameter.any()), key
 
 
 @pytest.mark.parametrize("bias", [False, True])

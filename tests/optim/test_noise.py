@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from hornn.baselines.dnn import Dnn
 from hornn.cells.lstm import Lstm
 from hornn.kernels import library as native
 from hornn.optim.noise import DroppedWeights, WeightNoise
@@ -33,6 +34,12 @@ def test_weight_noise_spares_biases_and_leaves_no_trace(use_native: bool) -> Non
     assert not torch.equal(*draws)
     assert float(draws[0].std()) == pytest.approx(0.075, rel=0.02)
     assert float(draws[0].mean()) == pytest.approx(0, abs=0.003)
+
+
+def test_the_noise_spares_the_biases_of_the_feed_forward_networks() -> None:
+    cell = Dnn(input_size=5, hidden_size=4, num_hidden=3)
+    noise = WeightNoise(cell.named_parameters(), 0.1)
+    assert list(map(id, noise.weights)) == list(map(id, [cell.H, *cell.W]))
 
 
 def test_dropped_weights_come_back_with_the_gradients_of_those_that_stayed() -> None:

@@ -29,6 +29,12 @@ def learned_factor(alpha: float, beta: Tensor) -> Tensor:
     return torch.sigmoid(math.log(alpha / (1 - alpha)) + beta)
 
 
+def is_bias(name: str) -> bool:
+    """Whether the parameter of this name is a bias, a vector or a row for each layer: b.., and d of the NNLM."""
+    last = name.rpartition(".")[2]
+    return last == "d" or last.startswith("b")
+
+
 class Cell(nn.Module, ABC):
     """One step of a recurrence.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from hornn.cells.base import is_bias
 from hornn.checks import require_range
 from hornn.kernels import update as kernels
 
@@ -26,7 +27,7 @@ class WeightNoise:
         require_range("weight_noise", std, ">= 0", std >= 0)
         self.std = std
         self.table = table
-        self.weights = [p for name, p in named_parameters if not name.rpartition(".")[2].startswith("b")]
+        self.weights = [p for name, p in named_parameters if not is_bias(name)]
         self.rows: list[Tensor | None] = []  # of each weight: the rows that have noise, None: all rows
         self.clean: list[Tensor] = []  # what they were without it
 
