@@ -1,6 +1,7 @@
 """What an update reads and learns from: windows that overlap, losses that are too high, rates."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from hornn.cells.deep import StackedRnn
+from hornn.cells.highway import HighwayRnn
+from hornn.cells.hornn import GatedHornn
 from hornn.data.streams import ChunkStream
+from hornn.kernels import library
+from hornn.network import SequenceModel
+from hornn.optim.descent import MomentumSGD
 from hornn.optim.divergence import DivergenceError
-from small_models import B, T, V, build, training
+from small_models import B, H, T, V, build, training
 
 
 def chunks(count: int) -> list[Any]:
@@ -64,6 +71,25 @@ def test_a_loss_that_is_high_for_a_while_is_no_divergence() -> None:
 def test_a_window_is_a_multiple_of_the_chunk(window: int) -> None:
     with pytest.raises(ValueError, match=rf"bptt_window must be a multiple of data.seq_len=4, got {window}"):
         training(build(), bptt_window=window)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("build_cell", [partial(GatedHornn, order=3), HighwayRnn, StackedRnn])
+def test_max_norm_spares_embeddings_and_biases_that_are_a_matrix(build_cell: Any, native: bool) -> None:
+    if native and library.why_not():
+        pytest.skip(str(library.why_not()))
+    network = SequenceModel([1] * V, partial(build_cell, hidden_size=H, bias=True), H)
+    module = training(network)
+    module.build_optimizer = partial(MomentumSGD, lr=1.0, max_norm=0.5)
+    optimizer = module.configure_optimizers()
+    assert isinstance(optimizer, MomentumSGD)
+    optimizer.native = native
+    for parameter in network.parameters():
+        parameter.data.fill_(1.0)
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    free = {name for name, p in network.named_parameters() if torch.equal(p, torch.ones_like(p))}
+    assert free == {name for name, _ in network.named_parameters() if ".b" in name} | {"embedding.weight"}
 
 
 def test_pretrained_parameters_learn_slower() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from hornn import columns
+from hornn.cells.base import is_bias
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS, Chunk
 from hornn.heads.softmax import SoftmaxHead
@@ -97,15 +98,15 @@ class TruncatedBptt(lightning.LightningModule):
         self.last_nll = torch.empty(0)  # of each target (T, B) of the chunk that was scored last
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        table = self.network.table
         groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
         for name, parameter in self.network.named_parameters():
-            groups.setdefault((parameter is table, name in self.pretrained), []).append(parameter)
-        # a word's embedding is no unit's vector of incoming weights, so max-norm spares it
+            # a row of these is no unit's vector of incoming weights, so max-norm spares it; vectors it spares anyway
+            spared = parameter is self.network.table or (is_bias(name) and parameter.ndim > 1)
+            groups.setdefault((spared, name in self.pretrained), []).append(parameter)
         optimizer = self.build_optimizer(
             [
-                {"params": members, **({"max_norm": None} if is_table else {})}
-                for (is_table, _), members in groups.items()
+                {"params": members, **({"max_norm": None} if spared else {})}
+                for (spared, _), members in groups.items()
             ]
         )
         for (_, is_pretrained), group in zip(groups, optimizer.param_groups, strict=True):

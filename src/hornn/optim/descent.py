@@ -84,7 +84,7 @@ class MomentumSGD(ClippedOptimizer):
         w_i <- w_i min(1, c / |w_i|)        for each unit's vector w_i of incoming weights
 
     lr > 0 is the learning rate, mu = `momentum` in [0, 1), gamma = `weight_decay` >= 0, c = `max_norm` > 0 (None: no
-    bound). A parameter group may set its own values of these.
+    bound). A parameter group may set its own values of these: biases that are a matrix need one without a max-norm.
 
     Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the thesis bounds
     |w|^2 by c, we bound |w|; the incoming weights of one unit from one tap or from the input are a vector of their own.
@@ -220,7 +220,7 @@ def tell_versions(params: Iterable[Tensor]) -> None:
 
 
 def project_rows(weight: Tensor, max_norm: float) -> None:
-    """Scale each row (last dimension) whose Euclidean norm exceeds `max_norm` back to it. Biases stay."""
+    """Scale each row (last dimension) whose Euclidean norm exceeds `max_norm` back to it. Vectors stay."""
     if weight.ndim < 2:
         return
     norms = torch.linalg.vector_norm(weight, dim=-1, keepdim=True)
