@@ -36,6 +36,18 @@ def test_weight_noise_spares_biases_and_leaves_no_trace(use_native: bool) -> Non
     assert float(draws[0].mean()) == pytest.approx(0, abs=0.003)
 
 
+def test_without_a_table_the_noise_does_not_look_at_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be thousands of numbers, to be sorted for each update."""
+    if native.why_not():
+        pytest.skip("needs the native kernels")
+    monkeypatch.setattr(torch.Tensor, "unique", lambda *_: pytest.fail("the inputs were sorted"))
+    cell = Lstm(input_size=5, hidden_size=4)
+    noise, clean = WeightNoise(cell.named_parameters(), 0.1), cell.W_in.detach().clone()
+    noise.native = True
+    noise.add([torch.randn(3, 2, 5)])
+    assert not torch.equal(cell.W_in, clean)
+
+
 def test_the_noise_spares_the_biases_of_the_feed_forward_networks() -> None:
     cell = Dnn(input_size=5, hidden_size=4, num_hidden=3)
     noise = WeightNoise(cell.named_parameters(), 0.1)

@@ -33,10 +33,11 @@ class WeightNoise:
 
     @torch.no_grad()
     def add(self, words: Sequence[Tensor]) -> None:
-        """Add the noise, before a gradient that reads the embeddings of `words`."""
+        """Add the noise, before a gradient that reads the embeddings of `words`, or vectors where there is no table."""
         if not self.std:
             return
-        read = torch.cat([ids.flatten() for ids in words]).unique() if self.native else None
+        spares = self.native and self.table is not None  # inputs that are no words are all numbers, and many
+        read = torch.cat([ids.flatten() for ids in words]).unique() if spares else None
         self.rows = [read if weight is self.table else None for weight in self.weights]
         self.clean = [
             weight.clone() if rows is None else weight.index_select(0, rows)
