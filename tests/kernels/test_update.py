@@ -58,6 +58,15 @@ def test_the_update_is_momentum_sgd(
     assert all(weight._version > before for weight, before in zip(weights, versions, strict=True))
 
 
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_copy_is_bf16(dtype: torch.dtype) -> None:
+    weight, none, copy = torch.ones(2, 3), torch.empty(0), torch.zeros(2, 3, dtype=dtype)
+    with pytest.raises(ValueError, match=f"each copy must be bf16, got {dtype}"):
+        momentum_update_([weight], [none], [weight.clone()], 0.1, 0.0, 0.0, math.inf, 1.0, None, [copy])
+    assert not copy.any()
+
+
 def test_the_update_keeps_a_nan(kernels: None) -> None:
     weight, velocity, grad = torch.zeros(3), torch.zeros(3), torch.tensor([1.0, math.nan, -math.inf])
     momentum_update_([weight], [velocity], [grad], 0.5, 0.9, 0.0, 2.0, 1.0, None)

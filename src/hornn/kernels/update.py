@@ -47,6 +47,8 @@ def momentum_update_(
             raise ValueError(f"each {kind} must have the shape of its parameter")
         for i, (tensor, param) in enumerate(zip(tensors, params, strict=True)):
             needed = kind == "parameter" or (kind == "momentum" and momentum != 0)
+            if kind == "copy" and tensor.numel() and tensor.dtype != torch.bfloat16:
+                raise ValueError(f"each copy must be bf16, got {tensor.dtype}")
             if needed or (tensor.dtype != torch.bfloat16 and tensor.numel()):
                 require_floats(**{f"{kind} {i}": tensor})
             if tensor.shape != param.shape and (needed or tensor.numel()):
