@@ -100,3 +100,19 @@ def test_pretrained_parameters_learn_slower() -> None:
     slow = {name for name, rate in found.items() if rate == pytest.approx(0.1)}
     assert slow == {"cells.0.W_h", "embedding.weight"}
     assert {rate for name, rate in found.items() if name not in slow} == {1.0}
+
+
+@pytest.mark.parametrize("pretrained_lr", [0.1, 10.0])
+@pytest.mark.parametrize(
+    ("pretrained", "scaled"), [({"embedding.weight"}, False), (dict(build().named_parameters()), True)]
+)
+def test_the_learning_rate_is_that_of_parameters_that_are_not_pretrained(
+    pretrained: Any, scaled: bool, pretrained_lr: float
+) -> None:
+    """Where there are any."""
+    module = training(build(), pretrained=pretrained, pretrained_lr=pretrained_lr)
+    optimizer = module.configure_optimizers()
+    module.trainer.optimizers = [optimizer]
+    for group in optimizer.param_groups:
+        group["lr"] = group["initial_lr"]
+    assert module.learning_rate == (pretrained_lr if scaled else 1.0)

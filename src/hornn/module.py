@@ -83,6 +83,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.dropped = DroppedWeights(recurrent, recurrent_dropout)
         self.pretrained = pretrained
         self.pretrained_lr = pretrained_lr
+        self.leading = 0  # the group of parameters whose learning rate is told
         self.network = network
         self.build_optimizer = optimizer
         self.schedule = schedule
@@ -109,6 +110,8 @@ class TruncatedBptt(lightning.LightningModule):
                 for (spared, _), members in groups.items()
             ]
         )
+        new = [place for place, (_, is_pretrained) in enumerate(groups) if not is_pretrained]
+        self.leading = new[0] if new else 0
         for (_, is_pretrained), group in zip(groups, optimizer.param_groups, strict=True):
             group["initial_lr"] = group["lr"] * (self.pretrained_lr if is_pretrained else 1.0)
         return optimizer
@@ -122,7 +125,7 @@ class TruncatedBptt(lightning.LightningModule):
     @property
     def learning_rate(self) -> float:
         """The learning rate of the last update, of parameters that are not pretrained where there are any."""
-        return float(max(group["lr"] for group in self.optimizer.param_groups))
+        return float(self.optimizer.param_groups[self.leading]["lr"])
 
     def on_fit_start(self) -> None:
         group = columns.world_size()
