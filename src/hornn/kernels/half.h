@@ -1,6 +1,7 @@
 // Products in fp16, for CPUs that multiply there at twice the rate of fp32 (AVX-512 FP16).
 //
 // Factors are rounded to fp16. CHAIN products after the other are added up in fp16, the sums of these chains in fp32.
+// A sum of more than DEPTH products is taken piece by piece, and rounded to the dtype of the result after each piece.
 // So a sum is three times as exact as one of factors in bf16, though a chain loses some of what the factors keep.
 #pragma once
 

@@ -16,7 +16,9 @@ def has_fp16() -> bool:
 def half_product(left: Tensor, right: Tensor, out: Tensor, factor: float = 1.0) -> Tensor:
     """out (M, N) = factor left (M, K) right (K, N), its factors rounded to fp16: |error| is about 1e-3 of a sum.
 
-    Sums of 32 products are added up in fp16, the sums of these in fp32; none of the former may exceed 65,504.
+    Sums of 32 products are added up in fp16, the sums of these in fp32; none of the former may exceed 65,504. Where
+    K is above 640, the sum is taken in pieces of at most 640 products, and rounded to out's dtype after each of them:
+    with an out in fp16, partial sums are in fp16, too.
     left and out are fp32 or fp16, right is fp32, out contiguous. ValueError for tensors that do not fit.
     """
     (M, K), (rows, N) = left.shape, right.shape
