@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from commands.outcomes import contents, result_of
+from hornn.kernels.half import has_fp16
 
 Command = Callable[..., Any]
 PROMISED = (
@@ -159,6 +160,19 @@ def test_a_run_that_diverges_says_so(command: Command, small: list[str], tmp_pat
     assert result["error"] in err
     assert [key for key in PROMISED if key not in result] == []
     assert "holds a run that diverged" in command("train", *words).err
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_a_run_whose_features_are_infinite_diverges(
+    command: Command, small: list[str], tmp_path: Path, precision: str
+) -> None:
+    if precision == "fp16" and not has_fp16():
+        pytest.skip("needs a CPU with AVX-512 FP16, and a compiler that knows it")
+    words = ["model=nnlm", "model.activation=relu", "network.init_std=5e18", f"network.precision={precision}"]
+    code, _, err = command("train", *small, *words, f"run_dir={tmp_path / 'run'}")
+    assert code == 2
+    assert "diverged at step 0: the loss is nan nats per token" in err
+    assert result_of(tmp_path / "run")["status"] == "diverged"
 
 
 def test_a_run_that_diverges_is_not_told_to_try_what_it_has(

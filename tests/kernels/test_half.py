@@ -1,6 +1,7 @@
 """Products in fp16 against float64: as exact as their rounded factors and short sums allow, and more so than bf16."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -114,6 +115,17 @@ def test_gradients_of_large_features() -> None:
         assert ours is not None
         assert expected is not None
         assert distance(ours, expected) < 2e-3
+
+
+@pytest.mark.usefixtures("fp16")
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("word", [0, 299])
+def test_a_feature_that_is_not_finite_makes_the_sum_so(word: int, value: float) -> None:
+    torch.manual_seed(0)
+    h, weight = torch.randn(9, 40), torch.randn(300, 40)
+    h[4, 7] = value
+    total, *_ = differentiate_in_half(h, weight, torch.zeros(300), torch.full((9,), word), 1 / 9)
+    assert not total.isfinite()
 
 
 @pytest.mark.usefixtures("fp16")

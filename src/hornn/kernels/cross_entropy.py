@@ -105,9 +105,9 @@ def differentiate_in_half(
     numbers = memory.take(size, h.dtype) if memory else h.new_empty(size)
     grad_weight = numbers[: V * H].view(V, H)
     logits = half_product(h, weight.mT, numbers[V * H :].view(torch.half)[: N * V].view(N, V))
-    raised = (
-        min(RAISED, LARGEST / max(float(torch.linalg.vector_norm(h, math.inf)), 1.0)) if h.numel() else RAISED
-    )
+    largest = float(torch.linalg.vector_norm(h, math.inf)) if h.numel() else 0.0
+    # a feature that is not finite takes the sum with it: no factor helps, and 0 could not be divided by
+    raised = min(RAISED, LARGEST / max(largest, 1.0)) if math.isfinite(largest) else RAISED
     total, grad_bias = native_cross_entropy_([logits], bias, targets, raised)
     lowered = scale / raised
     grad_h = half_product(logits, weight, torch.empty_like(h), lowered)
