@@ -36,7 +36,7 @@ def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for folder in folders.values():
         folder.mkdir(parents=True)
     result = {"name": "aaaaaaaaaa", "seed": 1, "valid_ppl": 90.0, "test_ppl": 80.0}
-    write_result(folders["done"], {**result, "status": "completed"})
+    write_result(folders["done"], {**result, "status": "completed", "wall_seconds": 3725.4})
     write_result(folders["diverged"], {**result, "status": "diverged", "error": "infinite"})
     (folders["damaged"] / "result.json").write_text("{")
     for row in ("at_work", "by_hand", "cut"):
@@ -47,7 +47,7 @@ def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert shown() == ["mini: 1 of 8 done, 3 failed, 1 queued, 2 running, 1 unfinished"]
     lines = [line.split() for line in shown("mini")]
     assert lines[2:10] == [
-        ["done", "1", "done", "90.00", "80.00"],
+        ["done", "1", "done", "90.00", "80.00", "1:02:05"],
         ["diverged", "1", "failed"],
         ["at_work", "1", "running", "3", "123.46"],
         ["by_hand", "1", "running", "3", "123.46"],

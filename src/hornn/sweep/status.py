@@ -75,7 +75,8 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
         return line._replace(status="running")
     if result is not None and result["status"] == "completed":
         valid, test = (score_of(result, split) for split in ("valid", "test"))
-        return line._replace(status="done", valid_score=valid, test_score=test)
+        taken = result.get("wall_seconds")
+        return line._replace(status="done", valid_score=valid, test_score=test, seconds=taken)
     if result is not None:
         return line._replace(status="failed", error=result.get("error") or result["status"])
     if entry.status == "failed":
