@@ -100,7 +100,7 @@ def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
         place.commit("sum-2", 1, memory=MEMORY)
         assert claims_of(place) == [
             f"Claim: it vanishes. Measured: Sum, order 2: 7, where at most {limit} is claimed (1 seed). "
-            f"Outcome: {outcome}."
+            f"Outcome: {outcome}, by the sign alone."
         ]
     path.write_text(path.read_text().replace(", at_most: 5", ""))
     with pytest.raises(ValueError, match="needs than, the rows that lose, or at_most"):

@@ -70,7 +70,7 @@ class Verdict(NamedTuple):
         published = f" Published: {self.published}." if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""
         measured = f" Measured: {self.measured}." if self.measured else ""
-        return f"Claim: {self.says}.{published}{measured} Outcome: {self.outcome}{reason}."
+        return f"Claim: {self.says}.{published}{measured} Outcome: {self.shown}{reason}."
 
 
 def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
