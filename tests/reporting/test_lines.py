@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.lines import training_seconds
 from hornn.reporting.notes import table_notes
 from reporting.place import SWEEP, cells_of, line_of, table_of
 
@@ -38,6 +39,20 @@ def test_a_pause_does_not_count_as_speed(place: Any) -> None:
     assert line_of(table_of(place), "rnn").seconds == 13.0
     assert cells_of(table_of(place), "rnn")["s/epoch"] == "13.0"
     assert "s/epoch: the median epoch of a run." in table_notes(table_of(place))
+
+
+@pytest.mark.parametrize(("ends", "expected"), [([0.25], 40.0), ([1, 1.25], 36.0), ([1, 2, 2.5], 37.0)])
+def test_a_part_of_an_epoch_is_no_epoch(place: Any, ends: list[float], expected: float) -> None:
+    """`trainer.max_steps` ends a run within an epoch."""
+    whole = [36.0, 38.0][: len(ends) - 1]
+    metrics = [
+        {"epoch": end, "seconds": seconds, "valid_ppl": 100.0}
+        for end, seconds in zip(ends, [*whole, 10.0], strict=True)
+    ]
+    place.commit("rnn", 1, seconds_per_epoch=40.0, metrics=metrics)
+    line = line_of(table_of(place), "rnn")
+    assert line.seconds == expected
+    assert training_seconds(line.runs[0].result) == pytest.approx(expected * ends[-1])
 
 
 def test_a_row_with_seeds_of_its_own_misses_no_others(place: Any) -> None:

@@ -1,6 +1,7 @@
 """A line of a table: a row with its runs, what is missing of it, and what a reader must know of its numbers."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -83,21 +84,33 @@ def shared_its_gpu(result: Mapping[str, Any]) -> bool:
 
 
 def epoch_seconds(result: Mapping[str, Any]) -> float | None:
-    """Seconds of the median epoch: a run may have been paused in one of them, or have shared its processor.
+    """Seconds of the median whole epoch: a run may have been paused in one of them, or have shared its processor.
 
     None where it shared its GPU.
     """
     if shared_its_gpu(result):
         return None
-    taken = (record.get("seconds") for record in result.get("metrics") or ())
+    records = result.get("metrics") or ()
+    ends = [0, *map(epochs_at, records)]  # `trainer.max_steps` may end a run within an epoch
+    taken = (
+        record.get("seconds")
+        for record, (begin, end) in zip(records, pairwise(ends), strict=True)
+        if end - begin == 1
+    )
     seconds = [value for value in taken if isinstance(value, int | float)]
     found: float | None = median(seconds) if seconds else result.get("seconds_per_epoch")
     return found
 
 
+def epochs_at(record: Mapping[str, Any]) -> float:
+    """How many epochs a run had made at a record; 0 where the record does not say so."""
+    epoch = record.get("epoch")
+    return epoch if isinstance(epoch, int | float) else 0
+
+
 def training_seconds(result: Mapping[str, Any]) -> float:
     """Its epochs, each at the time of the median one; 0 where that is not known."""
-    return len(result.get("metrics") or ()) * (epoch_seconds(result) or 0.0)
+    return max(map(epochs_at, result.get("metrics") or ()), default=0) * (epoch_seconds(result) or 0.0)
 
 
 def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:
