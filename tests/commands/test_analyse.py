@@ -31,6 +31,7 @@ def test_all_is_shown_and_added_to_the_result(analyse: Command, train: Command, 
     assert (done.code, done.err) == (0, "")
     for said in ("median norm", "signals before", "saturated units", "known words", "learned factors"):
         assert said in done.out
+    assert "lags with 1 % of the gradient or more  ≥ 5" in done.out  # all that were looked at
     after = result_of(run)
     memory = after.pop("memory")
     assert after == before

@@ -6,7 +6,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hornn.reporting.numbers import percent
+from hornn.reporting.numbers import format_bound, percent
+from hornn.reporting.scores import is_at_limit
+from hornn.result import MEMORY
 from hornn.shown import shown
 
 SHOWN = (1, 2, 5, 10, 20, 50, 100)  # lags and numbers of known words that have a column
@@ -81,6 +83,8 @@ def show(figures: Mapping[str, Any], console: Console) -> None:
         text = (
             percent(value)
             if key == "saturation"
+            else format_bound(value)
+            if is_at_limit({MEMORY: figures}, f"{MEMORY}.summary.{key}")
             else f"{value:g}"
             if isinstance(value, int)
             else f"{value:.2f}"
