@@ -30,6 +30,8 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
         hornn.make_network("hornn_fof", vocab_size=11)
     with pytest.raises(ValueError, match=r"model 'rnn' has no key 'order'; it takes: .*hidden_size"):
         hornn.make_network("rnn", vocab_size=11, order=3)
+    with pytest.raises(ValueError, match="model 'kn' is no network: it is counted"):
+        hornn.make_network("kn", vocab_size=11)
     with pytest.raises(ValueError, match="order must be an integer >= 1, got 0"):
         hornn.make_network("hornn", vocab_size=11, order=0)
 

@@ -7,7 +7,7 @@ from typing import Any
 from hornn.build import build_network, conf_folders, looked_up_in
 from hornn.checks import require_positive
 from hornn.network import SequenceModel
-from hornn.recipe import flatten, read_choice
+from hornn.recipe import COUNTED, flatten, read_choice
 from hornn.result import read_result_file
 
 
@@ -36,6 +36,8 @@ def make_network(
             "head": choose("head", head, {}),
             "network": choose("network", "default", network or {}),
         }
+    if config["model"].get(COUNTED):
+        raise ValueError(f"model {model!r} is no network: it is counted or fitted, by the command train")
     return build_network(config, [1] * vocab_size if counts is None else counts, input_width)
 
 

@@ -136,7 +136,10 @@ def test_what_cannot_be_is_said(folder: Path) -> None:
         "num_samples must be an integer >= 1": lambda: model.generate(num_samples=0),
         "there is no checkpoint none.ckpt": lambda: hornn.load("none.ckpt"),
         "leave it out": lambda: hornn.load(folder / NAMES[0], fit_on="a b"),
-        "is no network": lambda: hornn.load(folder / "kn.arpa").network,
+        "kn.arpa is no network": lambda: hornn.load(folder / "kn.arpa").network,
+        "a mixture of 2 models is no network: load one of them alone": lambda: (
+            hornn.load([folder / name for name in NAMES[:2]]).network
+        ),
     }
     for message, attempt in refused.items():
         with pytest.raises((ValueError, FileNotFoundError), match=message):

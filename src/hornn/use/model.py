@@ -64,6 +64,10 @@ class Model:
     @property
     def network(self) -> torch.nn.Module:
         """The network itself, a `hornn.network.SequenceModel`. ValueError for a model of another kind."""
+        if isinstance(self.scorer, Mixture):
+            raise ValueError(
+                f"a mixture of {len(self.scorer.scorers)} models is no network: load one of them alone"
+            )
         if not isinstance(self.scorer, NetworkScorer):
             raise ValueError(f"{self.scorer.name} is no network")
         return self.scorer.network
