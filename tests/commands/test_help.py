@@ -27,6 +27,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
         "trainer.max_epochs=20",
         "overwrite=true",
         "HYDRA_FULL_ERROR=1",
+        "# of the initial weights",
     ):
         assert line in out
 
@@ -34,8 +35,11 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
 @pytest.mark.parametrize(
     ("entry", "keys"),
     [
-        ("evaluate", ["checkpoint", "split: test", "text", "batch_size: 1", "result"]),
-        ("score", ["checkpoint", "text: '-'", "per_token: false", "batch_size: 64"]),
+        (
+            "evaluate",
+            ["checkpoint", "split: test", "text", "batch_size: 1 ", "# a UTF-8 file to score", "result"],
+        ),
+        ("score", ["checkpoint", 'text: "-"', "per_token: false", "batch_size: 64"]),
         pytest.param(
             *("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
             marks=pytest.mark.thorough,
@@ -53,6 +57,8 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
     assert f"python src/{entry}.py checkpoint=PATH" in out
     for key in keys:
         assert key in out
+    assert "_self_" not in out
+    assert "hydra" not in out
 
 
 @pytest.mark.parametrize(

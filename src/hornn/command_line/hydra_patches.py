@@ -18,15 +18,16 @@ from hydra._internal.defaults_list import Overrides
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.default_element import GroupDefault
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from hornn.places import as_typed
+from hornn.places import CONF, as_typed
 
 _is_hydras_own = Plugins.is_in_toplevel_plugins_module
 
@@ -113,9 +114,18 @@ def get_mode(hydra: Any, config_name: str | None, overrides: list[str]) -> RunMo
 _get_help = hydra._internal.hydra.Hydra.get_help
 
 
-def get_help(*args: Any, **kwargs: Any) -> str:
-    """The help of a command, with commands as they are typed here."""
-    return as_typed(_get_help(*args, **kwargs))
+def get_help(hydra: Any, help_cfg: DictConfig, cfg: DictConfig, *args: Any, **kwargs: Any) -> str:
+    """The help of a command, with commands as they are typed here.
+
+    Hydra writes the values of all keys for `$CONFIG`; in their place stand the lines of the command's own file between
+    its defaults list and what it says to Hydra, with the comments that explain them.
+    """
+    text: str = _get_help(hydra, help_cfg, cfg, *args, **kwargs)
+    file = CONF / f"{HydraConfig.get().job.config_name}.yaml"
+    if file.is_file():  # --config-name may name a file of the user's
+        keys = file.read_text(encoding="utf-8").partition("\nhydra:\n")[0].partition("\n\n")[2]
+        text = text.replace(OmegaConf.to_yaml(cfg), keys)
+    return as_typed(text)
 
 
 _add_override = Overrides.add_override
