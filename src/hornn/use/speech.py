@@ -105,8 +105,8 @@ def scale_of(cfg: DictConfig, checkpoint: Path) -> float:
         scale = (read_result(checkpoint.parent) or {}).get(f"acoustic_scale{GRAMMARS[cfg.grammar]}")
         if scale is None:
             raise ValueError(
-                f"no result.json beside {checkpoint} says which acoustic scale validation chose: give "
-                "acoustic_scale=0.2, say"
+                f"no result.json beside {checkpoint} says which acoustic scale validation chose: put the one of its "
+                "run there, or give acoustic_scale="
             )
     number = type(scale) in (int, float)
     require_range(
