@@ -117,7 +117,8 @@ def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     place.commit("sum-3", 1, 119.0)
     several, little = claims_of(place)
     assert several.endswith(
-        "worse than published). Outcome: confirmed in direction, by the sign alone (less than 50 % of the published gain)."
+        "worse than published). Outcome: confirmed in direction, by the sign alone "
+        "(less than 50 % of the published gain)."
     )
     assert little.endswith(
         "0.8 % better (one seed each; Sum, order 3 itself is 10 % worse than published). "
