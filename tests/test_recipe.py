@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hornn.recipe import read_choice, resolve
+from hornn.recipe import load, read_choice, resolve
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,3 +26,61 @@ def test_a_choice_of_a_folder_of_one_s_own(tmp_path: Path) -> None:
     (tmp_path / "model" / "wide.yaml").write_text("defaults: [mine]\nhidden_size: 30\n")
     folders = (ROOT / "conf", tmp_path)
     assert read_choice("model", "wide", folders) == {"_target_": "my.Cell", "hidden_size": 30}
+
+
+HOSTILE = {
+    "a constructor's name": "a: !!bool x",
+    "a tag of nobody's": "a: !mine x",
+    "a value in itself": "a: &a {b: *a}",
+    "an anchor": "a: &a 1",
+    "nested": f"a: {'[' * 101}{']' * 101}",
+    "nested more": "[" * 100_000,
+    "no number": "a: 0b_",
+    "many digits": f"a: {'9' * 5000}",
+    "a key that is a list": "? [1]\n: 2",
+    "a list": "[1, 2]",
+    "no list of defaults": "defaults: 5",
+    "no group": "defaults: [{5: 6}]",
+    "a character that acts": "a: \0",
+    "doubled again and again": "a: &a {b: 1}\n"
+    + "".join(f"{n}: &{n} {{x: *a, y: *a}}\n" for n in range(100)),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_yaml_of_a_stranger_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "theirs.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"theirs\.yaml") as refused:
+        load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_nested_a_hundred_deep_is_read(tmp_path: Path) -> None:
+    (tmp_path / "deep.yaml").write_text(f"a: {'[' * 99}{']' * 99}")
+    assert load(tmp_path / "deep.yaml")["a"]
+
+
+def test_a_date_is_a_text_as_to_hydra() -> None:
+    assert resolve(["optimizer.lr=2026-13-45"], {}, ROOT / "conf")[1]["optimizer"]["lr"] == "2026-13-45"
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (["optimizer.lr=!!int foo"], "'optimizer.lr=!!int foo' has no value: tags"),
+        (["a.b=1", "a.b.c=2"], "a.b.c lies below b, which has a value"),
+        (["a.b.c=2", "a.b=1"], "a.b has a value and keys below it"),
+    ],
+)
+def test_an_override_that_cannot_be(run: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        resolve(run, {}, ROOT / "conf")
+
+
+def test_all_our_files_can_be_read() -> None:
+    paths = [path for folder in ("conf", "sweeps") for path in (ROOT / folder).rglob("*.yaml")]
+    assert len(paths) > 100
+    for path in paths:
+        if path.read_text().replace("#", "").strip():
+            load(path)

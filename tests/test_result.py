@@ -54,6 +54,7 @@ def changed(**keys: object) -> str:
         ('"x"', 'it must hold keys and values, got "x"'),
         ("7", "it must hold keys and values, got 7"),
         ("[" * 100_000, "its brackets are nested too deeply"),
+        ("[" * 101 + "]" * 101, "its brackets are nested too deeply"),
         (changed(status=...), "it is without status"),
         (changed(status="done"), 'status must be completed or diverged, got "done"'),
         (changed(test_ppl=...), "it is without test_ppl"),

@@ -5,7 +5,7 @@ the overrides of a row, each on top of the ones before. A test holds it against 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from hornn.places import CONF
+from hornn.result import DEPTH, SHOWN
 
 # What a file says of its node to us: the model is counted, not trained; the keys of text files, or `python`.
 COUNTED, TEXT = "_counted_", "_text_"
@@ -25,26 +26,67 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
     """YAML as Hydra reads it: 1e-5 is a number without a point, too."""
 
 
+Loader.yaml_implicit_resolvers = {  # to Hydra a date is a text
+    first: [(tag, words) for tag, words in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in Loader.yaml_implicit_resolvers.items()
+}
 Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d[\d_]*(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
 
 
-def load(path: Path) -> Values:
-    """A file of keys and values. Raises ValueError for anything else."""
+def load(path: Path, loader: Any = Loader) -> Values:
+    """A file of keys and values. Raises ValueError, which names it, for anything else, OSError where it is not read."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+        content = read_yaml(path.read_text(encoding="utf-8"), loader)
+    except ValueError as error:
+        raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} must hold keys and values, got {type(content).__name__}")
+    defaults = content.get("defaults", [])
+    if not isinstance(defaults, list) or not all(
+        isinstance(word, str) for item in defaults for word in words_of(item)
+    ):
+        raise ValueError(f"{path}: defaults must list names of files, or GROUP: NAME")
     return content
+
+
+def words_of(item: Any) -> Collection[Any]:
+    """The name, or the groups, of an item of a list of defaults."""
+    return item if isinstance(item, dict) else [item]
+
+
+def read_yaml(text: str, loader: Any = Loader) -> Any:
+    """The value that YAML of anybody holds: what is written there and no more.
+
+    Raises ValueError for tags, which name constructors, for anchors and aliases, by which a short text becomes a value
+    without end, for a value that is nested too deeply, and for what is not YAML.
+    """
+    try:
+        depth = 0
+        for event in yaml.parse(text, loader):
+            if getattr(event, "tag", None) or getattr(event, "anchor", None):
+                raise ValueError("tags (!), anchors (&) and aliases (*) are not read: write the value itself")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH:
+                raise ValueError(f"it is nested more than {DEPTH} deep")
+        return yaml.load(text, loader)
+    except Exception as error:  # the library lets through whatever int(), date() and their like raise
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def read_value(word: str) -> Any:
+    """The value of an override KEY=VALUE. Raises ValueError, which names the override, for one that is not YAML."""
+    try:
+        return read_yaml(word.partition("=")[2])
+    except ValueError as error:
+        raise ValueError(f"{word[:SHOWN]!r} has no value: {error}") from error
 
 
 def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> tuple[dict[str, str], Values]:
     """Choices and config, for the overrides `run` of a row in a file that gives `base` to all its runs.
 
-    Raises ValueError for a choice that `conf` does not have.
+    Raises ValueError for a choice that `conf` does not have, and for a value that is not YAML.
     """
     choices, values = split(base, "sweeps", conf)
     removed = set()
@@ -53,9 +95,9 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
         if key.startswith("~"):
             removed.add(key[1:])
         elif (conf / key).is_dir():
-            choices[key] = yaml.load(text, Loader) if text.startswith("[") else text
+            choices[key] = read_value(word) if text.startswith("[") else text
         else:
-            values[key.lstrip("+")] = yaml.load(text, Loader)
+            values[key.lstrip("+")] = read_value(word)
     layers = [read(conf, "config")]
     if "experiment" in choices:
         layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
@@ -157,12 +199,16 @@ def flatten(node: Mapping[str, Any], path: str = "") -> Values:
 
 
 def nest(flat: Mapping[str, Any]) -> Values:
-    """The nested mapping of dotted keys."""
+    """The nested mapping of dotted keys. Raises ValueError where a key has a value and keys below it."""
     nested: Values = {}
     for dotted, value in flat.items():
         *parents, key = dotted.split(".")
         node = nested
         for parent in parents:
             node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                raise ValueError(f"{dotted} lies below {parent}, which has a value")
+        if isinstance(node.get(key), dict):
+            raise ValueError(f"{dotted} has a value and keys below it")
         node[key] = value
     return nested

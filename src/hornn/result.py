@@ -70,6 +70,9 @@ STAGE_KINDS: dict[str, tuple[type, ...]] = {
 UTTERANCES = "utterances"
 UTTERANCE: dict[str, tuple[type, ...]] = {"id": (str,), "said": (str,), "heard": (dict,)}
 FINITE = sys.float_info.max
+LARGEST = 1e150  # of a number that a report reads: its square, and sums over runs, are finite
+DEPTH = 100  # of nested values in a file: what walks through them calls itself for each
+TOO_DEEP = "its brackets are nested too deeply"
 SHOWN = 60  # characters of a value in a message
 SAMPLES, LETTERS = 10, 2000  # texts that a network wrote, and characters of each, that a result keeps
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "keys and values", list: "a list"}
@@ -154,7 +157,7 @@ def read_result_file(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, largest: float = FINITE) -> Any:
-    """What a JSON file holds, no number beyond `largest` among it.
+    """What a JSON file holds, no number beyond `largest` among it, and nothing nested more than `DEPTH` deep.
 
     Raises ValueError that says what is wrong with it, OSError where it cannot be read.
     """
@@ -169,11 +172,27 @@ def read_json(path: Path, largest: float = FINITE) -> Any:
 
     try:
         text = path.read_text(encoding="utf-8")
-        return json.loads(
+        value = json.loads(
             text, parse_float=bounded, parse_int=lambda digits: bounded(digits, int), parse_constant=refuse
         )
     except RecursionError:
-        raise ValueError("its brackets are nested too deeply") from None
+        raise ValueError(TOO_DEEP) from None
+    require_flat(value)
+    return value
+
+
+def require_flat(value: Any) -> None:
+    """Raise ValueError for a value that is nested more than `DEPTH` deep."""
+    level = [value]
+    for _ in range(DEPTH):
+        level = [
+            item
+            for node in level
+            if isinstance(node, dict | list)
+            for item in (node.values() if isinstance(node, dict) else node)
+        ]
+    if level:
+        raise ValueError(TOO_DEEP)
 
 
 def check_result(result: Any, needed: Collection[str]) -> None:

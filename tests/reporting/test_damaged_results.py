@@ -2,14 +2,15 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hornn.command_line.ending import describe_system_error
 from hornn.reporting.commands import write_report
-from reporting.place import Place, claims_of, table_of
+from reporting.place import Place, claims_of, line_of, table_of
 
 TABLES = Path(__file__).parents[2] / "outputs" / "tables"
 # Of speech, with the words that were heard; of text, evaluated dynamically; of text, with how far it looks back.
@@ -122,3 +123,99 @@ def test_seeds_and_rows_without_an_error_are_no_fault(place: Place, loser: float
         assert so_not.endswith("Outcome: not confirmed, by the sign alone.")
     else:
         assert "Measured: Sum, order 2: 0; RNN: 0; 0.0 % better (6 and 6 seeds" in so_not
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+EPOCHS = "epoch,seconds,valid_ppl\n1,60.0,200.0\n"
+FOLDER = "outputs/runs/rnn/aaaa/seed=1"
+# A file of a stranger below the place, and what it holds.
+FILES = {
+    "a constructor in an override": ("overrides", "model.x=!!bool x"),
+    "no number in an override": ("overrides", "model.x=0b_"),
+    "no date in an override": ("overrides", "model.x=2026-13-45"),
+    "a number without end in an override": ("overrides", f"model.x=1{'0' * 400}"),
+    "infinity in an override": ("overrides", "model.x=.inf"),
+    "a folder that no disk takes": ("run_dir", "a" * 5000),
+    "a constructor in a config": (f"{FOLDER}/config.yaml", "!!bool x"),
+    "a config in itself": (f"{FOLDER}/config.yaml", "a: &a {b: *a}"),
+    "epochs without end": (f"{FOLDER}/config.yaml", f"config: {{trainer: {{max_epochs: 1{'0' * 400}}}}}"),
+    "no trainer": (f"{FOLDER}/config.yaml", "config: {trainer: 5}"),
+    "seconds without end": (f"{FOLDER}/metrics.csv", f"{EPOCHS}2,1e308,100.0\n3,1e308,100.0\n"),
+    "a deep study": ("outputs/studies/mine/study.json", json.dumps(nested(600))),
+    "a deep result": ("outputs/tables/toy/sum-3-seed1.json", json.dumps(nested(600))),
+}
+
+
+@pytest.mark.parametrize(("file", "text"), FILES.values(), ids=FILES)
+def test_the_report_does_without_a_stranger_s_file(place: Place, file: str, text: str) -> None:
+    place.commit("sum-2", 1)
+    jobs: list[dict[str, Any]] = [
+        {"row": "rnn", "seed": 1, "status": "running"},
+        {"row": "max-2", "seed": 1, "status": "done", "result": place.result(1, 90.0, name="max")},
+    ]
+    of_file = file not in ("overrides", "run_dir")
+    (place.folder / FOLDER).mkdir(parents=True)
+    (place.folder / FOLDER / "metrics.csv").write_text(EPOCHS)
+    changed = {} if of_file else {file: [text] if file == "overrides" else text}
+    record = place.record(*jobs)
+    content = json.loads(record.read_text())
+    content["jobs"][0].update(changed)
+    record.write_text(json.dumps(content))
+    record.with_name("adhoc.json").write_text(json.dumps(content))
+    if of_file:
+        (place.folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (place.folder / file).write_text(text)
+    said = write_report(place.results, place.sweeps, place.folder / "report").said
+    assert [run.state for run in line_of(table_of(place), "max-2").runs] == ["done"]
+    assert (f"{record}: the folder of 'rnn' cannot be looked into" in said) == (file == "run_dir")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sweep: !!bool x",
+        "sweep: !!timestamp x",
+        "sweep: &a {name: *a}",
+        "defaults: 5\nsweep: {}",
+        f"defaults: [{'a' * 5000}]\nsweep: {{}}",
+    ],
+)
+def test_a_sweep_file_of_a_stranger_is_refused_by_name(place: Place, text: str) -> None:
+    path = place.write_sweep("theirs", text)
+    with pytest.raises((ValueError, OSError)) as refused:
+        write_report(place.results, place.sweeps, place.folder / "report")
+    said = describe_system_error(refused.value) if isinstance(refused.value, OSError) else str(refused.value)
+    assert str(path) in said
+    assert len(said) < 500
+
+
+@pytest.mark.parametrize("value", ["0", "-5"])
+def test_a_published_number_without_a_logarithm(place: Place, value: str) -> None:
+    text = (place.sweeps / "toy.yaml").read_text()
+    place.write_sweep("toy", text.replace("value: 111", f"value: {value}"))
+    place.commit("sum-2", 1)
+    place.commit("sum-3", 1)
+    write_report(place.results, place.sweeps, place.folder / "report")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[model=rnn]", "['model.x=!!bool x']"),
+        ("[model=rnn]", "['model.x=1', 'model.x.y=2']"),
+        ("[model=rnn]", f"[{'a' * 5000}=1]"),
+        ("defaults:", "optimizer: {lr: [{1: a, b: c}]}\ndefaults:"),
+    ],
+)
+def test_a_row_of_a_stranger_is_refused_by_name(
+    broken: Callable[[str, str], Path], place: Place, old: str, new: str
+) -> None:
+    path = broken(old, new)
+    with pytest.raises((ValueError, OSError), match=path.name):
+        write_report(place.results, place.sweeps, place.folder / "report")

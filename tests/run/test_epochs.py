@@ -28,6 +28,7 @@ def test_epochs_from_before_a_column_was_recorded_leave_it_empty(tmp_path: Path)
         (b"epoch,valid_ppl\n1,200.5\n2,15", [{"epoch": 1, "valid_ppl": 200.5}]),  # half of 150
         (b"epoch,valid_ppl\n1\n", [{"epoch": 1}]),
         (b"epoch,valid_ppl\n1,low,3\n", [{"epoch": 1}]),
+        (b"epoch,valid_ppl\n1,1e308\n2,nan\n", [{"epoch": 1}, {"epoch": 2}]),
         (b"\xff\xfe", []),
     ],
 )

@@ -116,6 +116,8 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
                 theirs = score.comparable if score else None
                 if score is None or score.mean is None or published is None or theirs is None:
                     continue
+                if min(score.mean, theirs) <= 0:  # which has no place on a logarithmic axis
+                    continue
                 mark = (paper, line.row.identity, theirs)
                 if mark not in shown:
                     shown.add(mark)

@@ -1,16 +1,17 @@
 """How far a run is that has no result yet: its epochs so far, and the time that it may still take, from its folder."""
 
-import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hornn.recipe import flatten, load
+from hornn.recipe import load
 from hornn.run.epochs import METRICS, read_epochs
 from hornn.run.identity import CONFIG
 from hornn.run.lock import LOCK, is_locked
 
 MINUTE, HOUR = 60.0, 3600.0
+MOST_EPOCHS = 10**9
 
 
 class RunSoFar(NamedTuple):
@@ -22,9 +23,9 @@ class RunSoFar(NamedTuple):
     records: tuple[dict[str, float], ...] = ()
     since: float = 0.0
     at_work: bool = False
-    limit: float | None = None
+    limit: int | None = None
 
-    def in_words(self, max_epochs: float | None) -> str:
+    def in_words(self, max_epochs: int | None) -> str:
         """`epoch 5 of 16, at most 12 min left`; empty before the first epoch has ended.
 
         `max_epochs` counts where the run's folder gives no `limit`.
@@ -56,16 +57,19 @@ def read_run_so_far(folder: Path) -> RunSoFar:
         since = max(time.time() - (folder / METRICS).stat().st_mtime, 0.0)
     except OSError:
         return RunSoFar(at_work=at_work)
-    epochs = (
-        {key: value for key, value in epoch.items() if math.isfinite(value)} for epoch in read_epochs(folder)
-    )
-    return RunSoFar(tuple(epochs), since, at_work, read_limit(folder / CONFIG))
+    return RunSoFar(tuple(read_epochs(folder)), since, at_work, read_limit(folder / CONFIG))
 
 
-def read_limit(path: Path) -> float | None:
+def read_limit(path: Path) -> int | None:
     """The number of epochs that a run's config.yaml allows; None where it does not say."""
     try:
-        limit = flatten(load(path)).get("config.trainer.max_epochs")
+        return limit_of(load(path).get("config"))
     except (OSError, ValueError):
         return None
-    return limit if isinstance(limit, int) else None
+
+
+def limit_of(config: Any) -> int | None:
+    """The number of epochs that a config allows; None where it does not say, or what cannot be meant."""
+    trainer = config.get("trainer") if isinstance(config, Mapping) else None
+    limit = trainer.get("max_epochs") if isinstance(trainer, Mapping) else None
+    return limit if isinstance(limit, int) and abs(limit) <= MOST_EPOCHS else None

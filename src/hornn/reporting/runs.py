@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.recipe import flatten
 from hornn.reporting.departures import departures
-from hornn.reporting.running import read_run_so_far
+from hornn.reporting.running import limit_of, read_run_so_far
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
+    LARGEST,
     MEMORY,
     NAME,
     SCHEMA_VERSION,
@@ -28,7 +28,6 @@ ADDED_LATER = (
     MEMORY,
     UTTERANCES,
 )  # parts of a result that a run has only where somebody asked for them
-LARGEST = 1e150  # of a number in a result: its square, and sums over runs, are finite
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 
@@ -133,18 +132,25 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
                 f"{path} names a row {job.row!r} that {sweep.path} does not run: was it renamed?",
             )
             continue
-        file = results.parent / job.run_dir / NAME
-        if file.exists():
-            run = read_run(file, job.seed)
-            if run.result and job.name != run.name:
-                problem = f"it is run {run.name}, the record's is {job.name}"
-                run = Run(job.seed, "damaged", file, problem=problem)
-        elif job.status == "done":
-            run = Run(job.seed, "lost", problem=f"{file} is gone", name=job.name)
-        else:
-            run = unfinished(row, job, file.parent)
-        found.append((row, run))
+        try:
+            found.append((row, run_of(row, job, results.parent / job.run_dir / NAME)))
+        except OSError as error:
+            warn(
+                warnings, sweep, f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})"
+            )
     return found
+
+
+def run_of(row: Row, job: Entry, file: Path) -> Run:
+    """The run of a job on record, whose result is this file. Raises OSError where nobody can look for it."""
+    if file.exists():
+        run = read_run(file, job.seed)
+        if run.result and job.name != run.name:
+            return Run(job.seed, "damaged", file, problem=f"it is run {run.name}, the record's is {job.name}")
+        return run
+    if job.status == "done":
+        return Run(job.seed, "lost", problem=f"{file} is gone", name=job.name)
+    return unfinished(row, job, file.parent)
 
 
 def unfinished(row: Row, job: Entry, folder: Path) -> Run:
@@ -154,7 +160,7 @@ def unfinished(row: Row, job: Entry, folder: Path) -> Run:
     if state in ("queued", "running"):
         stopped = "unfinished" if so_far.records else state
         state = "running" if so_far.at_work else stopped
-    said = so_far.in_words(flatten(row.recipe.config).get("trainer.max_epochs"))
+    said = so_far.in_words(limit_of(row.recipe.config))
     return Run(job.seed, state, None, {}, job.error or "", job.name, folder, so_far.records, said)
 
 

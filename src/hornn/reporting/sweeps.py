@@ -132,8 +132,15 @@ def read_sweeps(folder: Path) -> list[Sweep]:
         raise ValueError(
             f"there is no folder {folder}: give --sweeps FOLDER, the one that holds the sweep files"
         )
-    contents = {path: load_sweep(path) for path in sorted(folder.glob("*.yaml"))}
-    return [define(path, content) for path, content in contents.items() if "sweep" in content]
+    sweeps = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            content = load_sweep(path)
+            if "sweep" in content:
+                sweeps.append(define(path, content))
+        except OSError as error:  # of it, or of a file whose name it makes
+            raise OSError(error.errno, error.strerror, str(path)) from error
+    return sweeps
 
 
 def define(path: Path, content: dict[str, Any]) -> Sweep:
@@ -274,17 +281,21 @@ def read_row(
         check(number, PUBLISHED_KEYS, f"{where}: published")
         if number["value"] is not None and not number["source"].strip():
             raise ValueError(f"{where}: the published {number['value']} has no source: say where it was read")
-    recipe = Recipe()
+    recipe, identity = Recipe(), ""
     if run is not None:
         try:
             recipe = read_recipe(tuple(run), base, conf_of(path))
-        except ValueError as error:
+            identity = recipe.name
+        except (
+            ValueError,
+            TypeError,
+        ) as error:  # the latter of keys in a list that have no order: 1 and text
             raise ValueError(f"{where}: {error}") from error
     return Row(
         name=node["name"],
         label=node["label"],
         run=None if run is None else tuple(run),
-        identity="" if run is None else recipe.name,
+        identity=identity,
         recipe=recipe,
         state=state,
         published={key: Published(**number, corpus=published_on) for key, number in published.items()},

@@ -4,11 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from hornn.recipe import Loader
+from hornn.recipe import read_yaml
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
+from hornn.result import LARGEST
 from hornn.sweep.entry import Entry, read_record
 
 
@@ -80,8 +79,11 @@ def settings_of(overrides: Sequence[str]) -> Mapping[str, Any]:
         ):
             continue
         try:
-            value = yaml.load(text, Loader)
-        except yaml.YAMLError:
+            value = read_yaml(text)
+        except ValueError:
             value = text
-        settings[key] = value if isinstance(value, str | int | float | bool | None) else text
+        fits = isinstance(value, str | bool | None) or (
+            isinstance(value, int | float) and abs(value) <= LARGEST
+        )
+        settings[key] = value if fits else text
     return settings

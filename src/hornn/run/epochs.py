@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hornn.result import write_atomically
+from hornn.result import LARGEST, write_atomically
 
 METRICS = "metrics.csv"
 
@@ -22,7 +22,7 @@ def write_epochs(run_dir: Path, epochs: Sequence[Epoch]) -> None:
 
 
 def read_epochs(run_dir: Path) -> list[Epoch]:
-    """The epochs so far, in order, less what is no number and a last line without its end.
+    """The epochs so far, in order, less what is no number, or too large for a report, and a last line without its end.
 
     There are none before the first epoch's end, and none in a file that cannot be read.
     """
@@ -39,7 +39,9 @@ def numbers_of(row: Mapping[str, str]) -> Epoch:
     numbers = {}
     for key, text in row.items():
         try:
-            numbers[key] = float(text)
+            number = float(text)
         except (TypeError, ValueError):
             continue
+        if abs(number) <= LARGEST:
+            numbers[key] = number
     return numbers

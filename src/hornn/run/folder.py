@@ -10,6 +10,7 @@ from lightning.pytorch.loggers import Logger
 
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.base import Data
+from hornn.recipe import load
 from hornn.result import read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.epochs import METRICS
@@ -207,8 +208,7 @@ def put_on_record(identity: Identity) -> None:
 def is_put_on_record(identity: Identity) -> bool:
     """Whether the folder's config.yaml is this run's."""
     try:
-        known = yaml.safe_load((identity.folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        known = load(identity.folder / CONFIG, yaml.SafeLoader)  # as it was written: 1e5 may be a name
+    except (OSError, ValueError):
         return False
-    held = known if isinstance(known, dict) else {}
-    return (held.get("name"), held.get("seed")) == (identity.name, identity.seed)
+    return (known.get("name"), known.get("seed")) == (identity.name, identity.seed)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf, open_dict
 
@@ -106,7 +107,11 @@ def check_folder(job: Job) -> None:
     """Raise ValueError where the run's folder holds a run of another config: by its own choice, or by equal names."""
     path = job.run_dir / CONFIG
     if path.exists() and not job.overwrite:
-        check_same(load(path), job.identity.to_dict(), f"{job.run_dir} holds another run than {job.label}")
+        check_same(
+            load(path, yaml.SafeLoader),
+            job.identity.to_dict(),
+            f"{job.run_dir} holds another run than {job.label}",
+        )
 
 
 def check_start(job: Job, launched: Mapping[str, str]) -> None:
