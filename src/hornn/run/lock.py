@@ -34,20 +34,29 @@ def lock_folder(folder: Path, patience: float = 0.0) -> IO[str]:
 
 def take_lock(path: Path) -> IO[str] | None:
     """The lock of a file, until the returned one is closed; None where another process has it."""
-    file = path.open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
+    file = path.open("a+")  # NFS wants a file that is read for a shared lock, written for an exclusive one
+    while not is_taken(file, fcntl.LOCK_EX):
+        if not is_taken(file, fcntl.LOCK_SH):
+            file.close()
+            return None
+        fcntl.flock(file, fcntl.LOCK_UN)  # nobody works there: somebody looked in this very moment
+        time.sleep(0.001)
     return file
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock of a file."""
-    if not path.exists():
+    """Whether a process holds the lock of a file. Those who look share a lock: they do not see one another."""
+    try:
+        with path.open() as file:
+            return not is_taken(file, fcntl.LOCK_SH)
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    file = take_lock(path)
-    if file is not None:
-        file.close()
-    return file is None
+
+
+def is_taken(file: IO[str], kind: int) -> bool:
+    """Whether this open file now has a lock of this kind, which it has unless another one is in the way."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
