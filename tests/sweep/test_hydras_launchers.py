@@ -1,11 +1,19 @@
 """Multiruns of runs that cost nothing under a launcher of Hydra's own: what is run again, and what counts as done."""
 
+import io
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from hornn.result import write_result
+from hornn.run.identity import Identity
+from hornn.sweep.job import Job
+from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.record import Record
-from sweep.mini import FAKE, Ended, recorded, starts, statuses
+from sweep.mini import FAKE, Ended, recorded, starts, statuses, wait_for
 
 Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
@@ -74,3 +82,29 @@ def test_a_job_that_slurm_starts_again_overwrites_what_was_there_before_the_laun
         assert launch("overwrite=true", SLURM_RESTART_COUNT="1").code == 0
     assert counts() == {("elman", 1): 2, ("second order", 1): 2}
     assert all(line.startswith("epoch=1 ") for lines in starts().values() for line in lines)
+
+
+def test_who_looks_on_survives_a_file_that_is_damaged_for_a_moment(
+    folder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says at the end what stays so."""
+    monkeypatch.setattr("hornn.sweep.onlooker.LOOK", 0.01)
+    identity = Identity({}, {}, {}, "aaaaaaaaaa", 1, Path("outputs/one"), False)
+    job = Job(["one"], [], identity, {"trainer": {}})
+    record = Record("mini")
+    record.merge(job.entries())
+    whole = record.path.read_text()
+    console = Console(file=io.StringIO())
+    with Onlooker(record, [job], console, False) as onlooker:
+        record.path.write_text("{")
+        time.sleep(0.2)
+        record.path.write_text(whole)
+        job.run_dir.mkdir(parents=True)
+        write_result(
+            job.run_dir,
+            {"status": "completed", "name": job.name, "seed": 1, "valid_ppl": 9.0, "test_ppl": 8.0},
+        )
+        wait_for(lambda: job.status == "done")
+        assert onlooker.thread.is_alive()
+    with pytest.raises(ValueError, match=r"mini\.json is damaged"), Onlooker(record, [job], console, False):
+        record.path.write_text("{")

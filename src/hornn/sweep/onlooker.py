@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 
 from rich.console import Console
@@ -64,8 +65,13 @@ class Onlooker:
         self.thread.join()
         for name in (WATCHED, SINCE):
             os.environ.pop(name, None)
-        self.look()
-        self.watch.__exit__(kind, error, trace)
+        try:
+            self.look()
+        except Exception:
+            if error is None:
+                raise
+        finally:
+            self.watch.__exit__(kind, error, trace)
 
     def look(self, quiet: bool = False) -> None:
         """Read how far each job is; quiet: of what has changed nothing is said."""
@@ -102,4 +108,7 @@ class Onlooker:
 
     def _look_on(self) -> None:
         while not self.over.wait(LOOK):
-            self.look()
+            with suppress(
+                Exception
+            ):  # of a file that may be whole at the next look; what stays the last one raises
+                self.look()
