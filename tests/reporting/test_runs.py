@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.runs import keep_results
+from hornn.reporting.runs import find_runs, keep_results
 from hornn.reporting.sweeps import read_sweeps
-from reporting.place import cells_of, line_of, table_of
+from hornn.reporting.tables import build_tables
+from hornn.reporting.unwritten import unwritten_sweeps
+from reporting.place import Place, cells_of, line_of, table_of
 
 
 def test_a_committed_result_wins_over_the_run_of_the_same_config(place: Any) -> None:
@@ -249,3 +251,31 @@ def test_a_run_of_two_tables_is_kept_once(place: Any) -> None:
     job = {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0, name="new")}
     place.record(job, sweep="zoo")
     assert keep_results(read_sweeps(place.sweeps), place.results, {}) == [first]
+
+
+@pytest.mark.parametrize(
+    ("results", "keys"),
+    [
+        ([], ["test_ppl"]),
+        ([{"test_ppl": 90.0}], ["test_ppl"]),
+        ([{"test_ppl": 4.0, "corpus": {"unit": "char"}}], ["test_bpc"]),
+        ([{"test_nll": 3.4, "valid_nll": 3.5}], ["test_nll"]),
+        ([{"test_nll": 3.4, "valid_nll": 3.5}, {"test_ppl": 90.0}], ["test_ppl", "test_nll"]),
+    ],
+)
+def test_a_sweep_without_a_file_has_the_scores_of_its_results(
+    place: Place, results: list[dict[str, Any]], keys: list[str]
+) -> None:
+    jobs: list[dict[str, Any]] = [{"row": "queued", "seed": 1, "status": "queued"}]
+    for seed, changes in enumerate(results):
+        result = {**place.result(seed, 1.0), **changes}
+        if "test_ppl" not in changes:
+            del result["test_ppl"], result["valid_ppl"]
+        jobs.append({"row": f"row {seed}", "seed": seed, "status": "done", "result": result})
+    place.record(*jobs, sweep="mine")
+    sweeps = unwritten_sweeps([], place.results)
+    (table,) = build_tables(sweeps, find_runs(sweeps, place.results))
+    assert [metric.key for metric in table.sweep.metrics] == keys
+    assert all(len(line.runs) == 1 for line in table.lines)
+    means = [score.mean for line in table.lines[1:] for score in line.scores.values()]
+    assert sum(mean is not None for mean in means) == len(results)

@@ -1,28 +1,38 @@
 """Tables of sweeps that were given on the command line alone: their records say what they have."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hornn.recipe import read_yaml
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
+from hornn.reporting.runs import read_run
+from hornn.reporting.scores import of_characters
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
-from hornn.result import LARGEST
+from hornn.result import LARGEST, NAME, score_of, unit_of
 from hornn.sweep.entry import Entry, read_record
+
+LABELS = {
+    "test_ppl": "perplexity, test",
+    "test_bpc": "bits per character, test",
+    "test_nll": "nats per step or frame, test",
+}
 
 
 def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
     """A table for each record of a sweep that has no file. Its axes are the keys in which its jobs differ."""
     names = {sweep.name for sweep in sweeps}
     paths = sorted((results / "sweeps").glob("*.json"))
-    return [unwritten_sweep(path) for path in paths if path.stem not in names]
+    return [unwritten_sweep(path, results.parent) for path in paths if path.stem not in names]
 
 
-def unwritten_sweep(path: Path) -> Sweep:
+def unwritten_sweep(path: Path, root: Path) -> Sweep:
+    """root: the folder that the record's folders of runs are relative to."""
     try:
-        jobs = {job.row: job for job in read_record(path)}
+        entries = read_record(path)
     except (OSError, ValueError):
-        jobs = {}
+        entries = []
+    jobs = {job.row: job for job in entries}
     axes, places = axes_of(list(jobs.values()))
     rows = []
     for label, at in zip(jobs, places, strict=True):
@@ -33,13 +43,24 @@ def unwritten_sweep(path: Path) -> Sweep:
         name=path.stem,
         title=path.stem,
         paper="",
-        metrics=(Metric("test_ppl", "perplexity, test"),),
+        metrics=metrics_of(root / job.run_dir / NAME for job in entries),
         lower_is_better=True,
         rows=tuple(rows),
         path=path,
         figure=Figure(main.label) if main else None,
         axes=axes,
     )
+
+
+def metrics_of(paths: Iterable[Path]) -> tuple[Metric, ...]:
+    """The scores by which the results in these files are read, perplexity where there is none yet."""
+    results = [read_run(path, 0).result for path in paths]
+    keys = {key_of(result) for result in results if score_of(result, "test") is not None}
+    return tuple(Metric(key, label) for key, label in LABELS.items() if key in (keys or {"test_ppl"}))
+
+
+def key_of(result: Mapping[str, Any]) -> str:
+    return "test_bpc" if of_characters(result) else f"test_{unit_of(result)}"
 
 
 def axes_of(jobs: Sequence[Entry]) -> tuple[tuple[Axis, ...], list[GridRow]]:
