@@ -10,6 +10,9 @@ from pathlib import Path
 from types import NoneType
 from typing import IO, Any, NoReturn
 
+from hornn.metrics import STEPS
+from hornn.metrics import WORDS as WORDS_OF_TEXT
+
 SCHEMA_VERSION = 2
 NAME = "result.json"
 STATUSES = ("completed", "diverged")
@@ -266,6 +269,11 @@ def check_curve(node: Any, keys: Collection[str]) -> None:
 def unit_of(node: Mapping[str, Any]) -> str:
     """The unit in which a result, or the record of an epoch, is read: perplexity, or where it has none nats."""
     return "nll" if "valid_ppl" not in node and "valid_nll" in node else "ppl"
+
+
+def digits_of(node: Mapping[str, Any]) -> int:
+    """The decimals with which the scores of a result, or of the record of an epoch, are shown."""
+    return (STEPS if unit_of(node) == "nll" else WORDS_OF_TEXT).digits
 
 
 def scores_of(result: Mapping[str, Any]) -> list[str]:

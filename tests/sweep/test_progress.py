@@ -54,6 +54,7 @@ def test_the_table() -> None:
         Line("hornn-2", 1, "done", 12, None, 131.123, 127.456, 83),
         Line("hornn-3", 1, "running", 3, 20, 140.0),
         Line("hornn-4", 2, "queued"),
+        Line("music", 1, "done", 12, None, 3.31234, 3.4, 83, digits=3),
     ]
     console.print(table(lines, "hornn_table1: 1 of 3 done"))
     assert [line.split() for line in text_of(console).splitlines()] == [
@@ -62,6 +63,7 @@ def test_the_table() -> None:
         ["hornn-2", "1", "done", "12", "131.12", "127.46", "1:23"],
         ["hornn-3", "1", "running", "3/20", "140.00"],
         ["hornn-4", "2", "queued"],
+        ["music", "1", "done", "12", "3.312", "3.400", "1:23"],
     ]
 
 
@@ -105,9 +107,13 @@ def test_elsewhere_there_is_a_line_for_each_change() -> None:
         watch.refresh()
         jobs[0].status, jobs[0].test_score, jobs[0].seconds = "done", 99.5, 30.0
         watch.changed(jobs[0], [])
+        jobs[1].take({"valid_nll": 3.3, "test_nll": 3.4567})
+        jobs[1].status = "done"
+        watch.changed(jobs[1], [])
     assert text_of(console).splitlines() == [
         "mini: 0 of 3 done, 3 queued",
         "row 0 seed=0: running",
         "row 0 seed=0: done in 0:30, test 99.50; about 1:00 left",
-        "mini: 1 of 3 done, 2 queued; about 1:00 left",
+        "row 1 seed=1: done, test 3.457; about 0:30 left",
+        "mini: 2 of 3 done, 1 queued; about 0:30 left",
     ]

@@ -13,7 +13,8 @@ def test_progress_is_the_last_row(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     for text, expected in (
         ("epoch,lr,valid_ppl\n", None),
-        ("epoch,lr,valid_ppl\n1,0.5,200.5\n2.5,0.5,150.25\n", (2.5, 150.25)),
+        ("epoch,lr,valid_ppl\n1,0.5,200.5\n2.5,0.5,150.25\n", (2.5, 150.25, 2)),
+        ("epoch,lr,valid_nll\n1,0.5,3.25\n", (1, 3.25, 3)),
         ("epoch,lr,valid_ppl\n1,0.5", None),
         ("epoch,lr,valid_ppl\n1,0.5,low", None),
     ):

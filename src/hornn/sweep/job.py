@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from hornn.result import score_of
+from hornn.metrics import WORDS
+from hornn.result import digits_of, score_of
 from hornn.run.identity import Identity
 from hornn.sweep.entry import Entry
 
@@ -35,6 +36,7 @@ class Job:
     epoch: float | None = None
     valid_score: float | None = None
     test_score: float | None = None
+    digits: int = WORDS.digits  # with which they are shown
     started: float = 0.0  # when its process did, on the monotonic clock
     seconds: float | None = None  # that its process took in this launch
     claim: IO[str] | None = field(default=None, repr=False)
@@ -63,7 +65,7 @@ class Job:
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""
-        self.epoch = result.get("epochs")
+        self.epoch, self.digits = result.get("epochs"), digits_of(result)
         self.valid_score, self.test_score = (score_of(result, split) for split in ("valid", "test"))
 
     def entries(self) -> list[Entry]:

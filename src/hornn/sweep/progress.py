@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from hornn.metrics import WORDS
 from hornn.sweep.job import Job
 
 STYLES = {
@@ -34,6 +35,7 @@ class Line(NamedTuple):
     test_score: float | None = None
     seconds: float | None = None
     error: str | None = None
+    digits: int = WORDS.digits  # of its scores
 
 
 def seconds_left(
@@ -80,7 +82,10 @@ def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group
             str(line.seed),
             Text(line.status, STYLES.get(line.status, "dim")),
             "" if line.epoch is None else f"{line.epoch:g}{bound}",
-            *("" if score is None else f"{score:.2f}" for score in (line.valid_score, line.test_score)),
+            *(
+                "" if score is None else f"{score:.{line.digits}f}"
+                for score in (line.valid_score, line.test_score)
+            ),
             "" if line.seconds is None else duration(line.seconds),
         )
     hidden = [line for number, line in enumerate(lines) if number not in set(shown)]
@@ -125,7 +130,7 @@ class Watch:
 
     def changed(self, job: Job, lines: Sequence[str]) -> None:
         """Say that a job has another status, and show the `lines` of its log where it failed."""
-        score = "" if job.test_score is None else f", test {job.test_score:.2f}"
+        score = "" if job.test_score is None else f", test {job.test_score:.{job.digits}f}"
         if job.error:
             self._say(f"{job.label} seed={job.seed}: {job.status}: {job.error}", STYLES[job.status])
             for line in lines:
@@ -167,4 +172,5 @@ def table_line(job: Job) -> Line:
         job.test_score,
         time.monotonic() - job.started if running else job.seconds,
         job.error,
+        job.digits,
     )

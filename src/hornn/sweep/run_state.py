@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hornn.result import NAME, read_result, score_of
+from hornn.result import NAME, digits_of, read_result, score_of
 from hornn.run.epochs import read_epochs
 from hornn.run.lock import LOCK, is_locked, take_lock
 
@@ -17,13 +17,14 @@ class Progress(NamedTuple):
 
     epoch: float
     valid_score: float
+    digits: int  # with which it is shown
 
 
 def read_progress(run_dir: Path) -> Progress | None:
     """How far a run is; None before the first epoch's end, and where its last epoch has no score to read."""
     last = (read_epochs(run_dir) or [{}])[-1]
     epoch, valid_score = last.get("epoch"), score_of(last, "valid")
-    return None if epoch is None or valid_score is None else Progress(epoch, valid_score)
+    return None if epoch is None or valid_score is None else Progress(epoch, valid_score, digits_of(last))
 
 
 def is_since(path: Path, moment: float) -> bool:

@@ -5,7 +5,8 @@ from pathlib import Path
 from rich.console import Console
 
 from hornn.command_line.ending import describe_system_error
-from hornn.result import score_of
+from hornn.metrics import WORDS
+from hornn.result import digits_of, score_of
 from hornn.run.identity import LAST
 from hornn.shown import shown
 from hornn.sweep.entry import Entry
@@ -63,8 +64,8 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
     Results from before the moment `since` do not count.
     """
     run_dir = Path(entry.run_dir)
-    epoch, valid = read_progress(run_dir) or (None, None)
-    line = Line(entry.row, entry.seed, "queued", epoch, None, valid)
+    epoch, valid, digits = read_progress(run_dir) or (None, None, WORDS.digits)
+    line = Line(entry.row, entry.seed, "queued", epoch, None, valid, digits=digits)
     try:
         result = result_of(run_dir, entry.name, entry.seed, since)
     except OSError as error:
@@ -75,8 +76,8 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
         return line._replace(status="running")
     if result is not None and result["status"] == "completed":
         valid, test = (score_of(result, split) for split in ("valid", "test"))
-        taken = result.get("wall_seconds")
-        return line._replace(status="done", valid_score=valid, test_score=test, seconds=taken)
+        taken, digits = result.get("wall_seconds"), digits_of(result)
+        return line._replace(status="done", valid_score=valid, test_score=test, seconds=taken, digits=digits)
     if result is not None:
         return line._replace(status="failed", error=result.get("error") or result["status"])
     if entry.status == "failed":
