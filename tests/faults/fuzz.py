@@ -30,11 +30,20 @@ TABLE = {
     "sweep": {
         "name": "table",
         "title": "A table",
+        "paper": "no paper",
+        "metric": "test_ppl",
+        "metric_label": "perplexity",
+        "lower_is_better": True,
         "seeds": [1],
         "rows": [
-            {"name": "one", "run": ["model=rnn"], "published": 3.5},
-            {"name": "two", "run": ["model=hornn", "model.order=2"], "start": "one"},
-            {"name": "none", "run": None, "state": "quoted"},
+            {
+                "name": "one",
+                "label": "One",
+                "run": ["model=rnn"],
+                "published": {"value": 3.5, "verified": True, "source": "table 1"},
+            },
+            {"name": "two", "label": "Two", "run": ["model=hornn", "model.order=2"], "start": "one"},
+            {"name": "none", "label": "None", "run": None, "state": "quoted"},
         ],
     },
     "trainer": {"max_epochs": 1},

@@ -14,10 +14,15 @@ defaults:
   - override /experiment: demo
 sweep:
   name: mini
+  title: "Mini"
+  paper: "no paper"
+  metric: test_ppl
+  metric_label: "perplexity, test"
+  lower_is_better: true
   seeds: [1, 2]
   rows:
-    - {name: elman, run: [model=rnn]}
-    - {name: second order, run: [model=hornn, model.order=2]}
+    - {name: elman, label: elman, run: [model=rnn]}
+    - {name: second-order, label: second-order, run: [model=hornn, model.order=2]}
 trainer: {max_epochs: 3}
 """
 SWEEP = ["-m", "--config-dir=conf", "sweeps=mini", "hydra.launcher.jobs=2", f"hydra.launcher.program={FAKE}"]

@@ -17,11 +17,16 @@ defaults:
   - override /experiment: demo
 sweep:
   name: mini
+  title: "Mini"
+  paper: "no paper"
+  metric: test_ppl
+  metric_label: "perplexity, test"
+  lower_is_better: true
   seeds: [1]
   rows:
-    - {name: elman, run: [model=rnn]}
-    - {name: second order, run: [model=hornn, model.order=2]}
-    - {name: told of, run: null, state: quoted}
+    - {name: elman, label: elman, run: [model=rnn]}
+    - {name: second-order, label: second-order, run: [model=hornn, model.order=2]}
+    - {name: told-of, label: told-of, run: null, state: quoted}
 """
 
 
@@ -42,7 +47,7 @@ def words(*overrides: str) -> list[str]:
 
 
 def starts() -> dict[str, list[str]]:
-    """Where jobs ran, and what each of their starts told of itself."""
+    """Where jobs ran, and what each of their starts told-of itself."""
     paths = sorted(Path("outputs").rglob("starts"))
     return {str(path.parent): path.read_text().splitlines() for path in paths}
 

@@ -12,10 +12,15 @@ defaults:
 trainer: {max_epochs: 1}
 sweep:
   name: mini
+  title: "Mini"
+  paper: "no paper"
+  metric: test_ppl
+  metric_label: "perplexity, test"
+  lower_is_better: true
   seeds: [1]
   rows:
-    - {name: elman, run: [model=rnn]}
-    - {name: second order, run: [model=hornn, model.order=2], start: elman}
+    - {name: elman, label: elman, run: [model=rnn]}
+    - {name: second-order, label: second-order, run: [model=hornn, model.order=2], start: elman}
 """
 
 

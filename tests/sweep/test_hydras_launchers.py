@@ -48,7 +48,7 @@ def test_a_diverged_run_is_tried_again_without_those_that_are_done(launch: Launc
     code, _, err = launch(*table, FAKE_DIVERGE="2")
     assert code == 2
     assert err == (
-        "error: 2 of 4 jobs failed: elman seed=2; second order seed=2. The same command tries them again, "
+        "error: 2 of 4 jobs failed: elman seed=2; second-order seed=2. The same command tries them again, "
         "hydra.sweeper.retry_failed=true also those that diverged\n"
     )
     code, out, again = launch(*table)
@@ -56,7 +56,7 @@ def test_a_diverged_run_is_tried_again_without_those_that_are_done(launch: Launc
     assert "elman seed=2: failed: the loss is infinite\n" in out
     assert launch(*table, "hydra.sweeper.retry_failed=true").code == 0
     assert statuses() == ["done"] * 4
-    assert counts() == {(row, seed): seed for row in ("elman", "second order") for seed in (1, 2)}
+    assert counts() == {(row, seed): seed for row in ("elman", "second-order") for seed in (1, 2)}
 
 
 def test_the_record_keeps_all_runs_of_a_row(launch: Launch) -> None:
@@ -64,23 +64,23 @@ def test_the_record_keeps_all_runs_of_a_row(launch: Launch) -> None:
     assert (code, out.splitlines()[-1]) == (0, "mini: 4 of 4 done")
     assert [(entry.row, entry.status) for entry in Record("mini").read()] == [
         *[("elman", "done")] * 2,
-        *[("second order", "done")] * 2,
+        *[("second-order", "done")] * 2,
     ]
 
 
 def test_an_old_result_is_no_outcome_of_a_run_that_was_to_be_overwritten(launch: Launch) -> None:
     assert launch().code == 0
     code, out, err = launch("overwrite=true", FAKE_REFUSE="hornn")
-    assert (code, err.partition(". ")[0]) == (2, "error: 1 of 2 jobs failed: second order seed=1")
-    assert "second order seed=1: failed: there is no such machine\n" in out
+    assert (code, err.partition(". ")[0]) == (2, "error: 1 of 2 jobs failed: second-order seed=1")
+    assert "second-order seed=1: failed: there is no such machine\n" in out
     assert statuses() == ["done", "failed"]
-    assert counts() == {("elman", 1): 2, ("second order", 1): 1}
+    assert counts() == {("elman", 1): 2, ("second-order", 1): 1}
 
 
 def test_a_job_that_slurm_starts_again_overwrites_what_was_there_before_the_launch(launch: Launch) -> None:
     for _ in range(2):
         assert launch("overwrite=true", SLURM_RESTART_COUNT="1").code == 0
-    assert counts() == {("elman", 1): 2, ("second order", 1): 2}
+    assert counts() == {("elman", 1): 2, ("second-order", 1): 2}
     assert all(line.startswith("epoch=1 ") for lines in starts().values() for line in lines)
 
 

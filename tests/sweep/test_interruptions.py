@@ -49,7 +49,7 @@ def test_jobs_end_with_a_killed_launcher_and_continue_with_the_next(start: Start
     table = ("sweeps=mini", "trainer.max_epochs=4", "hydra.launcher.jobs=2")
     launcher = start(*table, FAKE_EPOCH="1")
     wait_for(lambda: len(list(Path("outputs").rglob("metrics.csv"))) == 2)
-    jobs = [pid_of("elman"), pid_of("second order")]
+    jobs = [pid_of("elman"), pid_of("second-order")]
     launcher.kill()
     wait_for(lambda: not any(map(is_alive, jobs)), 10)
     assert statuses() == ["running"] * 2

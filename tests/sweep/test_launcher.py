@@ -20,17 +20,17 @@ def test_rows_times_seeds_and_what_is_done_is_not_done_again(launch: Launch) -> 
     assert (code, err) == (0, "")
     assert out.startswith("mini: 0 of 4 done, 4 queued\n")
     assert out.endswith("mini: 4 of 4 done\n")
-    assert "second order seed=2: done in " in out
+    assert "second-order seed=2: done in " in out
     assert ", test 82.00" in out
     record = recorded()
-    assert list(record) == [("elman", 1), ("elman", 2), ("second order", 1), ("second order", 2)]
-    entry = record["second order", 2]
+    assert list(record) == [("elman", 1), ("elman", 2), ("second-order", 1), ("second-order", 2)]
+    entry = record["second-order", 2]
     assert entry.run_dir == f"outputs/hornn/pydoc/{entry.name}/seed=2"
     overrides = ["--config-dir=", "sweeps=mini", ONE_EPOCH, "model=hornn", "model.order=2", "seed=2"]
     assert [word.partition(os.getcwd())[0] for word in entry.overrides] == overrides
     assert (entry.status, entry.error) == ("done", None)
     assert all(len(lines) == 1 for lines in starts().values())
-    assert starts()[entry.run_dir][0].startswith("epoch=1 HORNN_SWEEP=mini HORNN_ROW=second order ")
+    assert starts()[entry.run_dir][0].startswith("epoch=1 HORNN_SWEEP=mini HORNN_ROW=second-order ")
 
     code, out, err = launch(*table)
     assert (code, out, err) == (0, "mini: 4 of 4 done\n" * 2, "")
@@ -38,7 +38,7 @@ def test_rows_times_seeds_and_what_is_done_is_not_done_again(launch: Launch) -> 
 
 
 def test_a_row_with_seeds_of_its_own_has_those_unless_the_command_line_gives_others(launch: Launch) -> None:
-    write_table(f"{TABLE}    - {{name: counts, run: [model=lstm], seeds: [3]}}\n")
+    write_table(f"{TABLE}    - {{name: counts, label: counts, run: [model=lstm], seeds: [3]}}\n")
     table = ("sweeps=mini", "hydra.sweeper.only=[counts,elman]", ONE_EPOCH)
     assert launch(*table).code == 0
     assert list(recorded()) == [("counts", 3), ("elman", 1)]
@@ -47,7 +47,7 @@ def test_a_row_with_seeds_of_its_own_has_those_unless_the_command_line_gives_oth
 
 
 def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> None:
-    write_table(f"{TABLE}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    write_table(f"{TABLE}    - {{name: deep, label: deep, run: [model=lstm], start: elman}}\n")
     picked = (
         "sweeps=mini",
         "sweep.seeds=[1,2]",
@@ -72,34 +72,38 @@ def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> No
 
 
 def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None:
-    write_table(f"{TABLE}    - {{name: both, run: [model=mixture], start: [elman, second order]}}\n")
+    write_table(
+        f"{TABLE}    - {{name: both, label: both, run: [model=mixture], start: [elman, second-order]}}\n"
+    )
     picked = ("sweeps=mini", "hydra.sweeper.only=[both]", "hydra.launcher.jobs=4")
     code, out, err = launch(*picked, FAKE_FAIL="1")
     assert code == 2
-    assert re.search("\nboth seed=1: failed: (elman|second order), which it starts from, failed\n", out)
+    assert re.search("\nboth seed=1: failed: (elman|second-order), which it starts from, failed\n", out)
 
     code, out, err = launch(*picked, "hydra.sweeper.retry_failed=true")
     assert (code, err) == (0, "")
-    assert max(out.index(f"{row} seed=1: done") for row in ("elman", "second order")) < out.index(
+    assert max(out.index(f"{row} seed=1: done") for row in ("elman", "second-order")) < out.index(
         "both seed=1: running"
     )
     record = recorded()
-    assert list(record) == [("elman", 1), ("second order", 1), ("both", 1)]
-    paths = ",".join(f"'{record[row, 1].run_dir}/best.ckpt'" for row in ("elman", "second order"))
+    assert list(record) == [("elman", 1), ("second-order", 1), ("both", 1)]
+    paths = ",".join(f"'{record[row, 1].run_dir}/best.ckpt'" for row in ("elman", "second-order"))
     assert f"init_from=[{paths}]" in record["both", 1].overrides
 
 
 def test_rows_that_only_come_along_are_not_overwritten(launch: Launch) -> None:
-    write_table(f"{TABLE}    - {{name: both, run: [model=mixture], start: [elman, second order]}}\n")
+    write_table(
+        f"{TABLE}    - {{name: both, label: both, run: [model=mixture], start: [elman, second-order]}}\n"
+    )
     picked = ("sweeps=mini", "hydra.sweeper.only=[both]", "overwrite=true")
     for _ in range(2):  # the first time they have no result yet
         assert launch(*picked).code == 0
     record = recorded()
     counts = {row: len(starts()[entry.run_dir]) for (row, _), entry in record.items()}
-    assert counts == {"elman": 1, "second order": 1, "both": 2}
+    assert counts == {"elman": 1, "second-order": 1, "both": 2}
 
-    same = "    - {name: again, run: [model=rnn]}\n"
-    write_table(f"{TABLE}{same}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    same = "    - {name: again, label: again, run: [model=rnn, model.bias=false]}\n"
+    write_table(f"{TABLE}{same}    - {{name: deep, label: deep, run: [model=lstm], start: elman}}\n")
     assert launch("sweeps=mini", "hydra.sweeper.only=[deep,again]", "overwrite=true").code == 0
     assert len(starts()[record["elman", 1].run_dir]) == 2, "it is the run of a row that was picked"
 
@@ -118,8 +122,8 @@ def test_the_product_of_the_command_line(launch: Launch) -> None:
 
 
 def test_some_rows_alone(launch: Launch) -> None:
-    assert launch("sweeps=mini", "hydra.sweeper.only=[second order]", ONE_EPOCH).code == 0
-    assert list(recorded()) == [("second order", 1)]
+    assert launch("sweeps=mini", "hydra.sweeper.only=[second-order]", ONE_EPOCH).code == 0
+    assert list(recorded()) == [("second-order", 1)]
     code, out, _ = launch("sweeps=mini", ONE_EPOCH)
     assert (code, out.splitlines()[0]) == (0, "mini: 1 of 2 done, 1 queued")
 
@@ -130,12 +134,14 @@ def test_a_command_line_seed_replaces_those_of_the_table(launch: Launch) -> None
 
 
 def test_a_table_without_runs_yet(launch: Launch) -> None:
-    write_table(TABLE.partition("    - {name: elman")[0] + "    - {name: told of, run: null}\n")
+    write_table(
+        TABLE.partition("    - {name: elman")[0] + "    - {name: told-of, label: told-of, run: null}\n"
+    )
     assert launch("sweeps=mini")[::2] == (2, "error: sweep 'mini' has no row that can be run yet\n")
 
 
 def test_rows_that_are_one_run_share_it(launch: Launch) -> None:
-    write_table(TABLE + "    - {name: again, run: [model=rnn, seed=1]}\n")
+    write_table(TABLE + "    - {name: again, label: again, run: [model=rnn, seed=1]}\n")
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     record = recorded()
     assert record["elman", 1].run_dir == record["again", 1].run_dir
@@ -147,7 +153,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     table = ("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH)
     code, out, err = launch(*table, FAKE_FAIL="1")
     assert code == 2
-    assert err.startswith("error: 2 of 4 jobs failed: elman seed=1; second order seed=1. ")
+    assert err.startswith("error: 2 of 4 jobs failed: elman seed=1; second-order seed=1. ")
     assert (
         "\nelman seed=1: failed: the corpus is on fire\n    epoch 1\n    error: the corpus is on fire\n"
         in out

@@ -66,7 +66,9 @@ def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
 def test_a_row_that_starts_from_a_trained_network(
     command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None
 ) -> None:
-    write_table(f"{TABLE}    - {{name: again, run: [model=rnn, init_from_lr=0.5], start: elman}}\n")
+    write_table(
+        f"{TABLE}    - {{name: again, label: again, run: [model=rnn, init_from_lr=0.5], start: elman}}\n"
+    )
     words = ["-m", "--config-dir=conf", "hydra/launcher=basic", *small]
     assert command("train", *words, "sweeps=mini", "hydra.sweeper.only=[again]").code == 0
     elman, again = sorted(Path("outputs/rnn").rglob("result.json"), key=lambda path: path.stat().st_mtime)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
         ),
         (
             ["sweeps=mini", "hydra.sweeper.only=[elmann]"],
-            "hydra.sweeper.only: no row 'elmann' to run; the table has: elman, second order",
+            "hydra.sweeper.only: no row 'elmann' to run; the table has: elman, second-order",
         ),
         (
             ["hydra.sweeper.only=[elman]"],
@@ -59,7 +59,7 @@ def test_bad_input_is_one_line(launch: Launch, words: list[str], message: str) -
 
 
 def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> None:
-    write_table(f"{TABLE}    - {{name: deep, run: [model=lstm], start: elman}}\n")
+    write_table(f"{TABLE}    - {{name: deep, label: deep, run: [model=lstm], start: elman}}\n")
     code, _, err = launch("sweeps=mini", "init_from=some.ckpt")
     assert code == 2
     assert err.startswith(
@@ -70,29 +70,38 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{name: elman, run: [model=rnn]}", "row 'elman' of sweep 'mini': each row has a name of its own"),
+        (
+            "{name: elman, label: elman, run: [model=rnn]}",
+            "row 'elman' of sweep 'mini': each row has a name of its own",
+        ),
         ("{run: [model=rnn]}", "row 'None' of sweep 'mini': each row has a name of its own"),
         ("{name: x}", "row 'x' of sweep 'mini' has no list 'run'"),
         ("{name: x, run: model=rnn}", "row 'x' of sweep 'mini' has no list 'run'"),
-        ("{name: x, run: ['model=rnn,lstm']}", "row 'x' of sweep 'mini': model=rnn,lstm is several runs"),
         (
-            "{name: x, run: [model=rnn], start: told of}",
-            "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
+            "{name: x, label: x, run: ['model=rnn,lstm']}",
+            "row 'x' of sweep 'mini': model=rnn,lstm is several runs",
         ),
         (
-            "{name: x, run: [model=lstm], start: elman, seeds: [1, 2]}",
+            "{name: x, label: x, run: [model=rnn], start: told-of}",
+            "row 'x' of sweep 'mini' starts from 'told-of': give a row with a run that starts from no other",
+        ),
+        (
+            "{name: x, label: x, run: [model=lstm], start: elman, seeds: [1, 2]}",
             "row 'x' of sweep 'mini' starts from 'elman': give both the same seeds, got [1, 2] and the table's",
         ),
-        ("{name: x, run: [model=rnn], start: x}", "row 'x' of sweep 'mini' starts from 'x': give a row"),
         (
-            "{name: x, run: [model=mixture], start: [elman, told of]}",
-            "row 'x' of sweep 'mini' starts from 'told of': give a row with a run that starts from no other",
+            "{name: x, label: x, run: [model=rnn], start: x}",
+            "row 'x' of sweep 'mini' starts from 'x': give a row",
         ),
         (
-            "{name: x, run: [model=mixture], start: []}",
+            "{name: x, label: x, run: [model=mixture], start: [elman, told-of]}",
+            "row 'x' of sweep 'mini' starts from 'told-of': give a row with a run that starts from no other",
+        ),
+        (
+            "{name: x, label: x, run: [model=mixture], start: []}",
             "start must be the name of a row or a list of names, got []",
         ),
-        ("{name: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
+        ("{name: x, label: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
     ],
 )
 def test_a_bad_row_is_one_line(launch: Launch, row: str, message: str) -> None:
@@ -119,7 +128,7 @@ def test_a_bad_row_is_one_line(launch: Launch, row: str, message: str) -> None:
     ],
 )
 def test_a_key_that_no_table_takes(launch: Launch, change: tuple[str, str], message: str) -> None:
-    table = TABLE + "    - {name: again, run: [model=rnn, init_from_lr=0.5], start: elman}\n"
+    table = TABLE + "    - {name: again, label: again, run: [model=rnn, init_from_lr=0.5], start: elman}\n"
     assert change[0] in table
     write_table(table.replace(*change))
     code, _, err = launch("sweeps=mini")
@@ -134,4 +143,48 @@ def test_a_table_without_rows(launch: Launch, rows: str) -> None:
     code, _, err = launch("sweeps=mini")
     assert (code, err.count("\n")) == (2, 1)
     assert "sweep 'mini': rows must list the rows of the table, got " in err
+    assert not starts()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("name: mini", "name: minor", "sweep.name is 'minor': it must be the file's name, 'mini'"),
+        ('title: "Mini"', "title: 7", "sweep: title cannot be 7"),
+        ("metric: test_ppl", "metric: 5", "sweep: metric cannot be 5"),
+        ("lower_is_better: true", 'lower_is_better: "yes"', "sweep: lower_is_better cannot be 'yes'"),
+        ('  paper: "no paper"\n', "", "sweep: paper is missing"),
+        ("name: elman", "name: a/../b c", "row 'a/../b c': a name has letters, digits and . _ - alone"),
+        ("name: elman", "name: ../../evil", "row '../../evil': a name has letters, digits and . _ - alone"),
+        ("label: elman", "label: 5", "row 'elman': label cannot be 5"),
+        ("seeds: [1]", "seeds: [-1, 4294967296]", "a seed is from 0 to 4294967295, got [-1, 4294967296]"),
+        (
+            "label: elman",
+            "label: elman, published: {value: .nan, verified: true, source: x}",
+            "row 'elman': published: value must be a finite number, got nan",
+        ),
+        (
+            "  rows:",
+            "  claims: [{says: 5, better: elman, than: zzz}]\n  rows:",
+            "sweep.claims: says cannot be 5",
+        ),
+        (
+            "  rows:",
+            "  claims: [{says: it, better: zzz, than: elman}]\n  rows:",
+            "sweep.claims: 'it' names 'zzz', which is no row",
+        ),
+        (
+            "  rows:",
+            "  figure: {x_label: x, base: nope}\n  rows:",
+            "sweep.figure.base names 'nope', which is no row",
+        ),
+    ],
+)
+def test_a_file_that_a_report_would_refuse(launch: Launch, old: str, new: str, message: str) -> None:
+    assert old in TABLE
+    write_table(TABLE.replace(old, new, 1))
+    code, _, err = launch("sweeps=mini")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "mini" in err
+    assert message in err
     assert not starts()

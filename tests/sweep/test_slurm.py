@@ -20,10 +20,15 @@ Process = Callable[..., Any]
 TABLE = """# @package _global_
 sweep:
   name: mini
+  title: "Mini"
+  paper: "no paper"
+  metric: test_ppl
+  metric_label: "perplexity, test"
+  lower_is_better: true
   seeds: [1]
   rows:
-    - {name: elman, run: [model=rnn]}
-    - {name: second order, run: [model=hornn, model.order=2]}
+    - {name: elman, label: elman, run: [model=rnn]}
+    - {name: second-order, label: second-order, run: [model=hornn, model.order=2]}
 """
 PLUGINS = {
     "basic": "hydra",
@@ -76,7 +81,7 @@ def test_a_table_keeps_its_rows_and_is_not_run_twice(
     assert rows == {
         row: ("done", str(Path(path).parent))
         for path, result in first.items()
-        for row in ["elman" if result["choices"]["model"] == "rnn" else "second order"]
+        for row in ["elman" if result["choices"]["model"] == "rnn" else "second-order"]
     }
     assert done.out.startswith("mini: 0 of 2 done, 2 queued\n")
     assert "elman seed=1: done in " in done.out
@@ -93,7 +98,7 @@ def test_a_row_that_starts_from_another_waits_for_it(
     launcher: str, fresh_process: Process, small: list[str], folder: Path
 ) -> None:
     need(launcher)
-    later = "    - {name: deeper, run: [model=rnn, trainer.max_epochs=2], start: elman}\n"
+    later = "    - {name: deeper, label: deeper, run: [model=rnn, trainer.max_epochs=2], start: elman}\n"
     (folder / "conf/sweeps/mini.yaml").write_text(
         TABLE.replace("    - {name: elman", later + "    - {name: elman")
     )

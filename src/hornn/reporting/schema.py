@@ -7,6 +7,7 @@ from typing import Any
 from hornn.result import is_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
+SEEDS = 2**32  # as many as there are for NumPy's generators
 
 SWEEP_KEYS = {
     "name": str,
@@ -100,6 +101,8 @@ def read_seeds(seeds: Any, where: str) -> tuple[int, ...]:
     whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
     if not seeds or not whole or len(set(seeds)) < len(seeds):
         raise ValueError(f"{where} must list different whole numbers such as [1,2,3], got {seeds!r}")
+    if not all(0 <= seed < SEEDS for seed in seeds):
+        raise ValueError(f"{where}: a seed is from 0 to {SEEDS - 1}, got {seeds!r}")
     return tuple(seeds)
 
 

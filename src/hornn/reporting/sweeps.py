@@ -21,13 +21,13 @@ Hydra.
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hornn.places import CONF, as_typed
 from hornn.recipe import has_key
 from hornn.reporting.claimed import Claim, read_claim
 from hornn.reporting.departures import Recipe, read_recipe
-from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
+from hornn.reporting.grid_rows import Axis, Config, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import (
     FIGURE_KEYS,
@@ -126,6 +126,13 @@ class Sweep(NamedTuple):
         return {key for row in self.rows if row.run is not None for key in row.published}
 
 
+class Configs(Config, Protocol):
+    """What a table must know of the configs of its runs."""
+
+    def recipe(self, run: Sequence[str]) -> Recipe:
+        """What the overrides `run` make, by which runs are told apart. ValueError for what there is not."""
+
+
 def read_sweeps(folder: Path) -> list[Sweep]:
     """All sweeps of a folder that define a table, by name. Raises ValueError for one that is wrong."""
     if not folder.is_dir():
@@ -143,19 +150,23 @@ def read_sweeps(folder: Path) -> list[Sweep]:
     return sweeps
 
 
-def define(path: Path, content: dict[str, Any]) -> Sweep:
-    """The table of a sweep file's content. Raises ValueError naming the file, and the row, that is wrong."""
+def define(path: Path, content: dict[str, Any], configs: Configs | None = None) -> Sweep:
+    """The table of a sweep file's content. Raises ValueError naming the file, and the row, that is wrong.
+
+    configs: what is known of the configs of its runs, by default what the files beside it say.
+    """
     node = content.pop("sweep", None)
+    configs = configs or Files(content, conf_of(path))
     check(node, SWEEP_KEYS, f"{path}: sweep")
     if node["name"] != path.stem:
         raise ValueError(f"{path}: sweep.name is {node['name']!r}: it must be the file's name, {path.stem!r}")
     seeds = read_seeds(node.get("seeds"), f"{path}: sweep.seeds")
     metrics = read_metrics(node, path)
-    combined, axes = read_grid(node, content, path)
+    combined, axes = read_grid(node, configs, path)
     nodes = [*node.get("rows", ()), *map(as_node, combined)]
     if not nodes:
         raise ValueError(f"{path}: sweep: rows is missing")
-    read = [read_row(row, metrics, content, path, node.get("published_on", "")) for row in nodes]
+    read = [read_row(row, metrics, configs, path, node.get("published_on", "")) for row in nodes]
     placed = [
         place(row, axes, each) for row, each in zip(read[len(read) - len(combined) :], combined, strict=True)
     ]
@@ -201,7 +212,7 @@ def define(path: Path, content: dict[str, Any]) -> Sweep:
 
 
 class Files(NamedTuple):
-    """What a grid must know of configs, from the files in `conf`; `base`: what the sweep file gives to each run."""
+    """Configs as the files in `conf` make them; `base`: what the sweep file gives to each run."""
 
     base: Mapping[str, Any]
     conf: Path
@@ -212,6 +223,9 @@ class Files(NamedTuple):
     def holds(self, run: Sequence[str], key: str) -> bool:
         return has_key(run, self.base, key, self.conf)
 
+    def recipe(self, run: Sequence[str]) -> Recipe:
+        return read_recipe(tuple(run), self.base, self.conf)
+
 
 def conf_of(path: Path) -> Path:
     """The folder of configs that a sweep file's words are from: the one beside its own, where there is one."""
@@ -220,12 +234,12 @@ def conf_of(path: Path) -> Path:
 
 
 def read_grid(
-    node: Mapping[str, Any], base: Mapping[str, Any], path: Path
+    node: Mapping[str, Any], configs: Configs, path: Path
 ) -> tuple[list[GridRow], tuple[Axis, ...]]:
     """The rows and axes of a sweep's grid; none without one."""
     if "grid" not in node:
         return [], ()
-    return grid_rows(node["grid"], node.get("labels", {}), Files(base, conf_of(path)), f"{path}: sweep.")
+    return grid_rows(node["grid"], node.get("labels", {}), configs, f"{path}: sweep.")
 
 
 def as_node(row: GridRow) -> dict[str, Any]:
@@ -257,9 +271,8 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
 
 
 def read_row(
-    node: Any, metrics: Collection[Metric], base: Mapping[str, Any], path: Path, published_on: str = ""
+    node: Any, metrics: Collection[Metric], configs: Configs, path: Path, published_on: str = ""
 ) -> Row:
-    """`base`: the config that the file gives to each of its runs."""
     where = f"{path}: row {node.get('name') if isinstance(node, dict) else node!r}"
     check(node, ROW_KEYS, where)
     if not NAME.fullmatch(node["name"]):
@@ -284,7 +297,7 @@ def read_row(
     recipe, identity = Recipe(), ""
     if run is not None:
         try:
-            recipe = read_recipe(tuple(run), base, conf_of(path))
+            recipe = configs.recipe(run)
             identity = recipe.name
         except (
             ValueError,

@@ -1,7 +1,8 @@
 """The jobs that a multirun asks for: the rows of its table times the seeds, times what the command line varies."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -13,8 +14,11 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from hornn.recipe import flatten
+from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import grid_rows
+from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
+from hornn.reporting.sweeps import define
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose, compose_jobs, options_of, sweep_name
 from hornn.sweep.job import Job
@@ -67,12 +71,14 @@ class TableSweeper(Sweeper):
         if not chosen:
             check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         batch = product_of(given)
+        configs = Composed(self.loader, self.settings, batch[0], {})
         if "grid" in table:
-            table["rows"] = [*table.get("rows", ()), *self.rows_of_grid(table, batch[0])]
+            table["rows"] = [*table.get("rows", ()), *rows_of_grid(table, configs)]
         if table.get("rows"):
             keys = {str(override.key_or_group) for override in given}
             runs = runs_of(table, keys, parser)
             starts = starts_of(table, runs, keys)
+            check_file(chosen, configs)
             chosen_rows = picked(runs, self.only)
             rows = with_starts(chosen_rows, starts)
             asked = any(word.startswith("sweep.seeds=") for word in arguments)
@@ -141,14 +147,6 @@ class TableSweeper(Sweeper):
             return error
         return None
 
-    def rows_of_grid(self, table: Mapping[str, Any], words: Sequence[str]) -> list[dict[str, Any]]:
-        """The rows that a table's grid makes; `words`: overrides that say what the configs of its runs have."""
-        config = Composed(self.loader, self.settings, words)
-        rows, _ = grid_rows(
-            table["grid"], table.get("labels") or {}, config, f"sweep {table.get('name')!r}: "
-        )
-        return [{"name": row.name, "run": list(row.run)} for row in rows]
-
     def weights(self, runs: Sequence[Sequence[str]]) -> str:
         """The override by which a run starts from the trained networks of these runs, each given by its overrides."""
         paths = [f"'{compose(self.loader, self.settings, words)[0].folder / BEST}'" for words in runs]
@@ -156,18 +154,44 @@ class TableSweeper(Sweeper):
 
 
 class Composed(NamedTuple):
-    """What a grid must know of configs, as Hydra composes them with these words."""
+    """What a table must know of configs, as Hydra composes them with these words; `known`: keys of each run."""
 
     loader: Any
     master: DictConfig
     words: Sequence[str]
+    known: dict[tuple[str, ...], Collection[str]]
 
     def is_group(self, key: str) -> bool:
         return bool(self.loader.has_group(key))
 
     def holds(self, run: Sequence[str], key: str) -> bool:
-        cfg: Any = self.loader.load_sweep_config(self.master, [*self.words, *run])
-        return key in flatten(OmegaConf.to_container(cfg, resolve=False))  # type: ignore[arg-type]
+        if tuple(run) not in self.known:
+            cfg: Any = self.loader.load_sweep_config(self.master, [*self.words, *run])
+            self.known[tuple(run)] = flatten(OmegaConf.to_container(cfg, resolve=False)).keys()  # type: ignore[arg-type]
+        return key in self.known[tuple(run)]
+
+    def recipe(self, run: Sequence[str]) -> Recipe:
+        """A stand-in: each job is composed before any is launched."""
+        return Recipe(config={"run": sorted(run)})
+
+
+def rows_of_grid(table: Mapping[str, Any], configs: Composed) -> list[dict[str, Any]]:
+    rows, _ = grid_rows(table["grid"], table.get("labels") or {}, configs, f"sweep {table.get('name')!r}: ")
+    return [{"name": row.name, "run": list(row.run)} for row in rows]
+
+
+def check_file(chosen: str | None, configs: Composed) -> None:
+    """Raise ValueError, which names the file, for a sweep file that a report would refuse once all is trained.
+
+    What the command line changes of it does not count.
+    """
+    for element in configs.loader.get_search_path().get_path():
+        path = Path(element.path.removeprefix("file://"), "sweeps", f"{chosen}.yaml")
+        if path.is_file():
+            content = load_sweep(path)
+            if "sweep" in content:
+                define(path, content, configs)
+            return
 
 
 def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
