@@ -167,7 +167,8 @@ class Composed(NamedTuple):
     def holds(self, run: Sequence[str], key: str) -> bool:
         if tuple(run) not in self.known:
             cfg: Any = self.loader.load_sweep_config(self.master, [*self.words, *run])
-            self.known[tuple(run)] = flatten(OmegaConf.to_container(cfg, resolve=False)).keys()  # type: ignore[arg-type]
+            content: Any = OmegaConf.to_container(cfg, resolve=False)
+            self.known[tuple(run)] = flatten(content).keys()
         return key in self.known[tuple(run)]
 
     def recipe(self, run: Sequence[str]) -> Recipe:
