@@ -69,6 +69,11 @@ def test_good_input_passes(run: Callable[..., tuple[int, str, str]], command: st
         (b"", "holds no keys and values: write lines KEY: VALUE"),
         (b"# @package _global_\n", "holds no keys and values: write lines KEY: VALUE"),
         (b"hello\n", "holds no keys and values: write lines KEY: VALUE"),
+        (b"a: !!bool x\nb: 1\n", "has a value that cannot be read ('x'): write it without a tag (!)"),
+        (
+            b"a: !!int x\nb: 1\n",
+            "has a value that cannot be read (invalid literal for int() with base 10: 'x')",
+        ),
         (b"7\n", "holds no keys and values: write lines KEY: VALUE"),
         (b"[1, 2]\n", "holds no keys and values: write lines KEY: VALUE"),
         (b"run_dir: caf\xe9\n", "is not UTF-8: byte 0xe9 at offset 12: convert it to UTF-8"),

@@ -159,6 +159,17 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
         if "Invalid loaded object type" not in str(error):
             raise
         content = None
+    except (
+        ArithmeticError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:  # of YAML's constructors
+        said = " ".join(str(error).split())
+        raise ValueError(
+            f"{path} has a value that cannot be read ({said}): write it without a tag (!)"
+        ) from error
     if isinstance(content, DictConfig) and len(content) < 2:
         # of nothing and of a text alone Hydra makes keys, too
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
