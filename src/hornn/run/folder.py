@@ -19,6 +19,10 @@ from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
 
+REPLACE = (
+    "give another run_dir, or overwrite=true to replace it"  # what helps where a folder holds another run
+)
+
 
 class OpenRun:
     """A run whose folder this process holds.
@@ -136,26 +140,31 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         )
         held = f"{folder} holds a run that {result['status']}{score}"
         if other := other_run(result, identity):
-            raise ValueError(
-                f"{held}, and is another one ({other}): give another run_dir, or overwrite=true to replace it"
-            )
+            raise ValueError(f"{held}, and is another one ({other}): {REPLACE}")
         raise ValueError(f"{held}: overwrite=true replaces it")
     if not (folder / LAST).exists():
         require_own(identity)
         return None
     last = read_checkpoint(folder / LAST)
-    card = last[CARD]
-    remedy = "give another run_dir, or overwrite=true to replace it"
+    try:
+        require_same(identity, data, last[CARD])
+        require_best(folder, last)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{folder / LAST} lacks a part of a run ({error!r}): {REPLACE}") from error
+    return folder / LAST
+
+
+def require_same(identity: Identity, data: Data, card: Mapping[str, Any]) -> None:
+    """Raise ValueError for the card of an unfinished run that is another one, or on another text."""
+    folder = identity.folder
     if (card["name"], card["seed"]) != (identity.name, identity.seed):
         other = other_run(card, identity) or "their names differ"
         raise ValueError(
-            f"{folder} holds the unfinished run {card['name']}, which is another one ({other}): {remedy}"
+            f"{folder} holds the unfinished run {card['name']}, which is another one ({other}): {REPLACE}"
         )
     then, now = card["data"]["text_checksum"], data.describe()["text_checksum"]
     if then != now:
-        raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {remedy}")
-    require_best(folder, last)
-    return folder / LAST
+        raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {REPLACE}")
 
 
 def require_best(folder: Path, last: Mapping[str, Any]) -> None:

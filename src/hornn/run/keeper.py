@@ -203,6 +203,7 @@ class RunKeeper(Checkpoint):
         assert isinstance(module, TruncatedBptt)
         saved = checkpoint[PAYLOAD]
         check_whole(self.folder / LAST, checkpoint)
+        require_alike(checkpoint["loops"]["fit_loop"], trainer.fit_loop.state_dict())
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
@@ -235,3 +236,12 @@ def check_whole(path: Path, checkpoint: Mapping[str, Any]) -> None:
     for part, kind in parts:
         if not isinstance(part, kind):
             raise TypeError(f"{part!r:.80} stands where another kind of value belongs")
+
+
+def require_alike(held: Any, fresh: Any) -> None:
+    """Raise TypeError where a number of the training's loops, by which updates are counted, is none in a checkpoint."""
+    if isinstance(fresh, dict) and isinstance(held, dict):
+        for key in fresh.keys() & held.keys():
+            require_alike(held[key], fresh[key])
+    elif isinstance(fresh, dict | int) and type(held) is not type(fresh):
+        raise TypeError(f"{held!r:.80} stands where another kind of value belongs")

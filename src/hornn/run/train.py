@@ -194,7 +194,7 @@ def quiet_libraries() -> None:
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     ours = (".*smaller than the logging interval.*", ".*isinstance.*LeafSpec.*", ".*sync_dist=True.*")
-    for about in (*ours, ".*`srun` command is available.*"):
+    for about in (*ours, ".*`srun` command is available.*", ".*callbacks used to create the checkpoint.*"):
         warnings.filterwarnings("ignore", about)
 
 
