@@ -32,6 +32,14 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
         hornn.make_network("rnn", vocab_size=11, order=3)
     with pytest.raises(ValueError, match="model 'kn' is no network: it is counted"):
         hornn.make_network("kn", vocab_size=11)
+    for arguments, message in (
+        ({"counts": [1] * 5}, "counts must be a list of vocab_size=11 numbers"),
+        ({"counts": 3}, "counts must be a list of vocab_size=11 numbers, got 3"),
+        ({"head": None}, "head must be a name, got None"),
+        ({"network": [1]}, r"network must hold keys and values, got \[1\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            hornn.make_network("rnn", vocab_size=11, **arguments)
     with pytest.raises(ValueError, match="order must be an integer >= 1, got 0"):
         hornn.make_network("hornn", vocab_size=11, order=0)
 

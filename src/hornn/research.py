@@ -30,6 +30,13 @@ def make_network(
     range, and FileNotFoundError for a folder that is not there.
     """
     require_positive(vocab_size=vocab_size)
+    for name, value in (("model", model), ("head", head)):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} must be a name, got {value!r}")
+    if not isinstance(network, dict | None):
+        raise ValueError(f"network must hold keys and values, got {network!r}")
+    if counts is not None and (not isinstance(counts, Sequence) or len(counts) != vocab_size):
+        raise ValueError(f"counts must be a list of vocab_size={vocab_size} numbers, got {counts!r:.80}")
     with looked_up_in(config_dir):
         config = {
             "model": choose("model", model, arguments),

@@ -145,7 +145,13 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
             ["callbacks=early_stopping", "callbacks.early_stopping.min_delta=nan"],
             "min_delta must be a finite number",
         ),
+        (["callbacks=early_stopping", "callbacks.early_stopping.mode=max"], "mode must be min"),
         (["callbacks=word_frequency", "callbacks.word_frequency.bounds=[9,3]"], "must be counts that rise"),
+        (
+            ["callbacks=word_frequency", "callbacks.word_frequency.bounds=5"],
+            "must be counts that rise, got 5",
+        ),
+        (["callbacks=word_frequency", "callbacks.word_frequency.bounds=[1.5,2]"], "must be counts that rise"),
         (["+callbacks.mine._target_=collections.Counter"], "must name a callback of Lightning's"),
         (["+callbacks.mine._target_=nowhere.Mine"], "No module named 'nowhere'"),
         (["+callbacks.mine=3"], "callbacks.mine"),

@@ -55,8 +55,18 @@ def test_nbest_lists_are_what_rescoring_reads(command: Command, run: Run, tmp_pa
         (["wav=x.wav", "references=x.txt"], "references= writes what is said in a split"),
         (["wav=x.wav", "grammar=trigram"], "grammar must be one of shipped, bigram, got 'trigram'"),
         (["wav=x.wav", "acoustic_scale=0"], "acoustic_scale must be > 0 and finite"),
-        (["wav=x.wav", "nbest=0"], "nbest must be an integer >= 1, got 0"),
+        (["wav=x.wav", "nbest=0"], "nbest must be a whole number from 1 to 2147483647, got 0"),
+        (
+            ["wav=x.wav", "nbest=1000000000000"],
+            "nbest must be a whole number from 1 to 2147483647, got 1000000000000",
+        ),
+        (
+            ["wav='a b.wav'", "nbest=2"],
+            "'a b.wav' holds white space, where `rescore` ends an utterance's name",
+        ),
+        (["wav=[]"], "wav= is an empty list: give a WAV file"),
         (["wav=[x.wav,x.wav]"], "wav= names a file twice"),
+        (["wav=[x.wav,./x.wav]"], "wav= names a file twice"),
         (["wav=nowhere.wav"], "nowhere.wav"),
         (["split=dev"], "split must be one of train, valid, test, got 'dev'"),
     ],
@@ -65,6 +75,21 @@ def test_what_cannot_be_transcribed_is_refused(
     command: Command, run: Run, words: list[str], message: str
 ) -> None:
     assert message in refusal(command("transcribe", run.checkpoint, *words))
+
+
+def test_a_recording_that_was_cut_off_is_refused(command: Command, run: Run, tmp_path: Path) -> None:
+    path = write_wave(tmp_path / "half.wav", sound("YES", 1))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    line = refusal(command("transcribe", run.checkpoint, f"wav={path}"))
+    assert f"{path} was cut off, its header promises {len(whole):,} bytes: copy it again" in line
+
+
+def test_a_recording_in_which_nothing_is_found_is_named(command: Command, run: Run, tmp_path: Path) -> None:
+    path = write_wave(tmp_path / "yes.wav", sound("YES", 1))
+    done = command("transcribe", run.checkpoint, f"wav={path}", "nbest=2", "acoustic_scale=1e30")
+    assert (done.code, done.out) == (2, "")
+    assert f"{path}: no text was found at acoustic_scale=1e+30: give a smaller one" in done.err
 
 
 def test_a_telephone_recording_is_refused(command: Command, run: Run, tmp_path: Path) -> None:

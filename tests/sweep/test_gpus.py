@@ -21,6 +21,10 @@ def test_gpus_are_taken_and_given_back() -> None:
 
 def test_gpus_that_are_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpu_names([0, 3]) == ["0", "3"]
+    with pytest.raises(
+        ValueError, match=r"names a GPU twice: hydra\.launcher\.per_gpu puts several jobs on one"
+    ):
+        gpu_names([0, 0])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-7f")
     assert gpu_names("auto") == ["2", "GPU-7f"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

@@ -201,8 +201,12 @@ def test_what_a_kill_leaves_of_the_journal_is_mended(search: Command) -> None:
     assert search("trials=2").code == 0
     assert path.read_bytes().startswith(whole)
     assert len(runs()) == 2
-    path.write_text("no journal\n")
+    path.write_text('{"op_code": 99, "worker_id": "x"}\n')
     assert search("trials=2").err.startswith(f"error: {path} is damaged (")
+    for other in ("no journal\n", "notes without an end"):
+        path.write_text(other)
+        assert search("trials=2").err.startswith(f"error: {path} is no journal of a search: move it away")
+        assert path.read_text() == other
 
 
 def test_one_search_at_a_time_and_one_search_a_study(search: Command) -> None:
@@ -243,6 +247,7 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
         (["seed=1,2"], "Ambiguous value for argument 'seed=1,2'"),
         (["pruning.epoch=0"], "pruning.epoch must be a whole number, 1 or more, got 0"),
         (["space.optimizer.lr=3"], "space.optimizer.lr must be a list of values, or {low: "),
+        (["space.optimizer.lr.high=inf"], "space.optimizer.lr must be a list of values, or {low: "),
         (["space.optimizer.lr.low=5"], "space.optimizer.lr: "),
         (["space.optimizer=null", "space.model=null"], "nothing is left to search"),
     ],

@@ -113,6 +113,8 @@ def test_lines_that_are_none(tmp_path: Path) -> None:
     for line, message in {
         "u1\ta b\t-3": "line 2: a hypothesis is utterance id, text, acoustic score and old LM score",
         "u1 a b -3 -4": "with tabs between them, got 'u1 a b -3 -4'",
+        "u 1\ta b\t-3\t-4": "an utterance id has no white space, got 'u 1'",
+        "\ta b\t-3\t-4": "an utterance id has no white space, got ''",
         "u1\ta\tx\t1": "line 2: a hypothesis is",
         "u1\ta\t1\tnan": "line 2: a score must be finite",
     }.items():

@@ -155,31 +155,32 @@ def describe_same_text(splits: Sequence[str]) -> str:
 
 def encode_text(
     path: Path, tokenizer: Tokenizer, vocabulary: Vocabulary
-) -> tuple[np.ndarray, int, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`encode` for a UTF-8 file, or standard input (`-`). Further errors: as in `read_lines`."""
     return encode(read_lines(path), tokenizer, vocabulary, shown_name(path))
 
 
 def encode(
     lines: Iterable[tuple[str, bool]], tokenizer: Tokenizer, vocabulary: Vocabulary, name: str
-) -> tuple[np.ndarray, int, np.ndarray]:
-    """Ids of a text, how many of its tokens the vocabulary lacks, and each line's number of tokens.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids of a text, whether the vocabulary lacks each of its tokens, and each line's number of tokens.
 
     lines: as `read_lines` gives them. name: of the text, for errors. A line's `<eos>` is one of its tokens if the
     tokenizer sets one. ValueError: a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
     """
     ids: list[np.ndarray] = []
-    unknown, numbers = 0, [0]  # numbers: of the tokens of each line, the one that is being read last
+    unknown: list[bool] = []
+    numbers = [0]  # numbers: of the tokens of each line, the one that is being read last
     for tokens, ends in tokenizer.blocks(lines):
         try:
             ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
         except ValueError as error:
             raise ValueError(f"{name}, line {len(numbers)}: {error}") from None
-        unknown += sum(token not in vocabulary.index for token in tokens)
+        unknown += [token not in vocabulary.index for token in tokens]
         numbers[-1] += len(tokens)
         if ends:
             numbers.append(0)
     lengths = np.array(numbers[:-1])
     if not lengths.sum():
         raise ValueError(f"{name} holds no tokens: give a text that has some")
-    return np.concatenate(ids), unknown, lengths
+    return np.concatenate(ids), np.array(unknown), lengths

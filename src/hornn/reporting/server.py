@@ -88,7 +88,11 @@ class Handler(BaseHTTPRequestHandler):
         if not self.is_asked_here():
             self.send_error(HTTPStatus.FORBIDDEN, f"ask for http://{HOST}:{self.port}/")
         elif address in ("", "index.html"):
-            page = self.report.page.read_text(encoding="utf-8")
+            try:
+                page = self.report.page.read_text(encoding="utf-8")
+            except OSError as error:  # moved away while it is shown
+                self.send_error(HTTPStatus.NOT_FOUND, f"the page cannot be read: {error.strerror}")
+                return
             self.give(page.replace("<html ", "<html data-live ", 1).encode(), "text/html; charset=utf-8")
         elif address == "changes":
             self.tell_changes()

@@ -76,6 +76,8 @@ def check_callback(callback: Callback, where: str, units: Units) -> None:
     if isinstance(callback, EarlyStopping):
         if callback.monitor not in monitored:
             raise ValueError(f"{where}.monitor must be {' or '.join(monitored)}, got {callback.monitor!r}")
+        if callback.mode != "min":
+            raise ValueError(f"{where}.mode must be min, as lower scores are better, got {callback.mode!r}")
         patience, delta = callback.patience, callback.min_delta
         require_range(
             f"{where}.patience", patience, "a number of epochs", type(patience) is int and patience >= 0
@@ -157,7 +159,8 @@ class WordFrequency(OfText):
     """
 
     def __init__(self, bounds: list[int]) -> None:
-        if not bounds or any(low >= high for low, high in zip([0, *bounds], bounds, strict=False)):
+        whole = isinstance(bounds, list) and bounds and all(type(bound) is int for bound in bounds)
+        if not whole or any(low >= high for low, high in zip([0, *bounds], bounds, strict=False)):
             raise ValueError(f"callbacks.word_frequency.bounds must be counts that rise, got {bounds}")
         self.bounds = bounds
         self.labels = count_classes(bounds)

@@ -211,7 +211,9 @@ def other_run(held: Mapping[str, Any], identity: Identity, except_for: Collectio
     different = differing(held, identity.to_dict())
     if held.get("seed") != identity.seed:
         different["seed"] = (held.get("seed"), identity.seed)
-    for key in sorted(different.keys() - set(except_for)):
+    # null in one and absent in the other cannot be told apart in words: these come last
+    alike = {key for key, (then, now) in different.items() if then is now}
+    for key in sorted(different.keys() - set(except_for), key=lambda key: (key in alike, key)):
         then, now = different[key]
         return f"{key} is {then!r} there and {now!r} here"
     return ""

@@ -10,18 +10,24 @@ from hornn.speech.packages import load
 
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
+STREAMED = 2**32 + 7  # bytes that a header promises whose writer did not know them
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
 
 
 def read_wave(path: Path) -> np.ndarray:
     """The samples (S,) of a WAV file in fp32, on the scale of 16-bit integers.
 
-    Raises ValueError for a file that cannot be read, for another rate than 16 kHz, for more than one channel, and for
-    less than one frame; OSError where it cannot be opened.
+    Raises ValueError for a file that cannot be read or that was cut off, for another rate than 16 kHz, for more than
+    one channel, and for less than one frame; OSError where it cannot be opened.
     """
     soundfile = load("soundfile")
 
     with path.open("rb") as file:
+        head = file.read(12)  # the reader takes what is left of a file as the whole
+        promised = int.from_bytes(head[4:8], "little") + 8
+        if head[:4] == b"RIFF" and path.stat().st_size < promised != STREAMED:
+            raise ValueError(f"{path} was cut off, its header promises {promised:,} bytes: copy it again")
+        file.seek(0)
         try:
             samples, rate = soundfile.read(file, dtype="int16", always_2d=True)
         except soundfile.SoundFileError as error:

@@ -28,14 +28,23 @@ class Pool:
 
 
 def gpu_names(setting: Any) -> list[str]:
-    """The GPUs that `hydra.launcher.gpus` names; auto: the GPUs that this process sees."""
+    """The GPUs that `hydra.launcher.gpus` names; auto: the GPUs that this process sees.
+
+    Raises ValueError for a GPU that is named twice.
+    """
     if isinstance(setting, Sequence) and not isinstance(setting, str):
-        return [str(name) for name in setting]
+        names = [str(name) for name in setting]
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"hydra.launcher.gpus={names} names a GPU twice: hydra.launcher.per_gpu puts several jobs on one"
+            )
+        return names
     if setting != "auto":
         raise ValueError(f"hydra.launcher.gpus must be auto or a list such as [0,1], got {setting!r}")
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return [name.strip() for name in visible.split(",") if name.strip() not in ("", "-1")]
+        found = [name.strip() for name in visible.split(",")]
+        return list(dict.fromkeys(name for name in found if name not in ("", "-1")))
     try:
         listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=60)
     except FileNotFoundError:

@@ -65,6 +65,8 @@ class ProcessLauncher(Launcher):
         for job in jobs:
             check_folder(job)
             trainer = job.config["trainer"]
+            if not isinstance(trainer, dict):
+                raise ValueError(f"trainer must hold keys and values, got {trainer!r}")
             job.gpus = gpus_wanted(
                 trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), self.gpus
             )

@@ -1,6 +1,7 @@
 """The space of a search: which constants of a run are searched, and where."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,7 +24,8 @@ def distribution(optuna: Any, key: str, values: Any) -> Any:
             return kinds.CategoricalDistribution(values)
         if isinstance(values, Mapping) and {"low", "high"} <= values.keys() <= {"low", "high", "log"}:
             low, high, log = values["low"], values["high"], values.get("log", False)
-            if {type(low), type(high)} <= {int, float} and type(log) is bool:
+            numbers = {type(low), type(high)} <= {int, float} and math.isfinite(low) and math.isfinite(high)
+            if numbers and type(log) is bool:
                 whole = type(low) is type(high) is int
                 kind = kinds.IntDistribution if whole else kinds.FloatDistribution
                 return kind(low, high, log=log)

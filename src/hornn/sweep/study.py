@@ -40,7 +40,7 @@ def open_study(optuna: Any, path: Path, identity: str) -> Any:
         study = optuna.create_study(
             storage=storage, study_name="search", direction="minimize", load_if_exists=True
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged ({error}): remove it; the runs are kept, and a new search finds those that it repeats"
         ) from error
@@ -56,11 +56,16 @@ def open_study(optuna: Any, path: Path, identity: str) -> Any:
 
 
 def mend(journal: Path) -> None:
-    """Remove what a killed search, or a full disk, may have left: half a line, and the lock of its writer."""
-    journal.with_name(f"{journal.name}.lock").unlink(missing_ok=True)
+    """Remove what a killed search, or a full disk, may have left: half a line, and the lock of its writer.
+
+    Raises ValueError for a file that is no journal.
+    """
     if journal.exists():
         text = journal.read_bytes()
+        if text.strip(b"\0") and not text.startswith(b'{"op_code"'):
+            raise ValueError(f"{journal} is no journal of a search: move it away, or give another study=NAME")
         os.truncate(journal, text.rfind(b"\n") + 1)
+    journal.with_name(f"{journal.name}.lock").unlink(missing_ok=True)
 
 
 class Batch:

@@ -62,7 +62,7 @@ def evaluate(cfg: DictConfig) -> None:
     if cfg.text is None:
         ids = open_corpus(model, cfg).tokens(cfg.split)
         unk = model.vocabulary.unk_id
-        unknown = 0 if unk is None else int((ids == unk).sum())
+        unknown = ids == unk if unk is not None else np.zeros(len(ids), dtype=bool)
     else:
         ids, unknown, _ = encode_text(Path(str(cfg.text)), model.tokenizer, model.vocabulary)
     tried = (
@@ -79,8 +79,8 @@ def evaluate(cfg: DictConfig) -> None:
         "perplexity": perplexity(mean),
         "bits_per_token": bits(mean),
         "tokens": len(ids),
-        "out_of_vocabulary": unknown,
-        **known_alone(model, ids, scores, unknown if cfg.text is not None else 0),
+        "out_of_vocabulary": int(unknown.sum()),
+        **(known_alone(scores, unknown) if cfg.text is not None else {}),
         "read_as": model.read_as,
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,
@@ -111,10 +111,10 @@ def run_to_record(cfg: DictConfig, scorer: Scorer) -> dict[str, Any]:
     return to_record(scorer.card or {}, Path(scorer.name))
 
 
-def known_alone(model: Scorer, ids: np.ndarray, scores: np.ndarray, unknown: int) -> dict[str, float]:
+def known_alone(scores: np.ndarray, unknown: np.ndarray) -> dict[str, float]:
     """The perplexity of a text without its unknown tokens, where it has some: they are all read as one word."""
-    known = scores[ids != model.vocabulary.unk_id]
-    return {"perplexity_known": perplexity(float(known.mean()))} if unknown and len(known) else {}
+    known = scores[~unknown]
+    return {"perplexity_known": perplexity(float(known.mean()))} if unknown.any() and len(known) else {}
 
 
 def check_options(cfg: DictConfig) -> None:

@@ -21,7 +21,7 @@ from hornn.use.scoring import sample
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
 BATCH_SIZE = 64  # texts that are scored side by side; likewise
 
-Encoded = tuple[np.ndarray, int, np.ndarray]  # what `encode` gives
+Encoded = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `encode` gives
 
 
 class Score(NamedTuple):

@@ -23,6 +23,8 @@ from hornn.use.figures import files_of, require_target
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import SequenceScorer, open_data
 
+MOST = 2**31 - 1  # texts of an utterance that can be asked for
+
 
 class Listener(NamedTuple):
     """A network, the search for words in what it says, how many frames late it says it, and its states' counts."""
@@ -51,7 +53,8 @@ def transcribe(cfg: DictConfig) -> None:
     require_choice("grammar", cfg.grammar, GRAMMARS)
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     if cfg.nbest is not None:
-        require_positive(nbest=cfg.nbest)
+        fits = type(cfg.nbest) is int and 1 <= cfg.nbest <= MOST
+        require_range("nbest", cfg.nbest, f"a whole number from 1 to {MOST}", fits)
     if (cfg.wav is None) == (cfg.split is None):
         raise ValueError("give wav=FILE, or split= for the utterances of the corpus: one of the two")
     if cfg.references is not None and cfg.split is None:
@@ -62,7 +65,7 @@ def transcribe(cfg: DictConfig) -> None:
     scorer = open_speech(cfg.checkpoint, cfg.device)
     listener = listener_of(scorer)
     scale = scale_of(cfg, Path(str(cfg.checkpoint)))
-    utterances = of_split(cfg, scorer) if cfg.wav is None else of_files(cfg.wav)
+    utterances = of_split(cfg, scorer) if cfg.wav is None else of_files(cfg.wav, cfg.nbest is not None)
     scores = listener.scores(list(utterances.values()), cfg.batch_size, cfg.seq_len)
     for name, each in zip(utterances, scores, strict=True):
         if cfg.nbest is None:
@@ -71,7 +74,10 @@ def transcribe(cfg: DictConfig) -> None:
             for word in words:
                 print(f"{word.begin:8.2f} {word.end:8.2f}  {shown(word.text)}")
         else:
-            for found in listener.recogniser.nbest(scale * each, cfg.grammar, cfg.nbest):
+            texts = listener.recogniser.nbest(scale * each, cfg.grammar, cfg.nbest)
+            if not texts:
+                raise ValueError(f"{name}: no text was found at acoustic_scale={scale:g}: give a smaller one")
+            for found in texts:
                 print(
                     name,
                     shown(" ".join(found.words)),
@@ -115,10 +121,16 @@ def scale_of(cfg: DictConfig, checkpoint: Path) -> float:
     return float(scale)
 
 
-def of_files(given: Any) -> Mapping[str, np.ndarray]:
+def of_files(given: Any, nbest: bool) -> Mapping[str, np.ndarray]:
     """The frames (N, 80) of WAV files, which count as one speaker's. ValueError for one that comes twice."""
     names = [str(name) for name in given] if isinstance(given, ListConfig) else [str(given)]
-    if len(set(names)) < len(names):
+    if not names:
+        raise ValueError("wav= is an empty list: give a WAV file")
+    if nbest and (spaced := [name for name in names if len(name.split()) != 1]):
+        raise ValueError(
+            f"{spaced[0]!r} holds white space, where `rescore` ends an utterance's name: rename the file"
+        )
+    if len({Path(name).resolve() for name in names}) < len(names):
         raise ValueError("wav= names a file twice: give each once")
     frames = normalise([filterbank(read_wave(Path(name))) for name in names])
     return dict(zip(names, frames, strict=True))
