@@ -1,24 +1,25 @@
 """Differences of word error rates over utterances."""
 
+import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hornn.reporting.utterances import paired_interval
-from reporting.place import CLAIMS, SWEEP, claims_of
+from hornn.reporting.utterances import bootstrap_error
+from reporting.place import CLAIMS, SWEEP, claims_of, table_of
 
 
-def test_a_paired_interval_holds_the_difference_and_shrinks() -> None:
+def test_the_error_of_a_rate_is_that_of_binomial_errors_and_shrinks() -> None:
+    """A paired difference of binomial errors, six words an utterance: sqrt(6 p (1 - p)) for each side."""
     rng = np.random.default_rng(0)
     words = np.full(400, 6)
     first, second = rng.binomial(6, 0.2, 400), rng.binomial(6, 0.1, 400)
-    difference, low, high = paired_interval(first, second, words)
-    assert low < difference < high
-    assert 0 < low < 10 < high < 15
-    assert paired_interval(first, first, words) == (0, 0, 0)
-    _, wide_low, wide_high = paired_interval(first[:50], second[:50], words[:50])
-    assert wide_high - wide_low > 2 * (high - low)
+    expected = 100 * math.sqrt((0.16 + 0.09) / 2400)
+    assert bootstrap_error(first - second, words) == pytest.approx(expected, rel=0.1)
+    assert bootstrap_error(first - first, words) == 0
+    assert bootstrap_error((first - second)[:100], words[:100]) == pytest.approx(2 * expected, rel=0.2)
 
 
 @pytest.fixture
@@ -27,26 +28,52 @@ def heard(place: Any) -> Any:
     text = SWEEP.replace("test_ppl", "test_wer").replace("  figure:", CLAIMS + "  figure:", 1)
     place.write_sweep("toy", text)
 
-    def hear(errors: str, **changes: Any) -> list[str]:
-        for row, made in (("rnn", errors), ("max-2", "0 0 0 0")):
-            rest = " 1" * 36
+    def hear(errors: str, seeds: tuple[float, ...] = (0.0,), **changes: Any) -> list[str]:
+        """`seeds`: how many points each seed is off."""
+        rest = " 1" * (40 - len(errors.split()))
+        for row, made in (("rnn", errors), ("max-2", "0 " * len(errors.split()))):
             known = {"test_words": "6 " * 40, "test_errors": made + rest, **changes}
             wer = 100 * sum(map(int, (made + rest).split())) / 240
-            place.commit(row, 1, valid_nll=1.0, test_wer=wer, **known)
+            for seed, off in enumerate(seeds, 1):
+                place.commit(row, seed, valid_nll=1.0, test_wer=wer + off, **known)
         return [claim for claim in claims_of(place) if "max beats the RNN" in claim]
 
     return hear
 
 
 def test_a_claim_is_undecided_where_other_utterances_might_decide_otherwise(heard: Any) -> None:
+    """One error of 37 is a difference of one standard error; without a spread over seeds, that decides nothing."""
     (claim,) = heard("1 0 0 0")
-    assert "a difference of -0.42 points, over utterances from -1.25 to +0.00" in claim
-    assert claim.endswith("Outcome: undecided (other utterances might have decided otherwise).")
+    assert "(1.0 standard errors, one seed each; a standard error of 2.7 % over utterances)" in claim
+    assert claim.endswith("Outcome: undecided (under three standard errors).")
 
 
 def test_a_claim_that_most_utterances_bear(heard: Any) -> None:
-    (claim,) = heard("6 6 6 6")
-    assert "undecided" not in claim
+    (claim,) = heard("1 " * 30)
+    assert claim.endswith("Outcome: confirmed, by the sign alone.")
+
+
+def test_the_errors_over_seeds_and_over_utterances_are_one(heard: Any, place: Any) -> None:
+    """Neither of the two alone would leave the claim undecided."""
+    (claim,) = heard("2 2 2 2 2 2 2 2 2 2 2 2", (-0.8, 0.0, 0.8))
+    verdict = next(each for each in table_of(place).verdicts if each.says == "max beats the RNN")
+    found = re.search(r"a standard error of (.*) % over seeds and (.*) % over utterances", claim)
+    assert found
+    seeds, utterances = (float(number) / 100 for number in found.groups())
+    assert verdict.error == pytest.approx(math.hypot(seeds, utterances), rel=0.01)
+    assert verdict.gain == pytest.approx(24 / 52)
+    assert f"({verdict.gain / verdict.error:.1f} standard errors, 3 and 3 seeds" in claim
+
+
+def test_at_most_is_tested_against_its_bound(heard: Any, place: Any) -> None:
+    """A gain of 46 % is four standard errors from 0 and half of one from 40 %."""
+    path = place.sweeps / "toy.yaml"
+    path.write_text(
+        path.read_text().replace("better: max-2, than: rnn", "better: max-2, than: rnn, at_most: 40")
+    )
+    (claim,) = heard("2 2 2 2 2 2 2 2 2 2 2 2")
+    assert "(0.6 standard errors from 40 %, one seed each;" in claim
+    assert claim.endswith("Outcome: undecided (under three standard errors).")
 
 
 @pytest.mark.parametrize("words", ["", "6 six", "6", "0 " * 40])

@@ -15,9 +15,8 @@ from hornn.reporting.scores import (
     metric_value,
     published_value,
 )
-from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
+from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Metric, Sweep
-from hornn.reporting.utterances import interval_of
 from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
@@ -27,7 +26,6 @@ REASONS = {
     UNDECIDED: "under three standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
-BY_CHANCE = "other utterances might have decided otherwise"
 DECISIVE_STANDARD_ERRORS = 3
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
@@ -102,20 +100,18 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
     one, other = (line.scores[claim.metric] for line in best)
     limit = (claim.at_most or 0.0) / 100
-    error = error_of_gain(one, other, spread_over_seeds(claim.metric, lines))
-    distance = abs(gain - limit) / error if error else None
+    errors = errors_of_gain(best[0], best[1], claim.metric, spread_over_seeds(claim.metric, lines))
+    distance = abs(gain - limit) / errors.known if errors.known else None
     seeds = [len(score.values) for score in (one, other)]
     trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
     if distance is not None:
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
-    interval = interval_of(best[0], best[1], claim.metric)
-    known = [trust, f"a difference of {interval}" if interval else ""]
+    known = [trust, parts_of_error(errors)]
     known += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     known += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
-    by_chance = interval is not None and interval.holds_zero
     if not by_one_recipe(best):
         outcome = NOT_JUDGED
-    elif by_chance or (distance is not None and distance < DECISIVE_STANDARD_ERRORS):
+    elif distance is not None and distance < DECISIVE_STANDARD_ERRORS:
         outcome = UNDECIDED
     elif claim.at_most is not None:
         outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
@@ -128,8 +124,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         measured=f"{text} ({'; '.join(filter(None, known))})",
         outcome=outcome,
         gain=gain,
-        error=error,
-        reason=BY_CHANCE if by_chance and outcome == UNDECIDED else REASONS.get(outcome, ""),
+        error=errors.total,
+        reason=REASONS.get(outcome, ""),
     )
 
 
@@ -137,8 +133,8 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     """Whether the measured number of a row is at most what a claim says; the gain is how far it is below, relative."""
     score, limit = line.scores[claim.metric], claim.at_most or 0.0
     value, seeds = score.mean or 0.0, len(score.values)
-    error = error_of_mean(score, spread_over_seeds(claim.metric, lines))
-    distance = abs(value - limit) / error if error else None
+    errors = errors_of_mean(line, claim.metric, spread_over_seeds(claim.metric, lines))
+    distance = abs(value - limit) / errors.known if errors.known else None
     outcome = CONFIRMED if value <= limit else REFUTED
     if distance is not None and distance < DECISIVE_STANDARD_ERRORS:
         outcome = UNDECIDED
@@ -149,9 +145,17 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         measured=measured,
         outcome=outcome,
         gain=(limit - value) / limit,
-        error=error / limit if error else None,
+        error=errors.total / limit if errors.total else None,
         reason=REASONS.get(outcome, ""),
     )
+
+
+def parts_of_error(errors: Errors) -> str:
+    """Of what the standard error of word errors consists, in words; empty for other metrics."""
+    if not errors.of_utterances:
+        return ""
+    of_seeds = f"{percent(errors.of_seeds)} over seeds and " if errors.of_seeds else ""
+    return f"a standard error of {of_seeds}{percent(errors.of_utterances)} over utterances"
 
 
 def not_measured(claim: Claim, sweep: Sweep) -> Verdict:

@@ -19,7 +19,7 @@ from hornn.reporting.markdown import (
 )
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
 from hornn.reporting.scores import is_unverified
-from hornn.reporting.seeds import error_of_gain, error_of_mean, spread_over_seeds
+from hornn.reporting.seeds import errors_of_gain, errors_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.tables import Table
 
@@ -102,7 +102,7 @@ def measured_text(line: Line, key: str, share: float | None) -> str:
     score = line.scores.get(key)
     if score is None or score.mean is None:
         return line.status
-    error = error_of_mean(score, share)
+    error = errors_of_mean(line, key, share).total
     spread = f" ± {format_number(key, error)}" if error else ""
     text = format_bound(score.mean) if score.at_limit else f"{format_number(key, score.mean)}{spread}"
     count = len(score.values)
@@ -121,4 +121,4 @@ def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, share: float |
     one, other = line.scores.get(key), base.scores.get(key)
     if sweep.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
         return ""
-    return gain_text(gain_of(one.mean, other.mean, sweep), error_of_gain(one, other, share))
+    return gain_text(gain_of(one.mean, other.mean, sweep), errors_of_gain(line, base, key, share).total)

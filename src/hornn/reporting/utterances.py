@@ -1,7 +1,7 @@
-"""How far a difference of word error rates depends on which utterances were tested."""
+"""How far word error rates depend on which utterances were tested."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,36 +11,23 @@ RATE, ERRORS, WORDS = "test_wer", "test_errors", "test_words"
 DRAWS = 10_000  # of the bootstrap
 
 
-class Interval(NamedTuple):
-    """A difference of word error rates in percent of the words, and the ends of its 95 % interval."""
+def error_over_utterances(metric: str, *lines: Line) -> float | None:
+    """The standard error of a row's word error rate, or of how far a second row's is from it, means over seeds.
 
-    difference: float
-    low: float
-    high: float
-
-    @property
-    def holds_zero(self) -> bool:
-        return self.low <= 0 <= self.high
-
-    def __str__(self) -> str:
-        return f"{self.difference:+.2f} points, over utterances from {self.low:+.2f} to {self.high:+.2f}"
-
-
-def interval_of(one: Line, other: Line, metric: str) -> Interval | None:
-    """Of the rate of one row less the other's, means over seeds; None where no errors of utterances are known.
-
-    Known they are of a metric `test_wer…`, from results that hold the errors and the words of each test utterance.
+    None where no errors of utterances are known. Known they are of a metric `test_wer…`, from results that hold the
+    errors and the words of each test utterance.
     """
     if not metric.startswith(RATE):
         return None
     key = ERRORS + metric.removeprefix(RATE)
-    sides = [[counts(run.result, key) for run in line.measured] for line in (one, other)]
-    said = [counts(run.result, WORDS) for line in (one, other) for run in line.measured]
-    if not all(sides) or any(len(each) != len(said[0]) for each in (*sides[0], *sides[1], *said)):
+    sides = [[counts(run.result, key) for run in line.measured] for line in lines]
+    said = [counts(run.result, WORDS) for line in lines for run in line.measured]
+    if not all(sides) or any(len(each) != len(said[0]) for side in (*sides, said) for each in side):
         return None
     if not len(said[0]) or any((each != said[0]).any() for each in said) or not said[0].all():
         return None
-    return paired_interval(np.mean(sides[0], axis=0), np.mean(sides[1], axis=0), said[0])
+    first, *second = [np.mean(side, axis=0) for side in sides]
+    return bootstrap_error(first - sum(second), said[0])
 
 
 def counts(result: Mapping[str, Any], key: str) -> np.ndarray:
@@ -49,15 +36,12 @@ def counts(result: Mapping[str, Any], key: str) -> np.ndarray:
     return np.array([int(word) for word in words] if all(map(str.isdecimal, words)) else [], dtype=np.int64)
 
 
-def paired_interval(first: np.ndarray, second: np.ndarray, words: np.ndarray, seed: int = 0) -> Interval:
-    """The word error rate of one recogniser less another's.
+def bootstrap_error(errors: np.ndarray, words: np.ndarray, seed: int = 0) -> float:
+    """The standard deviation of a word error rate, in percent, over test sets of utterances drawn with replacement.
 
-    first, second: (U,) the errors of each utterance, means over seeds among them; words: (U,) how many were said.
-    The interval is a paired bootstrap's: utterances are drawn with replacement, the same ones for both.
+    errors: (U,) of each utterance; two recognisers are compared by the difference of their errors, so that both hear
+    the same draws. words: (U,) how many were said.
     Source: Bisani & Ney 2004, Bootstrap estimates for confidence intervals in ASR performance evaluation.
     """
     draws = np.random.default_rng(seed).integers(len(words), size=(DRAWS, len(words)))
-    difference = np.asarray(first, dtype=np.float64) - second
-    drawn = 100 * difference[draws].sum(1) / words[draws].sum(1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Interval(100 * float(difference.sum() / words.sum()), float(low), float(high))
+    return float(np.std(100 * errors[draws].sum(1) / words[draws].sum(1)))
