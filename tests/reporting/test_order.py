@@ -36,9 +36,11 @@ def test_both_orders_of_the_rows(place: Any) -> None:
     (order,) = table_of(place).orders
     assert order.labels == ("Sum, order 2", "Sum, order 3", "Max, order 2")
     assert (order.published, order.measured) == ((111, 108, 110), (120.0, 110.0, 130.0))
-    assert order.summary == (
-        "2 of the 3 pairs of rows that the paper separates stand in the same order; "
-        "Spearman's rank correlation is 0.50."
+    assert order.summary == ("2 of the 3 pairs of rows that the paper separates stand in the same order.")
+    more = order._replace(labels=tuple("abcde"), published=(1, 2, 3, 4, 5), measured=(2, 1, 3, 4, 5))
+    assert more.summary.endswith(
+        "9 of the 10 pairs of rows that the paper separates stand in the same order; "
+        "Spearman's rank correlation is 0.90."
     )
 
 

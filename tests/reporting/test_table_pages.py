@@ -36,7 +36,22 @@ def test_a_table_has_its_page_beside_its_results(filled: Any) -> None:
     assert text.endswith("\n## Command\n\n```\npython src/train.py -m sweeps=toy\n```\n")
     for picture in ("figure.svg", "ranks-1.svg", "../overview.svg"):
         assert (folder / picture).read_text().rstrip().endswith("</svg>")
-    assert "the paper separates stand in the same order; Spearman's rank correlation is 1.00." in text
+    assert "the paper separates stand in the same order." in text
+
+
+def test_the_ranks_by_every_metric_are_shown(place: Any, broken: Any) -> None:
+    broken(
+        'metric: test_ppl\n  metric_label: "perplexity, test"',
+        "metric: [{key: valid_ppl, label: valid}, {key: test_ppl, label: test}]",
+    )
+    path = place.sweeps / "toy.yaml"
+    both = r"published: {valid_ppl: {\1}, test_ppl: {\1}}"
+    path.write_text(re.sub(r"published: {(.*)}", both, path.read_text()))
+    for row, score in (("sum-2", 120.0), ("sum-3", 110.0), ("max-2", 130.0)):
+        place.commit(row, 1, score)
+    write_pages(place.results, place.sweeps, place.folder)
+    text = (place.results / "tables" / "toy" / "README.md").read_text()
+    assert text.index("(ranks-1.svg)\n\nRanks by valid") < text.index("(ranks-2.svg)\n\nRanks by test")
 
 
 def test_the_overview_leads_to_every_table(filled: Any, broken: Any) -> None:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from hornn.reporting.lines import Line, by_one_recipe
 from hornn.reporting.sweeps import Metric, Sweep
 
+MIN_RANKS = 5  # of a correlation: of four rows or fewer, it is far from 0 in most orders that mean nothing
+
 
 class Order(NamedTuple):
     """The rows with both numbers, in the table's order: names, labels, published numbers and measured ones.
@@ -38,7 +40,7 @@ class Order(NamedTuple):
         ]
         theirs, ours = self.published, self.measured
         same = sum((theirs[i] - theirs[j]) * (ours[i] - ours[j]) > 0 for i, j in pairs)
-        correlation = spearman(theirs, ours)
+        correlation = spearman(theirs, ours) if len(theirs) >= MIN_RANKS else None
         words = f"{same} of the {len(pairs)} pairs of rows that the paper separates stand in the same order"
         return words + (
             f"; Spearman's rank correlation is {correlation:.2f}." if correlation is not None else "."

@@ -49,8 +49,7 @@ def write_table_page(table: Table, folder: Path) -> None:
     """The page of one table: its figures, then what `table_markdown` says, then its command."""
     folder.mkdir(parents=True, exist_ok=True)
     figure = draw_main_figure(table)
-    orders = [order for order in table.orders if order.metric == table.orders[-1].metric]
-    ranks = [draw_ranks(order, row_styles(table.lines)) for order in orders]
+    ranks = [draw_ranks(order, row_styles(table.lines)) for order in table.orders]
     write_or_remove(folder / FIGURE, figure.panels[0] if figure else None)
     parts = [f"[All tables](../{PAGE}) · [Sweep file]({relative_address(table.sweep.path, folder)})"]
     if figure:
