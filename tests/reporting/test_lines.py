@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.cost_panels import training_times
 from hornn.reporting.lines import training_seconds
 from hornn.reporting.notes import table_notes
 from reporting.place import SWEEP, cells_of, line_of, table_of
@@ -36,9 +37,22 @@ def test_a_pause_does_not_count_as_speed(place: Any) -> None:
     ]
     place.commit("rnn", 1, seconds_per_epoch=307.3, metrics=paused)
     place.commit("rnn", 2, seconds_per_epoch=14.0, metrics=[])
-    assert line_of(table_of(place), "rnn").seconds == 13.0
-    assert cells_of(table_of(place), "rnn")["s/epoch"] == "13.0"
-    assert "s/epoch: the median epoch of a run." in table_notes(table_of(place))
+    assert line_of(table_of(place), "rnn").seconds == 12.0, "of the fastest run"
+    assert cells_of(table_of(place), "rnn")["s/epoch"] == "12.0"
+    assert "s/epoch: the median epoch of the row's fastest run." in table_notes(table_of(place))
+
+
+def test_table_and_figure_have_the_time_of_the_fastest_run(place: Any) -> None:
+    """A time of a row has no spread: it is the least of its runs. The figure counts the epochs of the best one."""
+    place.write_sweep("toy", SWEEP.replace("metric: test_ppl", "metric: seconds_per_epoch"))
+    for seed, seconds in ((1, 137.0), (2, 61.0), (3, 59.0)):
+        metrics = [{"epoch": n, "seconds": seconds} for n in range(1, 6 - seed)]
+        place.commit("rnn", seed, 99.0 + seed, metrics=metrics)
+    table = table_of(place)
+    assert cells_of(table, "rnn")["measured"] == "59.0"
+    assert training_times(table.lines).seconds == {"rnn": 4 * 59.0}
+    place.commit("rnn", 3, device="gpu", runs_on_gpu=1)
+    assert cells_of(table_of(place), "rnn")["measured"] == "", "its seeds ran on different devices"
 
 
 @pytest.mark.parametrize(("ends", "expected"), [([0.25], 40.0), ([1, 1.25], 36.0), ([1, 2, 2.5], 37.0)])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hornn.reporting.axes import Axes
-from hornn.reporting.lines import Line, training_seconds
+from hornn.reporting.lines import Line, least_seconds, training_seconds
 from hornn.reporting.panels import Panel, draw_panel
 from hornn.reporting.sweeps import Metric
 
@@ -44,7 +44,10 @@ def time_unit(seconds: float) -> tuple[str, float]:
 
 
 class Times(NamedTuple):
-    """Seconds that the best run of each row trained, without pauses, on one device: other devices do not compare."""
+    """Seconds that the best run of each row trained, without pauses, on one device: other devices do not compare.
+
+    All its epochs are as long as the median one of the row's fastest run on this device.
+    """
 
     seconds: dict[str, float]
     caption: str  # whose times they are
@@ -53,7 +56,16 @@ class Times(NamedTuple):
 def training_times(lines: Sequence[Line]) -> Times:
     """Of the device on which most of these rows ran."""
     best = {line.row.name: line.best.result for line in lines if line.best}
-    seconds = {name: taken for name, result in best.items() if (taken := training_seconds(result))}
+    each = {
+        line.row.name: least_seconds(
+            run for run in line.measured if run.result.get("device") == best[line.row.name].get("device")
+        )
+        for line in lines
+        if line.best
+    }
+    seconds = {
+        name: taken for name, result in best.items() if (taken := training_seconds(result, each[name]))
+    }
     places = {name: str(best[name].get("device")) for name in seconds}
     if not places:
         return Times({}, "")
@@ -62,5 +74,5 @@ def training_times(lines: Sequence[Line]) -> Times:
     elsewhere = f"; {others} {'row' if others == 1 else 'rows'} ran on another device" if others else ""
     return Times(
         {name: taken for name, taken in seconds.items() if places[name] == device},
-        f"the time that the best run of each row trained, on {device}{elsewhere}",
+        f"the training time of each row's best run, at the pace of its fastest, on {device}{elsewhere}",
     )

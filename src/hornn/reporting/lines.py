@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any, NamedTuple
 
 from hornn.reporting.departures import departures
@@ -21,6 +21,7 @@ from hornn.run.identity import INIT_FROM
 
 CONFLICT = "conflict"
 DEPARTS_FROM_RECIPE = "departs from the recipe"
+SECONDS = "seconds_per_epoch"
 
 
 class Line(NamedTuple):
@@ -51,11 +52,18 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
     conflict = len(configs) > 1
     done = [] if conflict else [run for run in runs if run.state == "done"]
     best = best_by_validation(done)
+    devices = sorted({str(run.result.get("device") or "unknown") for run in done})
+    seconds = least_seconds(done) if len(devices) == 1 else None
     scores, marks = {}, []
     for metric in sweep.metrics:
         if row.published and metric.key not in row.published and metric.key in sweep.published_of_runs:
             continue
         if any(has_other_unit(metric, sweep, run.result) for run in done):
+            continue
+        if metric.key == SECONDS:
+            scores[SECONDS] = Score(
+                row.published.get(SECONDS), () if seconds is None else (seconds,), seconds
+            )
             continue
         values = tuple(value for run in done if (value := metric_value(run.result, metric.key)) is not None)
         if len(values) < len(done) and (values or not metric.key.startswith(ON_DEMAND)):
@@ -63,8 +71,6 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         top = metric_value(best.result, metric.key) if best else None
         at_limit = any(is_at_limit(run.result, metric.key) for run in done)
         scores[metric.key] = Score(row.published.get(metric.key), values, top, at_limit)
-    devices = sorted({str(run.result.get("device") or "unknown") for run in done})
-    seconds = [value for run in done if (value := epoch_seconds(run.result))]
     return Line(
         row,
         scores,
@@ -72,7 +78,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         CONFLICT if conflict else state_in_words(row, row.seeds or sweep.seeds, runs),
         (*marks, *remarks(row, runs, done, devices, starts)),
         float(done[0].result["num_parameters"]) if done else None,
-        fmean(seconds) if seconds and len(devices) == 1 else None,
+        seconds,
         tuple(devices),
     )
 
@@ -81,6 +87,11 @@ def shared_its_gpu(result: Mapping[str, Any]) -> bool:
     """Whether it ran on a GPU that it may not have had for itself: its times then say nothing."""
     device = str(result.get("device") or "cpu")
     return not device.startswith("cpu") and result.get("runs_on_gpu") != 1
+
+
+def least_seconds(runs: Iterable[Run]) -> float | None:
+    """Seconds of the median epoch of the fastest run: it shared the machine with least. None where not known."""
+    return min((seconds for run in runs if (seconds := epoch_seconds(run.result))), default=None)
 
 
 def epoch_seconds(result: Mapping[str, Any]) -> float | None:
@@ -98,7 +109,7 @@ def epoch_seconds(result: Mapping[str, Any]) -> float | None:
         if end - begin == 1
     )
     seconds = [value for value in taken if isinstance(value, int | float)]
-    found: float | None = median(seconds) if seconds else result.get("seconds_per_epoch")
+    found: float | None = median(seconds) if seconds else result.get(SECONDS)
     return found
 
 
@@ -108,9 +119,10 @@ def epochs_at(record: Mapping[str, Any]) -> float:
     return epoch if isinstance(epoch, int | float) else 0
 
 
-def training_seconds(result: Mapping[str, Any]) -> float:
-    """Its epochs, each at the time of the median one; 0 where that is not known."""
-    return max(map(epochs_at, result.get("metrics") or ()), default=0) * (epoch_seconds(result) or 0.0)
+def training_seconds(result: Mapping[str, Any], each: float | None = None) -> float:
+    """Its epochs, at `each` seconds, else at the time of its median one; 0 where that is not known."""
+    seconds = epoch_seconds(result) if each is None else each
+    return max(map(epochs_at, result.get("metrics") or ()), default=0) * (seconds or 0.0)
 
 
 def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str:

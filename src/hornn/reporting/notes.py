@@ -1,6 +1,7 @@
 """The notes below a table."""
 
 from hornn.reporting.grid import device_letters, shared_marks
+from hornn.reporting.lines import SECONDS
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
@@ -29,7 +30,8 @@ def table_notes(table: Table) -> list[str]:
         if share and not metric.key.startswith("seconds")
     ]
     if any(line.seconds for line in table.lines):
-        texts.append("s/epoch: the median epoch of a run.")
+        label = next((metric.label for metric in sweep.metrics if metric.key == SECONDS), "s/epoch")
+        texts.append(f"{label}: the median epoch of the row's fastest run.")
     texts += [f"Every measured row: {mark}." for mark in shared_marks(table)]
     texts += [*what_is_missing(table), *where_results_come_from(table)]
     return [*texts, *table.warnings]
