@@ -30,3 +30,11 @@ def test_a_time_of_another_machine_is_not_compared(place: Any, broken: Any) -> N
     broken("metric: test_ppl", "metric: seconds_per_epoch")
     place.commit("sum-2", 1)
     assert overview_cells(table_of(place))[1:3] == ("1 of 4", "")
+
+
+def test_a_table_without_claims_has_its_spread(place: Any) -> None:
+    for seed, step in ((1, -1), (2, 0), (3, 1)):
+        place.commit("max-2", seed, 100.0 + 4 * step)
+        assert overview_cells(table_of(place))[-1] == ""
+        place.commit("sum-2", seed, 100.0 + 4 * step)
+    assert overview_cells(table_of(place))[-1] == "4.0 %"

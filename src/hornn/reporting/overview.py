@@ -21,11 +21,13 @@ OVERVIEW_NOTE = (
     "Measured against published: the median, least and greatest of (measured - published) / published, without "
     f"dynamic evaluation and times. {UNVERIFIED_SIGN}: some published numbers are recalled or second-hand. The next "
     "four columns count claims. "
-    f"{CONFIRMED.capitalize()}: the rows stand in the claimed order. {IN_DIRECTION.capitalize()}: they do, by less "
-    f"than 50 % of the published gain. {REFUTED.capitalize()}: they do not. {UNDECIDED.capitalize()}: the difference "
-    "is under three standard errors. "
-    "Spread over seeds: the pooled relative standard deviation of all rows with several seeds; it serves as every "
-    "row's standard deviation. A table without it has too few seeds, and the sign of a difference decides its claims."
+    f"{CONFIRMED.capitalize()}: the rows stand in the claimed order; where a claim says *at most*, the gain or the "
+    f"number is no greater, such as that of a loss. {IN_DIRECTION.capitalize()}: the rows stand in the claimed order, by less "
+    f"than 50 % of the published gain. {REFUTED.capitalize()}: neither. {UNDECIDED.capitalize()}: the difference, or "
+    "the distance from the claimed bound, is under three standard errors. "
+    "Spread over seeds: the pooled relative standard deviation of all rows with several seeds, by the metric of the "
+    "first claim, else by the first metric. Claims take it for every row's standard deviation. It is empty where too "
+    "few seeds are measured or all are alike. There the sign of a difference decides claims."
 )
 
 
@@ -44,11 +46,12 @@ def overview_cells(table: Table) -> tuple[str, ...]:
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
         f"{middle}{ends}{sign}",
         *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
-        spread_of_claims(table),
+        spread_of_table(table),
     )
 
 
-def spread_of_claims(table: Table) -> str:
-    """The spread over seeds of what its claims are about; empty with too few seeds."""
-    share = spread_over_seeds(table.sweep.claims[0].metric, table.lines) if table.sweep.claims else None
+def spread_of_table(table: Table) -> str:
+    """The spread over seeds of what its first claim is about, else of its first metric; empty with too few seeds."""
+    decisive = [*(claim.metric for claim in table.sweep.claims), table.sweep.metrics[0].key]
+    share = spread_over_seeds(decisive[0], table.lines)
     return percent(share) if share else ""
