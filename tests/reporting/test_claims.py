@@ -6,7 +6,7 @@ from typing import Any
 
 from hornn.reporting.commands import write_report
 from hornn.reporting.json_table import table_json
-from hornn.reporting.markdown import claims_markdown
+from hornn.reporting.markdown import claims_markdown, table_markdown
 from hornn.reporting.scoreboard import draw_bars, list_claims, summarise
 from hornn.reporting.tables import Table
 from reporting.place import CLAIMS, claims_of, table_of
@@ -124,6 +124,20 @@ def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
         "0.8 % better (one seed each; Sum, order 3 itself is 10 % worse than published). "
         "Outcome: confirmed, by the sign alone."
     )
+
+
+def test_a_claim_that_the_published_numbers_contradict_says_so(place: Any, broken: Any) -> None:
+    """Published: the row of order 3 is 1.8 % better than the one that the claim calls better."""
+    broken("  figure:", CLAIMS.replace("sum-3, than: max-2, at_most: 2", "max-2, than: sum-3") + "  figure:")
+    place.commit("sum-3", 1, 120.0)
+    place.commit("max-2", 1, 100.0)
+    (claim,) = (text for text in claims_of(place) if "little" in text)
+    assert claim.endswith("Outcome: confirmed, by the sign alone (against the published numbers).")
+    assert "| confirmed, by the sign alone (against the published numbers) |" in table_markdown(
+        table_of(place)
+    )
+    place.commit("max-2", 1, 130.0)
+    assert "(against the published" not in table_markdown(table_of(place))
 
 
 def test_a_gain_on_another_corpus_need_not_be_as_large(place: Any, broken: Any) -> None:

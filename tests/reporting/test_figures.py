@@ -45,7 +45,7 @@ def test_times_on_another_device_are_left_out(place: Any) -> None:
     place.commit("sum-3", 1, device="cpu (slide rule)")
     (by_time,) = draw_figures(table_of(place))[-1].panels
     assert by_time.caption.endswith(
-        "best run, at the pace of its fastest, on cpu (abacus); 1 row ran on another device."
+        "best run, at the pace of the fastest, on cpu (abacus); 1 row ran on another device."
     )
     assert [name in by_time.svg for name in ("RNN: ", "Sum, order 2: ", "Sum, order 3: ")] == [
         True,

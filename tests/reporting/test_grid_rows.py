@@ -129,7 +129,7 @@ def test_a_grid_has_a_figure_for_each_axis_of_numbers(place: Place) -> None:
     assert [panel.caption.partition(".")[0] for panel in by_size.panels] == [
         "perplexity, test against units",
         "perplexity, test against the number of weights",
-        "perplexity, test against the training time of each row's best run, at the pace of its fastest, on cpu (abacus)",
+        "perplexity, test against the training time of the best run, at the pace of the fastest, on cpu (abacus)",
     ]
     rows = ("rnn", "HORNN, order 2", "HORNN, order 3")
     assert [label for label, _ in by_size.legend] == [

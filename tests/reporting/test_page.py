@@ -95,7 +95,7 @@ def test_figures_are_drawn_where_there_is_data(page: Outline, filled: Any) -> No
         "perplexity, test against order",
         "Ranks by perplexity, test, the best on top: a line that rises is ranked better than published",
         "perplexity, test against the number of weights",
-        "perplexity, test against the training time of each row's best run, at the pace of its fastest, on cpu (abacus)",
+        "perplexity, test against the training time of the best run, at the pace of the fastest, on cpu (abacus)",
     ]
     assert len(page.ids) == len(set(page.ids))
     assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(page.ids)

@@ -26,6 +26,7 @@ REASONS = {
     UNDECIDED: "under three standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
+AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
 DECISIVE_STANDARD_ERRORS = 3
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
@@ -120,12 +121,15 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     else:
         of_this_size = not claimed or sweep.published_on or gain >= claimed / 2
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
+    contradicted = claimed is not None and (
+        claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
+    )
     return verdict._replace(
         measured=f"{text} ({'; '.join(filter(None, known))})",
         outcome=outcome,
         gain=gain,
         error=errors.total,
-        reason=REASONS.get(outcome, ""),
+        reason=AGAINST_PUBLISHED if contradicted and outcome == CONFIRMED else REASONS.get(outcome, ""),
     )
 
 

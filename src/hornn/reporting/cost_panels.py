@@ -74,5 +74,5 @@ def training_times(lines: Sequence[Line]) -> Times:
     elsewhere = f"; {others} {'row' if others == 1 else 'rows'} ran on another device" if others else ""
     return Times(
         {name: taken for name, taken in seconds.items() if places[name] == device},
-        f"the training time of each row's best run, at the pace of its fastest, on {device}{elsewhere}",
+        f"the training time of the best run, at the pace of the fastest, on {device}{elsewhere}",
     )

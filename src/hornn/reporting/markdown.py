@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hornn.reporting.claims import Verdict
+from hornn.reporting.claims import CONFIRMED, Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
@@ -76,11 +76,17 @@ def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, 
             *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
             published_gain_text(verdict),
             measured_gain_text(verdict),
-            verdict.shown,
+            outcome_text(verdict),
         ]
         for table, verdict in claims
     ]
     return markdown_table(header, rows, left=("claim", "table", "outcome"))
+
+
+def outcome_text(verdict: Verdict) -> str:
+    """The outcome; behind a confirmed one its reason, where the published numbers contradict the claim."""
+    told = verdict.outcome == CONFIRMED and verdict.reason
+    return f"{verdict.shown} ({verdict.reason})" if told else verdict.shown
 
 
 def published_gain_text(verdict: Verdict) -> str:
