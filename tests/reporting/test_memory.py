@@ -148,6 +148,9 @@ def test_a_reach_at_the_limit_of_the_lags_is_a_lower_bound(place: Any, broken: A
     home = {"toy": place.folder / "toy.md"}
     text = rows_excerpt(["toy", "rnn", "sum-3", f"metric={key}"], [table], home, place.folder)
     assert "| RNN | ≥ 50 (2 seeds) |" in text
+    write_report(place.results, place.sweeps, place.results / "report")
+    page = (place.results / "report" / "index.html").read_text()
+    assert '<td data-value="48.5">≥ 48.5' in page, "its column is sorted by numbers"
     assert "≥: a seed reached the last step" in text
 
 

@@ -102,6 +102,11 @@ def tab(browser: Browser, page: Path) -> Iterator[Tab]:
         ("#claims", "home"),
         ("#toy", "toy"),
         ("#nothing", "home"),
+        ("#menu", "home"),
+        ("#tip", "home"),
+        ("#%", "home"),
+        ("#compare=%", "compare"),
+        ("#run=%", "compare"),
         ("#compare", "compare"),
         (f"#compare={ROWS}", "compare"),
         ("#run=toy/sum-2/1", "compare"),
@@ -252,6 +257,49 @@ def test_a_table_is_sorted(tab: Tab) -> None:
     numbers = [float(value.split()[0]) for value in tab.run(values) if value.strip()]
     assert numbers == sorted(numbers)
     assert len(numbers) > 1
+
+
+SORTED = """(texts => {
+  document.querySelector('main').insertAdjacentHTML('beforeend', '<table id="sorted"><thead><tr><th class="KIND">'
+    + '<button>x</button></th></tr></thead><tbody>' + texts.map(text => `<tr><td>${text}</td></tr>`).join('')
+    + '</tbody></table>');
+  const table = document.getElementById('sorted'), button = table.querySelector('button');
+  const found = [0, 1].map(() => { sort(button); return [...table.tBodies[0].rows].map(row => row.innerText); });
+  table.remove();
+  return found;
+})"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "ascending"),
+    [
+        ("", ["-2.5", "9 ± 1", "75.12", "75.6", "adam", "null", ""]),
+        ("label", ["0 + 50 fixed", "0 + 140", "2 layers", "10 layers", ""]),
+    ],
+)
+def test_numbers_are_sorted_as_numbers_and_labels_as_words(tab: Tab, kind: str, ascending: list[str]) -> None:
+    *told, nothing = ascending
+    found = tab.run(f"{SORTED.replace('KIND', kind)}({json.dumps(ascending[::2] + ascending[1::2])})")
+    assert found == [ascending, [*reversed(told), nothing]]
+
+
+def test_the_table_of_tables_is_sorted_by_its_titles(tab: Tab) -> None:
+    tab.run("document.querySelector('#home .wide th button').click()")
+    titles = tab.texts("#home .wide td.label")
+    assert len(titles) > 1
+    assert titles == sorted(titles, key=str.casefold)
+    tab.run("document.querySelector('#home .wide th button').click()")
+    assert tab.texts("#home .wide td.label") == titles[::-1]
+
+
+def test_controls_follow_the_button_for_light_and_dark(tab: Tab) -> None:
+    scheme = "getComputedStyle(document.documentElement).colorScheme"
+    tab.run("localStorage.removeItem('theme')")
+    tab.open(dark=True).run("changeTheme()")
+    assert tab.run(scheme) == "light"
+    tab.run("changeTheme()")
+    assert tab.run(scheme) == "dark"
+    tab.run("localStorage.removeItem('theme')")
 
 
 def test_a_printed_table_has_its_headings_and_no_controls(tab: Tab) -> None:

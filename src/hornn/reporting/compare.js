@@ -13,11 +13,13 @@ const element = (tag, attributes = {}, ...inside) => {
   return made;
 };
 
+/** Part of an address; as it stands where someone typed what decodes to nothing. */
+const decoded = text => { try { return decodeURIComponent(text); } catch { return text; } };
 const addressOf = (...parts) => parts.map(encodeURIComponent).join("/");
 
 /** What an address names, `table/row` or `table/row/seed`; null for nothing that is here. */
 const itemOf = address => {
-  const [table, name, seed] = address.split("/").map(decodeURIComponent), row = data.rows[`${table}/${name}`];
+  const [table, name, seed] = address.split("/").map(decoded), row = data.rows[`${table}/${name}`];
   if (!row) return null;
   const runs = row.runs.map(number => data.runs[number]);
   const one = seed === undefined ? null : runs.find(run => String(run.seed) === seed);
@@ -204,7 +206,7 @@ const renderRuns = (view, addresses) => {
   const lone = named.length === 1 ? named[0] : null;
   if (lone?.one) items[0] = { ...lone, label: `seed ${lone.seed}` };
   const back = table => element("a", { href: `#${table}` }, data.tables[table].title);
-  const missing = asked.filter(address => !itemOf(address)).map(decodeURIComponent);
+  const missing = asked.filter(address => !itemOf(address)).map(decoded);
   const parts = [element("h1", {}, lone ? lone.label : named.length ? `Compare ${named.length} rows` : "Compare")];
   if (missing.length) parts.push(element("p", { class: "warning" }, `Not among the results: ${missing.join(", ")}.`));
   if (!named.length) {

@@ -15,11 +15,11 @@ const changeTheme = () => {
 const narrow = matchMedia("(max-width: 56rem)");
 const show = (keep = false) => {
   const [, kind, list] = location.hash.match(/^#(run|compare)(?:=(.*))?$/) ?? [];
-  const target = kind ? byId("compare") : byId(decodeURIComponent(location.hash.slice(1))) ?? byId("home");
-  const view = target.closest(".view");
+  const named = kind ? byId("compare") : byId(decoded(location.hash.slice(1)));
+  const target = named?.closest(".view") ? named : byId("home"), view = target.closest(".view");
   for (const other of find(".view")) other.classList.toggle("shown", other === view);
   if (kind) renderRuns(view, (list ?? "").split(",").filter(Boolean));
-  const here = kind === "run" ? decodeURIComponent((list ?? "").split("/")[0]) : target.id;
+  const here = kind === "run" ? decoded((list ?? "").split("/")[0]) : target.id;
   for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decodeURIComponent(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   const place = view.querySelector(".curves[data-table]");
   if (place && !place.redraw) {
@@ -69,8 +69,10 @@ const sort = button => {
   const up = head.getAttribute("aria-sort") !== "ascending";
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
-  const value = row => row.cells[column].dataset.value ?? plain(row.cells[column]), number = text => parseFloat(text);
-  const compare = (a, b) => isNaN(number(a)) || isNaN(number(b)) ? a.localeCompare(b) : number(a) - number(b);
+  const value = row => row.cells[column].dataset.value ?? plain(row.cells[column]);
+  const number = text => head.matches(".label, .device") ? NaN : parseFloat(text);
+  // Numbers before words, so that one order holds for all of a column; nothing is last in both directions
+  const compare = (a, b) => isNaN(number(a)) - isNaN(number(b)) || number(a) - number(b) || a.localeCompare(b, undefined, { numeric: true });
   body.append(...[...body.rows].sort((a, b) => {
     const x = value(a), y = value(b);
     return x === "" || y === "" ? (x === "") - (y === "") : up ? compare(x, y) : compare(y, x);
