@@ -135,6 +135,17 @@ def test_ticked_rows_are_compared_at_an_address_of_their_own(tab: Tab) -> None:
     assert tab.run("document.querySelectorAll('#compare .chart [data-tip]').length") == 9, "every seed"
 
 
+def test_scores_of_different_data_are_not_ranked(tab: Tab) -> None:
+    said = "Scores of different data are not ranked."
+    tab.open("#compare=toy/sum-2,toy/sum-3")
+    assert "perplexity, test 112.0 ± 0.7 107.0" in tab.texts("#compare tbody tr")
+    assert tab.texts("#compare tbody b") == []
+    assert any(said in text for text in tab.texts("#compare p.soft"))
+    tab.open(f"#compare={ROWS}")
+    assert tab.texts("#compare tbody b") != []
+    assert not any(said in text for text in tab.texts("#compare p.soft"))
+
+
 def test_configs_beside_one_another_show_where_they_differ(tab: Tab) -> None:
     tab.open(f"#compare={ROWS}")
     title = "[...document.querySelectorAll('#compare h2')].find(each => each.textContent.includes('configs differ'))"

@@ -122,11 +122,17 @@ const linesOf = (title, lines, columns) => lines.length ? element("tbody", {},
   title ? element("tr", { class: "part" }, element("th", { scope: "rowgroup", colspan: columns + 1 }, title)) : null,
   lines.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, breakable(name)), cells.map(cell => element("td", {}, typeof cell === "string" ? breakable(cell) : cell))))) : null;
 
+/** Whether the scores of items compare: all are of one corpus, which is known. */
+const alike = items => {
+  const found = items.map(item => distinct(item.runs.map(run => run.corpus).filter(Boolean)).join());
+  return found.every(Boolean) && distinct(found).length < 2;
+};
+
 const numberLines = items => {
   const keys = Object.keys(data.measures).filter(key => items.some(item => item.numbers[key]));
   const lines = [];
   for (const key of keys) {
-    const direction = data.measures[key][1], values = items.map(item => item.numbers[key]?.[0]);
+    const direction = alike(items.filter(item => item.numbers[key])) ? data.measures[key][1] : 0, values = items.map(item => item.numbers[key]?.[0]);
     const known = values.filter(value => value !== undefined), best = direction && items.length > 1 && known.length > 1 ? Math[direction < 0 ? "min" : "max"](...known) : null;
     const published = items.map(item => item.row.published[key] ?? "");
     if (published.some(Boolean)) lines.push([`${measureName(key)}, published`, ...published]);
@@ -238,7 +244,8 @@ const renderRuns = (view, addresses) => {
   const origin = [...packedLines(data.origins, items, true), ...packedLines(data.origins, items, false)];
   const origins = origin.length ? sidesOf(items, linesOf("", origin, items.length)) : null;
   const left = [part("Numbers", sidesOf(items, linesOf("", numberLines(items), items.length)),
-    several ? element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column.") : null)];
+    several ? element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column.",
+      alike(items) ? null : " Scores of different data are not ranked.") : null)];
   const differences = several ? part("Where the configs differ", differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed.")) : null;
   const right = [lone ? part("Its config", configOf(lone)) : null, differences, lone?.one && origins ? part("Where it comes from", origins) : null];
   parts.push(element("div", { class: "columns" }, element("div", {}, left), element("div", {}, right)));

@@ -163,6 +163,7 @@ def run_data(
         "numbers": own_numbers(result or (run.records[-1] if run.records else {})),
         "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
         "origin": origins.add(origin(result) | flatten(result.get("versions") or {})),
+        "corpus": corpus_of(result),
         "curves": curves(
             result.get("metrics") or run.records, of_characters(result), timed=not shared_its_gpu(result)
         ),
@@ -173,6 +174,13 @@ def run_data(
         "folder": folder_of(result, run.seed),
         "file": relative_address(run.path, out) if run.path else "",
     }
+
+
+def corpus_of(result: Mapping[str, Any]) -> str:
+    """What a score is of: scores of another text, in other units or over other words do not compare. Empty: unknown."""
+    corpus = result.get("corpus") or {}
+    said = {key: corpus[key] for key in ("name", "text_checksum", "unit", "vocab_size") if key in corpus}
+    return json.dumps(list(said.values())) if said else ""
 
 
 def samples(result: Mapping[str, Any]) -> dict[str, Any]:
