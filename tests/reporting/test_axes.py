@@ -16,9 +16,9 @@ from hornn.reporting.axes import (
     Axes,
     Point,
     distance,
-    number_text,
     path_of,
     round_numbers,
+    tick_texts,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,11 +57,20 @@ def test_ticks_are_round(low: float, high: float, log: bool, numbers: list[float
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.5, "0.5"), (200000, "200000"), (1e-6, "10⁻⁶"), (2.5e7, "2.5·10⁷"), (-3e-5, "-3·10⁻⁵")],
+    ("values", "texts"),
+    [
+        ([0, 0.5, 1], "0 0.5 1"),
+        ([200000], "200000"),
+        ([4.75921, 4.759212, 4.759214], "4.75921 4.759212 4.759214"),
+        ([0.1 * n for n in (1, 2, 3)], "0.1 0.2 0.3"),
+        ([1e-5, 1e-4, 1e-3, 1], "10⁻⁵ 10⁻⁴ 10⁻³ 10⁰"),
+        ([0, 1e7, 2.5e7], "0 10⁷ 2.5·10⁷"),
+        ([-3e-5, 0, 3e-5], "-3·10⁻⁵ 0 3·10⁻⁵"),
+        ([], ""),
+    ],
 )
-def test_very_large_and_small_numbers_are_powers(value: float, text: str) -> None:
-    assert number_text(value) == text
+def test_ticks_differ_and_have_one_notation(values: list[float], texts: str) -> None:
+    assert tick_texts(values) == texts.split()
 
 
 @pytest.mark.parametrize(("log", "middle"), [(False, 50.5), (True, 10.0)])

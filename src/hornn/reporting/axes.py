@@ -63,7 +63,8 @@ class Scale:
         if self.ticks is not None:
             return self.ticks
         low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
-        return {value: number_text(value) for value in round_numbers(low, high, log=self.log)}
+        values = round_numbers(low, high, log=self.log)
+        return dict(zip(values, tick_texts(values), strict=True))
 
 
 class Axes:
@@ -283,8 +284,21 @@ def round_numbers(low: float, high: float, most: int = 6, log: bool = False) -> 
     return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def number_text(value: float) -> str:
-    """`0.5`, and beyond six digits `10⁻⁶`."""
-    digits, _, power = f"{value:g}".partition("e")
-    factor = "" if digits == "1" else f"{digits}·"
-    return f"{factor}10{str(int(power)).translate(SUPERSCRIPTS)}" if power else digits
+def tick_texts(values: Sequence[float]) -> list[str]:
+    """Each in as many digits as tell it from the next; all as powers, such as `10⁻⁶`, where one of them needs that."""
+    step = min((after - value for value, after in pairwise(values)), default=0.0)
+    digits = math.floor(math.log10(max(map(abs, values)) / step)) + 2 if step > 0 else 0
+    digits = min(max(digits, 6), 15)  # no float has more
+    texts = [f"{value:.{digits}g}" for value in values]
+    return [power_text(value, digits) for value in values] if any("e" in text for text in texts) else texts
+
+
+def power_text(value: float, digits: int) -> str:
+    """`2.5·10⁷`."""
+    factor, _, power = f"{value:.{digits - 1}e}".partition("e")
+    factor = factor.rstrip("0").rstrip(".") if value else ""
+    return (
+        f"{'' if factor == '1' else f'{factor}·'}10{str(int(power)).translate(SUPERSCRIPTS)}"
+        if value
+        else "0"
+    )
