@@ -73,7 +73,9 @@ def test_a_claim_whose_rows_are_not_measured_is_listed(filled: Any, broken: Any)
     )
     assert "| max beats the RNN | +10.6 % |  | not measured yet |" in markdown_of(table)
     assert json.loads(table_json(table))["claims"][2]["gain"] is None
-    (finding,) = summarise(list_claims([table]))
+    claims = list_claims([table])
+    assert summarise([claim for claim in claims if not claim.claim.main]) == [], "no empty entry"
+    (finding,) = summarise(claims)
     assert finding.outcomes == [("✔", "yes", 2, "confirmed"), ("○", "open", 1, "not measured yet")]
     assert 'class="full"' not in draw_bars(waiting)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from hornn.reporting.commands import write_pages, write_report
 from hornn.reporting.figures import draw_figures
+from hornn.reporting.glance import draw_glance
 from reporting.place import table_of
 
 
@@ -82,6 +83,15 @@ def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> Non
         "Max, order 2",
     ]
     assert [word for word in words if re.fullmatch(r"[+-]\d+\.\d", word)] == ["-4.5", "+2.5"]
+
+
+def test_an_equal_number_is_not_better_at_a_glance(place: Any) -> None:
+    for row, score in (("sum-2", 111.0), ("sum-3", 107.0), ("max-2", 112.0)):
+        place.commit(row, 1, score)
+    glance = draw_glance([table_of(place)])
+    assert glance
+    assert "1 measured numbers are better than the published ones, 2 are worse or equal" in glance.caption
+    assert "measured, worse or equal" in glance.svg
 
 
 def test_without_results_there_is_no_figure(place: Any) -> None:

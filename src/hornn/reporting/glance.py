@@ -121,7 +121,8 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
                 mark = (paper, line.row.identity, theirs)
                 if mark not in shown:
                     shown.add(mark)
-                    better = (score.mean <= theirs) == bool(table.sweep.lower_is_better)
+                    less = table.sweep.lower_is_better
+                    better = score.mean < theirs if less else score.mean > theirs
                     signs = (better, published.verified, line.row.dynamic)
                     rows.append(Dots(line.row.name, line.row.label, theirs, score.mean, *signs))
             if rows:
@@ -134,7 +135,7 @@ def legend(wide: bool) -> list[str]:
     parts = (
         ("published", "none", "currentColor"),
         ("measured, better", BETTER, BETTER),
-        ("measured, worse", WORSE, WORSE),
+        ("measured, worse or equal", WORSE, WORSE),
     )
     elements, x = [], 6.0
     for text, fill, stroke in parts:

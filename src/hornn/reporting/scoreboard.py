@@ -73,7 +73,7 @@ class Finding(NamedTuple):
 
 
 def summarise(claims: Sequence[Claimed]) -> list[Finding]:
-    """For each paper what became of its own claims, the paper with most claims first."""
+    """For each paper with a main claim what became of its own claims, the paper with most claims first."""
     own = [claim for claim in claims if claim.verdict.of_paper]
     found = []
     for paper, _ in Counter(claim.paper for claim in own).most_common():
@@ -84,7 +84,8 @@ def summarise(claims: Sequence[Claimed]) -> list[Finding]:
             for outcome, mark in MARKS.items()
             if counts[outcome]
         ]
-        found.append(Finding(paper, main, known))
+        if main:
+            found.append(Finding(paper, main, known))
     return found
 
 
