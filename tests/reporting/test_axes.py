@@ -154,6 +154,25 @@ def test_the_names_of_lines_do_not_cover_one_another_and_have_room() -> None:
     assert all(float(each.attrib["x"]) + 5 * len(each.text or "") < WIDTH for each in found)
 
 
+def test_names_stand_right_of_all_that_is_drawn_in_the_colour_of_the_text() -> None:
+    axes = Axes("x", "y")
+    axes.line(((1, 2), (3, 1)), "red")
+    axes.line(((1, 2), (2, 3)), "green")
+    axes.level(1.5, "blue", whose={"data_tip": "level"})
+    long = "a name that is much too long to be written in full beside these lines"
+    axes.ends = [(3, 1, "the first", "red"), (2, 3, long, "green"), (3, 1.5, "the level", "blue")]
+    picture = drawn(axes)
+    names = [each for each in picture.iter(f"{SVG}text") if (each.text or "").startswith(("the ", "a name"))]
+    assert len(names) == 3
+    assert {each.attrib["x"] for each in names} == {names[0].attrib["x"]}
+    assert all("fill" not in each.attrib for each in names)
+    assert all(float(each.attrib["x"]) + 5 * len(each.text or "") < WIDTH for each in names)
+    inside = next(each for each in picture.iter(f"{SVG}svg") if "x" in each.attrib)
+    level = next(each for each in inside.iter(f"{SVG}line") if "data-tip" in each.attrib)
+    assert float(level.attrib["x2"]) < float(names[0].attrib["x"])
+    assert {"red", "green", "blue"} <= {each.attrib.get("stroke") for each in picture.iter(f"{SVG}path")}
+
+
 def test_bars_stand_below_one_another() -> None:
     axes = Axes("difference", "")
     axes.bars(["the first\nof two lines", "the second"])

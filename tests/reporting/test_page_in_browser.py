@@ -357,7 +357,8 @@ CONTRAST = """(() => {
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); };
   return { text: ['--ink', '--soft', '--link', '--yes', '--partly', '--no', '--open']
       .flatMap(name => ['--ground', '--panel'].map(ground => against(value(name), value(ground)))),
-    lines: data.palette.map(([colour]) => against(colour, value('--ground'))) };
+    lines: [...data.palette.map(([colour]) => colour), value('--edge')]
+      .map(colour => against(colour, value('--ground'))) };
 })()"""
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from hornn.reporting.svg import element, picture
+from hornn.reporting.svg import element, picture, shortened
 
 WIDTH = 345.6  # points
 SIZE, SMALL, LEGEND = 10.0, 8.0, 6.5  # of letters: along an axis, beside bars, in a legend
@@ -15,6 +15,7 @@ NAME, LETTER, LINE = (
     5.1,
     11.5,
 )  # of the name at a line's end: its size, the width of a letter, its height
+MARK = 17.0  # from the last point to the names of lines: room for a mark of the line's colour
 BAR = 0.62  # the height of a bar; their places are 1 apart
 BEYOND = 2000  # further than any edge
 HUGE = 1e100  # of a stranger's numbers
@@ -106,7 +107,7 @@ class Axes:
     ) -> None:
         """shape: a path around the origin."""
         self.hold(at[:1], at[1:])
-        ink = {"fill": "none", "stroke": colour, "stroke_opacity": "0.8"} if hollow else {"fill": colour}
+        ink = {"fill": "none", "stroke": colour} if hollow else {"fill": colour}
 
         def draw(x: At, y: At) -> str:
             return element(
@@ -129,10 +130,15 @@ class Axes:
         self.inside.append(lambda x, y: element("rect", x=x(begin), width=x(end) - x(begin), **look))
 
     def level(self, value: float, colour: str, width: float = 1.5, whose: Mapping[str, str] = NOBODY) -> None:
-        """A dotted line at a y, from end to end."""
+        """A dotted line at a y, from end to end, or to where the names of lines begin."""
         self.hold((), (value,))
-        look: Look = {"x1": 0, "x2": BEYOND, **stroke(colour, ":", width)}
-        self.inside.append(lambda x, y: element("line", y1=y(value), y2=y(value), **look, **whose))
+        look: Look = {"x1": 0, **stroke(colour, ":", width)}
+
+        def draw(x: At, y: At) -> str:
+            end = x(max(self.x.drawn)) if self.ends else BEYOND
+            return element("line", x2=end, y1=y(value), y2=y(value), **look, **whose)
+
+        self.inside.append(draw)
 
     def upright(self, value: float, colour: str) -> None:
         """A line at an x, from end to end."""
@@ -179,7 +185,7 @@ class Axes:
         self.y.fit()
         right, foot = WIDTH - RIGHT, height - FOOT
         if longest := max((len(name) for *_, name, _ in self.ends), default=0):
-            share = 1 - min(0.4, (LETTER * longest + 10) / (right - left))
+            share = 1 - min(0.4, (LETTER * longest + MARK) / (right - left))
             self.x.high = self.x.low + (self.x.high - self.x.low) / share
 
         def x(value: float) -> float:
@@ -195,10 +201,7 @@ class Axes:
         parts = [*self.sides(x, y, left, foot, bottom), f'<svg {window} viewBox="{view}">']
         parts += [draw(x, y) for draw in self.inside]
         parts += ["</svg>", *(draw(x, y) for draw in self.over)]
-        last = math.inf
-        for x_end, y_end, text, colour in sorted(self.ends, key=lambda end: end[1]):
-            last = min(y(y_end), last - LINE)  # they do not cover one another
-            parts.append(element("text", text, x=x(x_end) + 7, y=last + 3, font_size=NAME, fill=colour))
+        parts += self.names(x, y)
         for text, colour, dash in self.legend:
             bottom += 1.4 * LEGEND
             parts.append(
@@ -206,6 +209,24 @@ class Axes:
             )
             parts.append(element("text", text, x=left + 25, y=bottom - 4, font_size=LEGEND))
         return picture(name, WIDTH, bottom, parts)
+
+    def names(self, x: At, y: At) -> list[str]:
+        """The names of lines, one below the other and right of all that is drawn, each with a way from its line's end.
+
+        They have the colour of the text, as a line's own is too light to be read.
+        """
+        parts, last = [], math.inf
+        for x_end, y_end, text, colour in sorted(self.ends, key=lambda end: end[1]):
+            last = min(y(y_end), last - LINE)
+            column = x(max(self.x.drawn)) + MARK
+            way = f"M{x(x_end):.1f} {y(y_end):.1f}L{column - 10:.1f} {last:.1f}"
+            mark = f"M{column - 10:.1f} {last:.1f}H{column - 3:.1f}"
+            parts += [
+                element("path", d=way, fill="none", **stroke(colour, ":", 0.8)),
+                element("path", d=mark, **stroke(colour, "-", 3)),
+                element("text", shortened(text, WIDTH - column, NAME), x=column, y=last + 3, font_size=NAME),
+            ]
+        return parts
 
     def sides(self, x: At, y: At, left: float, foot: float, bottom: float) -> list[str]:
         """The axes themselves: grid, edges, ticks and labels."""

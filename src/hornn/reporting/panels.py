@@ -65,12 +65,12 @@ def whose(style: Style, tip: str = "") -> dict[str, str]:
 def draw_line(axes: Axes, points: Sequence[tuple[float, float]], style: Style, dashed: bool = False) -> None:
     """A line without marks."""
     if len(points) > 1:
-        faint = {"opacity": "0.6"} if dashed or style.colour == INK else {}
+        faint = {"opacity": "0.6"} if style.colour == INK else {}  # its marks have colours
         axes.line(points, style.colour, "--" if dashed else "-", whose={**whose(style), **faint})
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Put the name of each line, in its colour, behind its end (x, y), where there are several and few."""
+    """Put the name of each line right of its end (x, y), where there are several and few."""
     named = [end for end in ends if end[2]]
     axes.ends = named if 1 < len(named) <= MANY_LINES else []
 
