@@ -170,6 +170,10 @@ def test_names_stand_right_of_all_that_is_drawn_in_the_colour_of_the_text() -> N
     inside = next(each for each in picture.iter(f"{SVG}svg") if "x" in each.attrib)
     level = next(each for each in inside.iter(f"{SVG}line") if "data-tip" in each.attrib)
     assert float(level.attrib["x2"]) < float(names[0].attrib["x"])
+    ways = [
+        each.attrib["stroke"] for each in picture.findall(f"{SVG}path") if "stroke-dasharray" in each.attrib
+    ]
+    assert ways == ["red", "blue"], "of the lines that go on to the last x"
     assert {"red", "green", "blue"} <= {each.attrib.get("stroke") for each in picture.iter(f"{SVG}path")}
 
 

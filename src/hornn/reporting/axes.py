@@ -211,18 +211,20 @@ class Axes:
         return picture(name, WIDTH, bottom, parts)
 
     def names(self, x: At, y: At) -> list[str]:
-        """The names of lines, one below the other and right of all that is drawn, each with a way from its line's end.
+        """The names of lines, right of all that is drawn, each behind a mark of its line's colour.
 
-        They have the colour of the text, as a line's own is too light to be read.
+        They have the colour of the text, as a line's own is too light to be read. A way leads there from a line that
+        goes on to the last x; from one that ends before, it would look like what was measured.
         """
-        parts, last = [], math.inf
+        parts, last, last_x = [], math.inf, max(self.x.drawn, default=0)
         for x_end, y_end, text, colour in sorted(self.ends, key=lambda end: end[1]):
             last = min(y(y_end), last - LINE)
-            column = x(max(self.x.drawn)) + MARK
-            way = f"M{x(x_end):.1f} {y(y_end):.1f}L{column - 10:.1f} {last:.1f}"
+            column = x(last_x) + MARK
+            if x_end == last_x:
+                way = f"M{x(x_end):.1f} {y(y_end):.1f}L{column - 10:.1f} {last:.1f}"
+                parts.append(element("path", d=way, **stroke(colour, ":", 0.8)))
             mark = f"M{column - 10:.1f} {last:.1f}H{column - 3:.1f}"
             parts += [
-                element("path", d=way, fill="none", **stroke(colour, ":", 0.8)),
                 element("path", d=mark, **stroke(colour, "-", 3)),
                 element("text", shortened(text, WIDTH - column, NAME), x=column, y=last + 3, font_size=NAME),
             ]
