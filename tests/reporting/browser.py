@@ -118,3 +118,26 @@ class Browser:
         """The screen as a PNG in base64."""
         data: str = self.ask("Page.captureScreenshot")["data"]
         return data
+
+
+class Tab:
+    """A report that is open in a browser."""
+
+    def __init__(self, browser: Browser, page: Path) -> None:
+        self.browser, self.page = browser, page
+
+    def open(self, address: str = "", width: int = 1400, dark: bool = False) -> "Tab":
+        self.browser.open(f"file://{self.page}{address}", width, dark=dark)
+        self.run("ready")
+        return self
+
+    def run(self, script: str) -> Any:
+        return self.browser.run(script)
+
+    def texts(self, query: str) -> list[str]:
+        """What is written in the elements that can be seen."""
+        found: list[str] = self.run(
+            f"[...document.querySelectorAll({json.dumps(query)})].filter(each => each.checkVisibility())"
+            ".map(each => each.innerText.trim().replace(/\\s+/g, ' '))"
+        )
+        return found

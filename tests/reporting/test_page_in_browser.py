@@ -3,12 +3,11 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hornn.reporting.commands import write_report
-from reporting.browser import PROGRAM, Browser
+from reporting.browser import PROGRAM, Browser, Tab
 from reporting.place import CLAIMS, SWEEP, Place, fill
 from speech.tiny import sound, write_wave
 
@@ -32,29 +31,6 @@ sweep:
   grid: {model.hidden_size: [8, 16, 32, 64, 128]}
 """
 ROWS = "toy/sum-2,toy/max-2"
-
-
-class Tab:
-    """A report that is open in a browser."""
-
-    def __init__(self, browser: Browser, page: Path) -> None:
-        self.browser, self.page = browser, page
-
-    def open(self, address: str = "", width: int = 1400, dark: bool = False) -> "Tab":
-        self.browser.open(f"file://{self.page}{address}", width, dark=dark)
-        self.run("ready")
-        return self
-
-    def run(self, script: str) -> Any:
-        return self.browser.run(script)
-
-    def texts(self, query: str) -> list[str]:
-        """What is written in the elements that can be seen."""
-        found: list[str] = self.run(
-            f"[...document.querySelectorAll({json.dumps(query)})].filter(each => each.checkVisibility())"
-            ".map(each => each.innerText.trim().replace(/\\s+/g, ' '))"
-        )
-        return found
 
 
 @pytest.fixture(scope="module")
