@@ -83,7 +83,10 @@ def test_blocks_are_spread_and_stay_inside() -> None:
     blocks = find_blocks(5000, 100, 1000)
     assert blocks.shape == (5, 200)
     assert (blocks[0, 0], blocks[-1, -1]) == (100, 5000 - 100 - 1)
-    with pytest.raises(ValueError, match="need more than"):
+    assert find_blocks(5000, 100, 250).shape == (2, 125), "no target is left out"
+    with pytest.raises(
+        ValueError, match="the text has 250 tokens, and lags=100 and targets=1000 need more than 399"
+    ):
         find_blocks(250, 100, 1000)
 
 

@@ -102,7 +102,7 @@ def test_what_cannot_be_measured_is_one_line(
     best = run_dir / "best.ckpt"
     for words, said in (
         (("lags=1",), "lags must be a whole number >= 2, got 1"),
-        (("lags=1000",), "need more than"),
+        (("lags=1000",), "needs more than"),
         (("windows=0",), "windows"),
         (("split=all",), "split"),
         (("sweep=mine",), "one of both"),

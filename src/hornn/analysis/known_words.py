@@ -10,15 +10,25 @@ from hornn.data.vocabulary import count_classes
 from hornn.metrics import perplexity
 from hornn.network import SequenceModel
 
-BLOCK = 200  # targets that follow one another, whose windows are read together
+BLOCK = 200  # targets at most that follow one another, whose windows are read together
 WITHIN = 0.01  # a perplexity is as good as with the whole text where it is higher by this share at most
 BOUNDS = (10, 100, 1000, 10_000)  # counts in the training text that begin a class of words
 
 
 def find_blocks(length: int, lags: int, targets: int) -> np.ndarray:
-    """The targets (blocks, size) of blocks spread over a text; a block has `BLOCK` targets, or fewer in all."""
-    size = min(targets, BLOCK)
-    first = find_places(length - size - lags + 1, lags, targets // size)  # a window may end behind its block
+    """The targets (blocks, size) of equal blocks spread over a text: as many as asked, or up to one more a block.
+
+    Raises ValueError where the text is too short.
+    """
+    blocks = -(-targets // BLOCK)
+    size = -(-targets // blocks)
+    behind = size + lags - 1  # of a block's first target: a window may end behind its block
+    if length <= lags + behind:
+        raise ValueError(
+            f"the text has {length:,} tokens, and lags={lags} and targets={targets} need more than "
+            f"{lags + behind:,}: lower them"
+        )
+    first = find_places(length - behind, lags, blocks)
     return first[:, None] + np.arange(size)
 
 

@@ -44,9 +44,7 @@ def find_places(length: int, before: int, number: int) -> np.ndarray:
     Raises ValueError where the text is too short.
     """
     if length <= before:
-        raise ValueError(
-            f"the text has {length:,} tokens, and lags= and targets= need more than {before:,}: lower them"
-        )
+        raise ValueError(f"the text has {length:,} tokens, and lags= needs more than {before:,}: lower it")
     return np.unique(np.linspace(before, length - 1, number).astype(np.int64))
 
 
