@@ -247,6 +247,10 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
         (["seed=1,2"], "Ambiguous value for argument 'seed=1,2'"),
         (["pruning.epoch=0"], "pruning.epoch must be a whole number, 1 or more, got 0"),
         (["space.optimizer.lr=3"], "space.optimizer.lr must be a list of values, or {low: "),
+        (
+            ["space.optimizer.lr=[0.1,0.2]"],
+            "'~space.optimizer.lr' '+space.optimizer.lr=VALUE' takes its place",
+        ),
         (["space.optimizer.lr.high=inf"], "space.optimizer.lr must be a list of values, or {low: "),
         (["space.optimizer.lr.low=5"], "space.optimizer.lr: "),
         (["space.optimizer=null", "space.model=null"], "nothing is left to search"),

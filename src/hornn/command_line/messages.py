@@ -162,6 +162,10 @@ def _explain(error: BaseException) -> str | None:
             node = re.search(r"full_key: (\S+)", text)
             message = str(cause) if isinstance(cause, TypeError | ImportError) else _explain(cause)
             return f"{node[1]}: {message}" if node and message else message
+        case HydraException() if "Cannot merge" in f"{text} {cause}" and (
+            key := re.search(r"merging override (\S+?)=", text)
+        ):
+            return f"{key[1]} has another kind of value: '~{key[1]}' '+{key[1]}=VALUE' takes its place"
         case HydraException():
             return f"{error} {cause or ''}"
         case MissingMandatoryValue():
