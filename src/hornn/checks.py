@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
-LARGEST = 2**63 - 1  # what a whole number can be where it is counted with
+from hornn.result import SEEDS
+
+LARGEST_INTEGER = 2**63 - 1  # that torch and NumPy count with
 DEEPEST = 1000  # layers; a hundred times the deepest network of the papers
 
 
@@ -17,12 +19,12 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def require_positive(**sizes: int) -> None:
-    """Raise ValueError for the first of `sizes` that is not an integer from 1 to LARGEST."""
+    """Raise ValueError for the first of `sizes` that is not an integer from 1 to LARGEST_INTEGER."""
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
-        if size > LARGEST:
-            raise ValueError(f"{name} must be at most {LARGEST}, got {size}")
+        if size > LARGEST_INTEGER:
+            raise ValueError(f"{name} must be at most {LARGEST_INTEGER}, got {size}")
 
 
 def require_depth(**depths: int) -> None:
@@ -59,10 +61,10 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def require_seed(seed: object) -> None:
+def require_seed(seed: Any) -> None:
     """Raise ValueError for what is no seed of random numbers."""
-    holds = type(seed) is int and 0 <= seed < 2**32
-    require_range("seed", seed, "from 0 to 4294967295", holds)  # type: ignore[arg-type]
+    holds = type(seed) is int and 0 <= seed < SEEDS
+    require_range("seed", seed, f"from 0 to {SEEDS - 1}", holds)
 
 
 def require_temperature(temperature: Any) -> None:

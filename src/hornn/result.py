@@ -74,6 +74,7 @@ UTTERANCES = "utterances"
 UTTERANCE: dict[str, tuple[type, ...]] = {"id": (str,), "said": (str,), "heard": (dict,)}
 FINITE = sys.float_info.max
 LARGEST = 1e150  # of a number that a report reads: its square, and sums over runs, are finite
+SEEDS = 2**32  # as many as there are for NumPy's generators
 DEPTH = 100  # of nested values in a file: what walks through them calls itself for each
 TOO_DEEP = "its brackets are nested too deeply"
 SHOWN = 60  # characters of a value in a message

@@ -104,7 +104,7 @@ def entry_to_run(python: str, entry: str, words: str, steer: str) -> list[str]:
     if given:
         return [f"{python} src/{entry}.py{with_words(words, [*QUIET, *given])}"]
     small = [*QUIET]
-    # n-grams are counted in a second, and need more than a tiny text; a mixture wants that of its models
+    # n-grams are counted in a second, and need more than a tiny text; a mixture needs the text of its models
     if not re.search(r"\bmodel=(kn|mixture)", words):
         small += [*SMALL, *CHUNKS, *(() if re.search(r"\bdata=files", words) else TEXT)]
     return [written, f"{python} src/{entry}.py{with_words(words, small)}"]

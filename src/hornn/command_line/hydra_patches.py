@@ -159,14 +159,8 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
         if "Invalid loaded object type" not in str(error):
             raise
         content = None
-    except (
-        ArithmeticError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:  # of YAML's constructors
-        said = " ".join(str(error).split())
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())  # by what YAML made a value with
         raise ValueError(
             f"{path} has a value that cannot be read ({said}): write it without a tag (!)"
         ) from error

@@ -169,18 +169,18 @@ def encode(
     tokenizer sets one. ValueError: a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
     """
     ids: list[np.ndarray] = []
-    unknown: list[bool] = []
+    unknown: list[np.ndarray] = []
     numbers = [0]  # numbers: of the tokens of each line, the one that is being read last
     for tokens, ends in tokenizer.blocks(lines):
         try:
             ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
         except ValueError as error:
             raise ValueError(f"{name}, line {len(numbers)}: {error}") from None
-        unknown += [token not in vocabulary.index for token in tokens]
+        unknown.append(np.array([token not in vocabulary.index for token in tokens], dtype=bool))
         numbers[-1] += len(tokens)
         if ends:
             numbers.append(0)
     lengths = np.array(numbers[:-1])
     if not lengths.sum():
         raise ValueError(f"{name} holds no tokens: give a text that has some")
-    return np.concatenate(ids), np.array(unknown), lengths
+    return np.concatenate(ids), np.concatenate(unknown), lengths

@@ -318,10 +318,8 @@ def tick_texts(values: Sequence[float]) -> list[str]:
 
 def power_text(value: float, digits: int) -> str:
     """`2.5·10⁷`."""
+    if not value:
+        return "0"
     factor, _, power = f"{value:.{digits - 1}e}".partition("e")
-    factor = factor.rstrip("0").rstrip(".") if value else ""
-    return (
-        f"{'' if factor == '1' else f'{factor}·'}10{str(int(power)).translate(SUPERSCRIPTS)}"
-        if value
-        else "0"
-    )
+    factor = factor.rstrip("0").rstrip(".")
+    return f"{'' if factor == '1' else f'{factor}·'}10{str(int(power)).translate(SUPERSCRIPTS)}"

@@ -4,10 +4,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hornn.result import is_of
+from hornn.result import SEEDS, is_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
-SEEDS = 2**32  # as many as there are for NumPy's generators
 
 SWEEP_KEYS = {
     "name": str,

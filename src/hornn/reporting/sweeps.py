@@ -299,10 +299,7 @@ def read_row(
         try:
             recipe = configs.recipe(run)
             identity = recipe.name
-        except (
-            ValueError,
-            TypeError,
-        ) as error:  # the latter of keys in a list that have no order: 1 and text
+        except (ValueError, TypeError) as error:  # the latter of keys without an order, 1 and text
             raise ValueError(f"{where}: {error}") from error
     return Row(
         name=node["name"],

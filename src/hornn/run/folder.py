@@ -19,9 +19,8 @@ from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
 
-REPLACE = (
-    "give another run_dir, or overwrite=true to replace it"  # what helps where a folder holds another run
-)
+# What helps where a folder holds another run.
+REPLACE = "give another run_dir, or overwrite=true to replace it"
 
 
 class OpenRun:
@@ -183,7 +182,7 @@ def require_best(folder: Path, last: Mapping[str, Any]) -> None:
     if not alike or not isinstance(step, int) or step < best.get("step", 0):
         raise ValueError(
             f"{path} is {'of another run' if held else 'missing'}, and {LAST} says that epoch {best.get('epoch')} is "
-            "the best: put it back, give another run_dir, or overwrite=true to start anew"
+            f"the best: put it back, {REPLACE}"
         )
 
 

@@ -235,7 +235,7 @@ def check_whole(path: Path, checkpoint: Mapping[str, Any]) -> None:
     parts += [(record[key], int | float) for record in epochs for key in MEASURED]
     for part, kind in parts:
         if not isinstance(part, kind):
-            raise TypeError(f"{part!r:.80} stands where another kind of value belongs")
+            raise of_another_kind(part)
 
 
 def require_alike(held: Any, fresh: Any) -> None:
@@ -244,4 +244,8 @@ def require_alike(held: Any, fresh: Any) -> None:
         for key in fresh.keys() & held.keys():
             require_alike(held[key], fresh[key])
     elif isinstance(fresh, dict | int) and type(held) is not type(fresh):
-        raise TypeError(f"{held!r:.80} stands where another kind of value belongs")
+        raise of_another_kind(held)
+
+
+def of_another_kind(part: Any) -> TypeError:
+    return TypeError(f"{part!r:.80} stands where another kind of value belongs")

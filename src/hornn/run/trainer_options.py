@@ -50,11 +50,8 @@ def check_trainer(settings: Mapping[str, Any]) -> None:
         value = settings.get(key)
         if value is not None and (type(value) is not int or value < lowest):
             raise ValueError(f"trainer.{key} must be a whole number >= {lowest}, got {value!r}")
-    if (
-        devices in ("0", [])
-        or type(devices) in (bool, float)
-        or (type(devices) is int and not devices >= 1 and devices != -1)
-    ):
+    too_few = devices in ("0", []) or (type(devices) is int and devices < 1 and devices != -1)
+    if too_few or type(devices) in (bool, float):
         raise ValueError(
             f"trainer.devices must be a number >= 1, a list such as [0,1], or auto, got {devices!r}"
         )

@@ -109,7 +109,5 @@ class Onlooker:
 
     def _look_on(self) -> None:
         while not self.over.wait(LOOK):
-            with suppress(
-                Exception
-            ):  # of a file that may be whole at the next look; what stays the last one raises
+            with suppress(Exception):  # a file may be whole at the next look; the last one raises what stays
                 self.look()

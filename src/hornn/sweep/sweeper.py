@@ -78,7 +78,8 @@ class TableSweeper(Sweeper):
             keys = {str(override.key_or_group) for override in given}
             runs = runs_of(table, keys, parser)
             starts = starts_of(table, runs, keys)
-            check_file(chosen, configs)
+            if chosen:
+                check_file(chosen, configs)
             chosen_rows = picked(runs, self.only)
             rows = with_starts(chosen_rows, starts)
             asked = any(word.startswith("sweep.seeds=") for word in arguments)
@@ -181,7 +182,7 @@ def rows_of_grid(table: Mapping[str, Any], configs: Composed) -> list[dict[str, 
     return [{"name": row.name, "run": list(row.run)} for row in rows]
 
 
-def check_file(chosen: str | None, configs: Composed) -> None:
+def check_file(chosen: str, configs: Composed) -> None:
     """Raise ValueError, which names the file, for a sweep file that a report would refuse once all is trained.
 
     What the command line changes of it does not count.

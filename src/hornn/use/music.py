@@ -42,12 +42,11 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     require_neutral(cfg, OF_TEXT, "text", scorer.name)
     paths = targets(Path(str(cfg.to)), cfg.num_samples)
     for path in paths:
+        picture = path.with_suffix(".png")
         require_target(path, files_of(cfg, "checkpoint"))
-        require_target(path.with_suffix(".png"))
-        if path.with_suffix(".png").exists() and not path.exists():
-            raise ValueError(
-                f"{path.with_suffix('.png')}, the name of the picture, is taken: give another to="
-            )
+        require_target(picture)
+        if picture.exists() and not path.exists():
+            raise ValueError(f"{picture}, the name of the picture, is taken: give another to=")
     silence = np.zeros((0, KEYS), dtype=np.uint8)
     piece = silence if cfg.piece is None else piece_of(scorer, cfg)[: cfg.frames + cfg.length]
     prompt = piece[: cfg.frames]

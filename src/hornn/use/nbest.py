@@ -42,7 +42,7 @@ def read_nbest(path: Path, costs: bool = False) -> NBest:
                 f"{shown_name(path)}, line {number}: a hypothesis is utterance id, text, acoustic score and old LM "
                 f"score with tabs between them, got {line!r:.80}"
             ) from None
-        if len(utterance.split()) != 1 or utterance != utterance.strip():
+        if utterance.split() != [utterance]:
             raise ValueError(
                 f"{shown_name(path)}, line {number}: an utterance id has no white space, got {utterance!r:.80}"
             )

@@ -126,7 +126,7 @@ def of_files(given: Any, nbest: bool) -> Mapping[str, np.ndarray]:
     names = [str(name) for name in given] if isinstance(given, ListConfig) else [str(given)]
     if not names:
         raise ValueError("wav= is an empty list: give a WAV file")
-    if nbest and (spaced := [name for name in names if len(name.split()) != 1]):
+    if nbest and (spaced := [name for name in names if name.split() != [name]]):
         raise ValueError(
             f"{spaced[0]!r} holds white space, where `rescore` ends an utterance's name: rename the file"
         )
