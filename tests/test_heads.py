@@ -272,7 +272,7 @@ def test_the_fastest_precision_is_chosen(
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
     monkeypatch.setattr("hornn.heads.base.is_intel", lambda: is_intel)
-    monkeypatch.setattr("hornn.heads.base.has_fp16", lambda: in_half)
+    monkeypatch.setattr("hornn.heads.base.multiplies_in", lambda _: in_half)
     cpu = torch.device("cpu")
     assert resolve_precision("auto", cpu) == chosen
     assert resolve_precision("auto", cpu, native=False) == ("bf16" if chosen == "bf16" else "fp32")

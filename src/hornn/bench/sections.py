@@ -28,6 +28,7 @@ from hornn.bench.work import (
     linear_step,
     our_optimizer,
     our_step,
+    products,
     runs_natively,
     score_with_torch,
     step_of,
@@ -38,7 +39,6 @@ from hornn.data.streams import ChunkStream
 from hornn.heads.base import resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.heads.two_level import TwoLevelSoftmaxHead
-from hornn.kernels.half import half_product
 from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
@@ -319,13 +319,14 @@ def roofline(bench: Bench) -> list[Row]:
     n, rows = bench.plan.product, []
     peaks: dict[str, float] = {}
     for dtype in dict.fromkeys(("fp32", resolve_precision("auto", CPU))):
-        matrix = torch.randn(n, n, dtype=torch.bfloat16 if dtype == "bf16" else torch.float32)
-        product = partial(half_product, out=torch.empty(n, n)) if dtype == "fp16" else torch.mm
-        sample = bench.meter.sampler(partial(product, matrix, matrix))
-        ms = min(sample() for _ in range(bench.plan.rounds))
+        found = {}
+        for name, work in products(torch.randn(n, n), dtype):
+            sample = bench.meter.sampler(work)
+            found[name] = min(sample() for _ in range(bench.plan.rounds))
+        fastest = min(found, key=found.__getitem__)
+        ms = found[fastest]
         peaks[dtype] = 2e-6 * n**3 / ms
-        ours = "half_product" if dtype == "fp16" else "torch.mm"
-        names = {"work": f"{n:,} x {n:,} product", "ours": ours, "precision": dtype, "dtype": dtype}
+        names = {"work": f"{n:,} x {n:,} product", "ours": fastest, "precision": dtype, "dtype": dtype}
         rows.append({**names, "gflop": 2e-9 * n**3, "ms": ms, "speed": peaks[dtype]})
     for done in bench.rows:
         if done["section"] != "step" or "missing" in done or done["other"] in NAIVE.values():

@@ -1,7 +1,7 @@
 """What is measured: training steps and output layers, ours and what a user would otherwise write."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from hornn.data.base import IGNORE
 from hornn.data.streams import ChunkStream
 from hornn.heads.base import Head, resolve_precision
 from hornn.kernels import library
+from hornn.kernels.reduced import DTYPES, multiplies_in, reduced_product
 from hornn.module import spare_work
 from hornn.network import SequenceModel, detach_all
 from hornn.optim.descent import MomentumSGD
@@ -208,6 +209,15 @@ def head_step(
         layer.loss(features, targets).backward()
 
     return step
+
+
+def products(x: Tensor, precision: str) -> Iterator[tuple[str, Work]]:
+    """Each way to multiply x (n, n) by itself in a precision, and its name."""
+    dtype = DTYPES.get(precision, torch.float32)
+    if multiplies_in(dtype):
+        yield "reduced_product", partial(reduced_product, x, x, torch.empty_like(x), dtype)
+    if dtype != torch.float16:
+        yield "torch.mm", partial(torch.mm, x.to(dtype), x.to(dtype))
 
 
 def runs_natively(precision: str, device: torch.device = CPU) -> bool:

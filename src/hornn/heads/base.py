@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hornn.checks import require_choice
-from hornn.kernels.half import has_fp16
+from hornn.kernels.reduced import multiplies_in
 from hornn.machine import cpuinfo
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
@@ -24,7 +24,7 @@ def resolve_precision(precision: str, device: torch.device, native: bool = True)
     else:
         has_bf16 = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
         is_faster = has_bf16 and (torch.cpu._is_amx_tile_supported() or not is_intel())
-    in_half = native and device.type == "cpu" and has_fp16()
+    in_half = native and device.type == "cpu" and multiplies_in(torch.float16)
     if (precision == "bf16" and not has_bf16) or (precision == "fp16" and not in_half):
         needs = ", which has to be a CPU with AVX-512 FP16 and native kernels" if precision == "fp16" else ""
         raise ValueError(

@@ -17,7 +17,7 @@ from hornn.kernels.cross_entropy import (
     linear_nll,
     native_nll,
 )
-from hornn.kernels.half import half_product
+from hornn.kernels.reduced import DTYPES, multiplies_in, reduced_product
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 FEW = 4  # rows, below which the native scores without logits are slower than torch's product (measured)
@@ -58,8 +58,10 @@ class SoftmaxHead(Head):
             return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
         if self.native and self.scoring == "fp32" and len(h) >= FEW:
             return linear_nll(h, self.packed, self.b_out, words)
-        if self.scoring == "fp16":
-            logits = half_product(h, self.W_out.mT, h.new_empty(len(h), len(self.W_out), dtype=torch.half))
+        if dtype := self.reduced(self.scoring):
+            logits = reduced_product(
+                h, self.W_out.mT, h.new_empty(len(h), len(self.W_out), dtype=dtype), dtype
+            )
         else:
             operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
             logits = h.to(operand.dtype) @ operand.mT
@@ -71,7 +73,8 @@ class SoftmaxHead(Head):
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         """`scale` times the sum of `nll`, without a second (T B, V) block."""
         self.packed.drop()
-        bf16_copy = self.bf16_copy.read() if self.precision == "bf16" else None
+        reduced = self.reduced(self.precision)
+        bf16_copy = self.bf16_copy.read() if self.precision == "bf16" and reduced is None else None
         loss: Tensor = LinearCrossEntropy.apply(
             features.flatten(0, 1),
             self.W_out,
@@ -81,6 +84,11 @@ class SoftmaxHead(Head):
             bf16_copy,
             self.native,
             self.logits,
-            self.precision == "fp16",
+            reduced,
         )
         return loss
+
+    def reduced(self, precision: str) -> torch.dtype | None:
+        """The dtype in which the native kernels multiply for a precision; None where torch does."""
+        dtype = DTYPES.get(precision)
+        return dtype if dtype is not None and self.native and multiplies_in(dtype) else None

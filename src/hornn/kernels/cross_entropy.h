@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -140,47 +141,54 @@ std::tuple<Tensor, Tensor> cross_entropy(at::TensorList logits, const std::optio
 bool is_shared(const Tensor& x) { return x.storage().use_count() > 1; }
 
 typedef uint16_t Eight __attribute__((vector_size(16)));
-typedef uint16_t EightInMemory __attribute__((vector_size(16), aligned(2), may_alias));
+typedef uint32_t Four __attribute__((vector_size(16)));
 
 // The lower and the upper halves of a and b, their numbers in turn.
 #if defined(__clang__)
 inline Eight lower(Eight a, Eight b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
 inline Eight upper(Eight a, Eight b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+inline Four lower(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+inline Four upper(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 #else
 inline Eight lower(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
 inline Eight upper(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
+inline Four lower(Four a, Four b) { return __builtin_shuffle(a, b, Four{0, 4, 1, 5}); }
+inline Four upper(Four a, Four b) { return __builtin_shuffle(a, b, Four{2, 6, 3, 7}); }
 #endif
 
-// out (columns, rows) = x (rows, columns), of 16-bit numbers.
-void transpose_halves(const uint16_t* x, int64_t rows, int64_t columns, uint16_t* out, int64_t threads) {
-  constexpr int64_t side = 8, tall = 4 * side;  // rows at a time: a cache line of the result
+// out (columns, rows) = x (rows, columns), of numbers of 16 (Eight) or 32 bits (Four).
+template <class Vector>
+void transpose_numbers(const void* x, int64_t rows, int64_t columns, void* out, int64_t threads) {
+  constexpr int64_t size = sizeof(Vector{}[0]), side = sizeof(Vector) / size;
+  constexpr int64_t tall = 64 / size;  // rows at a time: a cache line of the result
+  const auto from = [&](int64_t i, int64_t j) { return static_cast<const char*>(x) + (i * columns + j) * size; };
+  const auto to = [&](int64_t j, int64_t i) { return static_cast<char*>(out) + (j * rows + i) * size; };
 #pragma omp parallel for num_threads(threads)
   for (int64_t first = 0; first < rows; first += tall)
     for (int64_t j = 0; j < columns; j += side)
       for (int64_t i = first; i < std::min(first + tall, rows); i += side) {
         if (i + side > rows || j + side > columns) {
           for (int64_t k = i; k < std::min(i + side, rows); ++k)
-            for (int64_t l = j; l < std::min(j + side, columns); ++l) out[l * rows + k] = x[k * columns + l];
+            for (int64_t l = j; l < std::min(j + side, columns); ++l) std::memcpy(to(l, k), from(k, l), size);
           continue;
         }
-        Eight square[side], next[side];
-        for (int64_t k = 0; k < side; ++k)
-          square[k] = *reinterpret_cast<const EightInMemory*>(x + (i + k) * columns + j);
-        for (int round = 0; round < 3; ++round) {  // row k in turn with row k + 4: after three rounds columns are rows
+        Vector square[side], next[side];
+        for (int64_t k = 0; k < side; ++k) std::memcpy(&square[k], from(i + k, j), sizeof(Vector));
+        // Row k in turn with row k + side / 2: after log2(side) rounds columns are rows.
+        for (int64_t round = 1; round < side; round *= 2) {
           for (int64_t k = 0; k < side / 2; ++k) {
             next[2 * k] = lower(square[k], square[k + side / 2]);
             next[2 * k + 1] = upper(square[k], square[k + side / 2]);
           }
           std::copy(next, next + side, square);
         }
-        for (int64_t l = 0; l < side; ++l) *reinterpret_cast<EightInMemory*>(out + (j + l) * rows + i) = square[l];
+        for (int64_t l = 0; l < side; ++l) std::memcpy(to(j + l, i), &square[l], sizeof(Vector));
       }
 }
 
 Tensor transpose(const Tensor& x, int64_t threads) {
   Tensor out = at::empty({x.size(1), x.size(0)}, x.options());
-  transpose_halves(static_cast<const uint16_t*>(x.const_data_ptr()), x.size(0), x.size(1),
-                   static_cast<uint16_t*>(out.mutable_data_ptr()), threads);
+  transpose_numbers<Eight>(x.const_data_ptr(), x.size(0), x.size(1), out.mutable_data_ptr(), threads);
   return out;
 }
 

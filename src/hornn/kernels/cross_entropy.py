@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hornn.kernels.half import half_product, has_fp16
 from hornn.kernels.library import operators, require_floats
+from hornn.kernels.reduced import multiplies_in, reduced_product
 
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
 # Words of a tile of logits, a multiple of 64. With four tiles a step of 10,000 words takes 3 % longer (measured).
@@ -24,8 +24,8 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     With p = softmax(W h + b) and the one-hot target e, the gradient with respect to the logits is
     p - e, times the scale; it overwrites the logits, and two products turn it into the gradients of h and W.
-    The products take `bf16_copy`, the weight in bf16, where it is given, or are in fp16 with `in_half`; exponentials
-    are in fp32 (or in h's dtype if that is wider), the sum in float64.
+    The products take `bf16_copy`, the weight in bf16, where it is given, or are those of `reduced_product` in the dtype
+    `reduced`; exponentials are in fp32 (or in h's dtype if that is wider), the sum in float64.
     """
 
     @staticmethod
@@ -39,11 +39,11 @@ class LinearCrossEntropy(torch.autograd.Function):
         bf16_copy: Tensor | None = None,
         use_native: bool = False,
         memory: "LogitMemory | None" = None,
-        in_half: bool = False,
+        reduced: torch.dtype | None = None,
     ) -> Tensor:
         """h (N, H), weight (V, H), bias (V), targets (N) with negative ids ignored -> scalar, nats times scale."""
-        if in_half:
-            total, *grads = differentiate_in_half(h, weight, bias, targets, scale, memory)
+        if reduced is not None:
+            total, *grads = differentiate_reduced(h, weight, bias, targets, scale, reduced, memory)
         elif use_native:
             total, *grads = differentiate_natively(h, weight, bias, targets, scale, bf16_copy, memory=memory)
         else:
@@ -87,32 +87,40 @@ def differentiate(
     return total, grad_h, (logits.mT @ h_operand).to(weight.grad_dtype), grad_bias
 
 
-def differentiate_in_half(
+def differentiate_reduced(
     h: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     targets: Tensor,
     scale: float,
+    dtype: torch.dtype,
     memory: "LogitMemory | None" = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """`differentiate` on a CPU with products and logits in fp16; the gradients are fp32.
+    """`differentiate` on a CPU with products and logits in `dtype`, fp16 or bf16; h and weight are fp32.
 
-    In the gradient of the logits a probability is RAISED, so that those above 4e-9 count; less so where features are
-    beyond 62, as 32 of them, each times such a gradient, are added up in fp16.
+    In fp16 a probability is RAISED in the gradient of the logits, so that those above 4e-9 count; less so where
+    features are beyond 62, as 32 of them, each times such a gradient, are added up in fp16.
     """
     (N, H), V = h.shape, len(weight)
-    size = V * H + (N * V + 1) // 2  # the gradient of the weight, then logits of half as many bits
-    numbers = memory.take(size, h.dtype) if memory else h.new_empty(size)
-    grad_weight = numbers[: V * H].view(V, H)
-    logits = half_product(h, weight.mT, numbers[V * H :].view(torch.half)[: N * V].view(N, V))
-    largest = float(torch.linalg.vector_norm(h, math.inf)) if h.numel() else 0.0
-    # a feature that is not finite takes the sum with it: no factor helps, and 0 could not be divided by
-    raised = min(RAISED, LARGEST / max(largest, 1.0)) if math.isfinite(largest) else RAISED
+    grad_dtype = weight.grad_dtype or weight.dtype
+    wide = grad_dtype.itemsize // dtype.itemsize  # places that a number of the weight's gradient takes
+    size = wide * V * H + N * V  # that gradient, then the logits
+    numbers = memory.take(size, dtype) if memory else h.new_empty(size, dtype=dtype)
+    grad_weight = numbers[: wide * V * H].view(grad_dtype).view(V, H)
+    logits = reduced_product(h, weight.mT, numbers[wide * V * H :].view(N, V), dtype)
+    raised = raised_by(h) if dtype == torch.float16 else 1.0
     total, grad_bias = native_cross_entropy_([logits], bias, targets, raised)
     lowered = scale / raised
-    grad_h = half_product(logits, weight, torch.empty_like(h), lowered)
-    half_product(logits.mT, h, grad_weight, lowered)
+    grad_h = reduced_product(logits, weight, torch.empty_like(h), dtype, lowered)
+    reduced_product(logits.mT, h, grad_weight, dtype, lowered)
     return total, grad_h, grad_weight, None if grad_bias is None else grad_bias * lowered
+
+
+def raised_by(h: Tensor) -> float:
+    """What a probability in fp16 is multiplied by, for features h (N, H)."""
+    largest = float(torch.linalg.vector_norm(h, math.inf)) if h.numel() else 0.0
+    # a feature that is not finite takes the sum with it: no factor helps, and 0 could not be divided by
+    return min(RAISED, LARGEST / max(largest, 1.0)) if math.isfinite(largest) else RAISED
 
 
 def differentiate_natively(
@@ -220,9 +228,9 @@ def native_cross_entropy_(
 ) -> tuple[Tensor, Tensor | None]:
     """The sum over rows of -log softmax(logits [+ bias])_target in nats, and the scaled gradient of the bias.
 
-    logits: tiles (N, V_1), (N, V_2), .. of the words in order, fp32, bf16 or, where `has_fp16`, fp16; all widths but
-    the last are multiples of 64. They are overwritten by their gradient, (softmax - one-hot) * scale. bias (V), fp32,
-    of V words in all.
+    logits: tiles (N, V_1), (N, V_2), .. of the words in order, fp32, bf16 or, where the machine multiplies in it, fp16;
+    all widths but the last are multiples of 64. They are overwritten by their gradient, (softmax - one-hot) * scale.
+    bias (V), fp32, of V words in all.
     targets (N), int64; a row whose target is negative adds nothing and becomes 0. Returns a float64 scalar and the bias
     gradient (V), fp32, which is None without a bias. ValueError for tensors that do not fit.
     """
@@ -304,7 +312,7 @@ def transpose(x: Tensor) -> Tensor:
 
 
 def _require_logits(logits: Sequence[Tensor], bias: Tensor | None, targets: Tensor) -> None:
-    dtypes = (torch.float32, torch.bfloat16, *([torch.float16] if has_fp16() else []))
+    dtypes = (torch.float32, torch.bfloat16, *([torch.float16] if multiplies_in(torch.float16) else []))
     for i, tile in enumerate(logits):
         if tile.dtype not in dtypes or tile.device.type != "cpu":
             raise ValueError(

@@ -1,5 +1,5 @@
 // The operators of the native kernels, for torch. What they compute lies in the headers beside this file: scans over time,
-// the cross entropy of the output layer and its products in fp16, the update of weights and their noise.
+// the cross entropy of the output layer and its products in 16 bits, the update of weights and their noise.
 // The Python files beside it say what each operator computes and check every argument; nothing is checked twice here.
 //
 // Results do not depend on the number of threads: threads share out columns, rows or blocks, and every sum is taken by
@@ -11,11 +11,11 @@
 #include "leak.h"
 #include "gru.h"
 #include "gru_early.h"
-#include "half.h"
 #include "layers.h"
 #include "linear_nll.h"
 #include "lstm.h"
 #include "noise.h"
+#include "reduced.h"
 #include "scan.h"
 #include "update.h"
 
@@ -72,9 +72,10 @@ OPERATORS(HORNN_NAMESPACE, library) {
   library.def("linear_nll(Tensor h, Tensor packed, int V, Tensor? bias, Tensor targets, int threads) -> Tensor",
               &linear_nll);
   library.def("has_fp16() -> bool", &has_fp16);
+  library.def("has_bf16() -> bool", &has_bf16);
   library.def(
-      "half_product(Tensor left, Tensor right, Tensor(a!) out, float factor, int threads) -> ()",
-      &half_product);
+      "reduced_product(Tensor left, Tensor right, Tensor(a!) out, bool in_bf16, float factor, int threads) -> ()",
+      &reduced_product);
   library.def("is_shared(Tensor x) -> bool", &is_shared);
   library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);
   library.def("grad_norm(Tensor[] grads, int threads) -> float", &grad_norm);

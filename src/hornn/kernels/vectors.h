@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512FP16__)
+#if defined(__AVX512FP16__) || defined(__AVX512BF16__)
 #include <immintrin.h>
 #endif
 

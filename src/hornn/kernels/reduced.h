@@ -1,0 +1,238 @@
+// Products of factors that are rounded to 16 bits, for CPUs that multiply these at twice the rate of fp32.
+//
+// In fp16 (AVX-512 FP16) CHAIN products after the other are added up in fp16, the sums of these chains in fp32; in bf16
+// (AVX-512 BF16) every sum is in fp32. A sum of more than DEPTH products is taken piece by piece, and rounded to the
+// dtype of the result after each piece. A sum in fp16 is three times as exact as one in bf16, though a chain loses some
+// of what the factors keep.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "cross_entropy.h"
+#include "formats.h"
+#include "vectors.h"
+
+namespace {
+
+#if defined(__AVX512FP16__) || defined(__AVX512BF16__)
+
+constexpr int64_t PANELS = 8, BLOCKS = 16;  // of the right and of the left factor that are packed together
+constexpr int64_t DEPTH = 640;  // products of a sum whose packed factors lie in the cache together
+
+// A matrix in memory, whose neighbours lie `down` and `across` numbers apart.
+template <class Element>
+struct Strided {
+  const Element* numbers;
+  int64_t rows, columns, down, across;
+
+  explicit Strided(const Tensor& x)
+      : numbers(static_cast<const Element*>(x.const_data_ptr())),
+        rows(x.size(0)),
+        columns(x.size(1)),
+        down(x.stride(0)),
+        across(x.stride(1)) {}
+
+  const Element* at(int64_t i, int64_t j) const { return numbers + i * down + j * across; }
+};
+
+// Room for `size` numbers that begins where a cache line does: a vector that lies across two takes twice as long to load.
+class Room {
+  struct alignas(64) Line {
+    uint16_t numbers[32];
+  };
+  std::unique_ptr<Line[]> lines;
+
+ public:
+  explicit Room(int64_t size) : lines(new Line[size / 32 + 1]) {}
+  uint16_t* data() { return lines[0].numbers; }
+};
+
+// `there` numbers side by side in 16 bits each, and zeros up to `size`.
+template <class Format, class Element>
+void round_all(const Element* x, int64_t there, int64_t size, uint16_t* out) {
+  int64_t l = 0;
+  for (; l + 16 <= size; l += 16) put(out + l, sixteen<Format>(x + l, 1, there - l));
+  for (; l < size; ++l) out[l] = l < there ? bits<Format>(x[l]) : 0;
+}
+
+// Blocks of the left factor, TALL rows each from row i on, columns k to k + depth, in units. A block lies by rows,
+// [TALL][units], where a row lies in one piece, else by columns, [units][TALL]. Rows that are not there are zeros.
+template <class Format, class Element>
+void pack_left(const Strided<Element>& x, int64_t i, int64_t blocks, int64_t k, int64_t depth, uint16_t* out) {
+  const int64_t there = std::min(blocks * TALL, x.rows - i), units = units_of<Format>(depth);
+  if (x.across == 1) {
+    for (int64_t r = 0; r < blocks * TALL; ++r, out += 2 * units) {
+      const Element* row = x.at(i + r, k);
+      const int64_t numbers = r < there ? depth : 0;
+      if constexpr (Format::STEP == 2) {
+        round_all<Format>(row, numbers, 2 * units, out);
+        continue;
+      }
+      int64_t j = 0;
+      for (; j + 16 <= depth; j += 16) {
+        const __m256i found = sixteen<Format>(row + j, 1, numbers - j);
+        put(out + 2 * j, pairs(found, found));
+      }
+      for (; j < depth; ++j) out[2 * j] = out[2 * j + 1] = j < numbers ? bits<Format>(row[j]) : 0;
+    }
+    return;
+  }
+  for (int64_t u = 0; u < units; ++u) {
+    const int64_t j = u * Format::STEP;
+    for (int64_t r = 0; r < blocks * TALL; r += 2 * TALL) {
+      const __m256i first = sixteen<Format>(x.at(i + r, k + j), x.down, there - r);
+      const __m256i second = Format::STEP == 1 ? first
+                             : j + 1 < depth   ? sixteen<Format>(x.at(i + r, k + j + 1), x.down, there - r)
+                                               : __m256i{};
+      const __m512i both = pairs(first, second);
+      uint16_t* to = out + 2 * (r * units + u * TALL);
+      put(to, _mm512_castsi512_si256(both));
+      if (r + TALL < blocks * TALL) put(to + 2 * TALL * units, _mm512_extracti64x4_epi64(both, 1));
+    }
+  }
+}
+
+// Columns j to j + COLUMNS of the right factor, rows k to k + depth: [units][COLUMNS], zeros where there are no columns.
+// `room` is for COLUMNS rows of so many units.
+template <class Format>
+void pack_right(const Strided<float>& x, int64_t k, int64_t j, int64_t depth, uint16_t* room, uint16_t* out) {
+  constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP;
+  const int64_t wide = std::min(COLUMNS, x.columns - j), units = units_of<Format>(depth);
+  if (x.down == 1) {
+    for (int64_t c = 0; c < COLUMNS; ++c)
+      round_all<Format>(x.at(k, j + c), c < wide ? depth : 0, STEP * units, room + c * STEP * units);
+    if constexpr (STEP == 1)
+      transpose_numbers<Eight>(room, COLUMNS, units, out, 1);
+    else
+      transpose_numbers<Four>(room, COLUMNS, units, out, 1);
+    return;
+  }
+  for (int64_t l = 0; l < depth; l += STEP, out += STEP * COLUMNS)
+    for (int64_t c = 0; c < COLUMNS; c += 16) {
+      const __m256i first = sixteen<Format>(x.at(k + l, j + c), x.across, wide - c);
+      if constexpr (STEP == 1)
+        put(out + c, first);
+      else
+        put(out + 2 * c, pairs(first, l + 1 < depth ? sixteen<Format>(x.at(k + l + 1, j + c), x.across, wide - c)
+                                                    : __m256i{}));
+    }
+}
+
+// As `Format::multiply`, for as many vectors of a tile, at most C, as are wanted.
+template <class Format, int C>
+void multiply_vectors(int64_t wanted, bool by_rows, const uint16_t* left, const uint16_t* right, int64_t units,
+                      float* tile) {
+  if constexpr (C > 1)
+    if (wanted < C) return multiply_vectors<Format, C - 1>(wanted, by_rows, left, right, units, tile);
+  if (by_rows)
+    Format::template multiply<C, true>(left, right, units, tile);
+  else
+    Format::template multiply<C, false>(left, right, units, tile);
+}
+
+// The tile of out (M, N) at row i and column j: out = (or +=) factor left right.
+template <class Format, class Out>
+void multiply_tile(const uint16_t* left, bool by_rows, const uint16_t* right, int64_t units, float factor, bool add,
+                   int64_t i, int64_t j, int64_t M, int64_t N, Out* out) {
+  constexpr int64_t COLUMNS = Format::COLUMNS, LANES = Format::LANES;
+  alignas(64) float tile[TALL * COLUMNS] = {};
+  const int64_t wide = std::min(COLUMNS, N - j), tall = std::min<int64_t>(TALL, M - i);
+  out += i * N + j;
+  // What is written last is fetched first: a store that misses the cache would hold up those of the tile.
+  for (int64_t r = 0; r < tall; ++r)
+    for (int64_t c = 0; c < wide; c += 64 / sizeof(Out)) __builtin_prefetch(out + r * N + c, 1);
+  multiply_vectors<Format, COLUMNS / LANES>((wide + LANES - 1) / LANES, by_rows, left, right, units, tile);
+  for (int64_t r = 0; r < tall; ++r)
+    for (int64_t c = 0; c < wide; c += W) {
+      Out* to = out + r * N + c;
+      const Vec found = factor * load(tile + r * COLUMNS + c);
+      write(to, add ? read(to, wide - c) + found : found, wide - c);
+    }
+}
+
+// The smaller factor is packed whole, then the larger one group by group: what lies side by side is read together. Each
+// thread has as many groups as any other.
+template <class Format, class Left, class Out>
+void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float factor, int64_t threads, Out* out) {
+  constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP;
+  const int64_t M = a.rows, K = a.columns, N = b.columns;
+  const int64_t blocks = (M + TALL - 1) / TALL, panels = (N + COLUMNS - 1) / COLUMNS;
+  const int64_t pieces = (K + DEPTH - 1) / DEPTH, most = ((K + pieces - 1) / pieces + 31) / 32 * 32;
+  const bool by_rows = a.across == 1, by_panels = N > M;
+  const int64_t whole = by_panels ? blocks : panels, parts = by_panels ? panels : blocks;
+  const int64_t most_parts = by_panels ? PANELS : BLOCKS;  // in a group
+  const int64_t groups = (parts + most_parts * threads - 1) / (most_parts * threads) * threads;
+  const int64_t widest_left = 2 * TALL * units_of<Format>(most), widest_right = COLUMNS * most;
+  Room kept(whole * (by_panels ? widest_left : widest_right));
+#pragma omp parallel num_threads(threads)
+  {
+    Room room(widest_right), some(most_parts * (by_panels ? widest_right : widest_left));
+    for (int64_t k = 0; k < K; k += most) {
+      const int64_t depth = std::min(most, K - k), units = units_of<Format>(depth);
+      const int64_t left_size = 2 * TALL * units, right_size = STEP * COLUMNS * units;
+#pragma omp for
+      for (int64_t n = 0; n < whole; ++n) {
+        if (by_panels)
+          pack_left<Format>(a, n * TALL, 1, k, depth, kept.data() + n * left_size);
+        else
+          pack_right<Format>(b, k, n * COLUMNS, depth, room.data(), kept.data() + n * right_size);
+      }
+#pragma omp for
+      for (int64_t group = 0; group < groups; ++group) {
+        const int64_t first = parts * group / groups, count = parts * (group + 1) / groups - first;
+        const auto multiply = [&](const uint16_t* left, const uint16_t* right, int64_t i, int64_t j) {
+          multiply_tile<Format>(left, by_rows, right, units, factor, k > 0, i * TALL, j * COLUMNS, M, N, out);
+        };
+        if (by_panels) {
+          for (int64_t n = 0; n < count; ++n)
+            pack_right<Format>(b, k, (first + n) * COLUMNS, depth, room.data(), some.data() + n * right_size);
+          for (int64_t i = 0; i < blocks; ++i)
+            for (int64_t n = 0; n < count; ++n)
+              multiply(kept.data() + i * left_size, some.data() + n * right_size, i, first + n);
+        } else {
+          pack_left<Format>(a, first * TALL, count, k, depth, some.data());
+          for (int64_t n = 0; n < count; ++n)
+            for (int64_t j = 0; j < panels; ++j)
+              multiply(some.data() + n * left_size, kept.data() + j * right_size, first + n, j);
+        }
+      }
+    }
+  }
+}
+
+template <class Format>
+void reduced_product_in(const Tensor& left, const Tensor& right, const Tensor& out, double factor, int64_t threads) {
+  typedef typename Format::Number Number;
+  const auto from = [&](const auto& a) {
+    if (out.scalar_type() == at::kFloat)
+      multiply_reduced<Format>(a, Strided<float>(right), factor, threads, out.mutable_data_ptr<float>());
+    else
+      multiply_reduced<Format>(a, Strided<float>(right), factor, threads, static_cast<Number*>(out.mutable_data_ptr()));
+  };
+  if (left.scalar_type() == at::kFloat)
+    from(Strided<float>(left));
+  else
+    from(Strided<Number>(left));
+}
+
+#endif
+
+// out (M, N), contiguous, = factor left (M, K) right (K, N), in bf16 or fp16. K >= 1; left and out are in fp32 or in
+// that format.
+void reduced_product(const Tensor& left, const Tensor& right, const Tensor& out, bool in_bf16, double factor,
+                     int64_t threads) {
+#if defined(__AVX512BF16__)
+  if (in_bf16) return reduced_product_in<InBf16>(left, right, out, factor, threads);
+#endif
+#if defined(__AVX512FP16__)
+  if (!in_bf16) return reduced_product_in<InHalf>(left, right, out, factor, threads);
+#endif
+  TORCH_CHECK(false, "this machine does not multiply in ", in_bf16 ? "bf16" : "fp16");
+}
+
+}  // namespace
