@@ -45,7 +45,7 @@ def test_a_claim_is_undecided_where_other_utterances_might_decide_otherwise(hear
     """One error of 37 is a difference of one standard error; without a spread over seeds, that decides nothing."""
     (claim,) = heard("1 0 0 0")
     assert "(1.0 standard errors, one seed each; a standard error of 2.7 % over utterances)" in claim
-    assert claim.endswith("Outcome: undecided (under three standard errors).")
+    assert claim.endswith("Outcome: undecided (under 3.0 standard errors).")
 
 
 def test_a_claim_that_most_utterances_bear(heard: Any) -> None:
@@ -73,7 +73,7 @@ def test_at_most_is_tested_against_its_bound(heard: Any, place: Any) -> None:
     )
     (claim,) = heard("2 2 2 2 2 2 2 2 2 2 2 2")
     assert "(0.6 standard errors from 40 %, one seed each;" in claim
-    assert claim.endswith("Outcome: undecided (under three standard errors).")
+    assert claim.endswith("Outcome: undecided (under 3.0 standard errors).")
 
 
 @pytest.mark.parametrize("words", ["", "6 six", "6", "0 " * 40])

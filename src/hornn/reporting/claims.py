@@ -23,11 +23,10 @@ CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not c
 UNDECIDED, NOT_JUDGED, NOT_MEASURED = "undecided", "not judged", "not measured yet"
 REASONS = {
     IN_DIRECTION: "less than 50 % of the published gain",
-    UNDECIDED: "under three standard errors",
+    UNDECIDED: "under {:.1f} standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
-DECISIVE_STANDARD_ERRORS = 3
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
 
@@ -112,7 +111,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     known += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
     if not by_one_recipe(best):
         outcome = NOT_JUDGED
-    elif distance is not None and distance < DECISIVE_STANDARD_ERRORS:
+    elif distance is not None and distance < errors.decisive:
         outcome = UNDECIDED
     elif claim.at_most is not None:
         outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
@@ -129,7 +128,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         outcome=outcome,
         gain=gain,
         error=errors.total,
-        reason=AGAINST_PUBLISHED if contradicted and outcome == CONFIRMED else REASONS.get(outcome, ""),
+        reason=AGAINST_PUBLISHED if contradicted and outcome == CONFIRMED else reason_of(outcome, errors),
     )
 
 
@@ -140,7 +139,7 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     errors = errors_of_mean(line, claim.metric, spread_over_seeds(claim.metric, lines))
     distance = abs(value - limit) / errors.known if errors.known else None
     outcome = CONFIRMED if value <= limit else REFUTED
-    if distance is not None and distance < DECISIVE_STANDARD_ERRORS:
+    if distance is not None and distance < errors.decisive:
         outcome = UNDECIDED
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
@@ -150,8 +149,12 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         outcome=outcome,
         gain=(limit - value) / limit,
         error=errors.total / limit if errors.total else None,
-        reason=REASONS.get(outcome, ""),
+        reason=reason_of(outcome, errors),
     )
+
+
+def reason_of(outcome: str, errors: Errors) -> str:
+    return REASONS.get(outcome, "").format(errors.decisive)
 
 
 def parts_of_error(errors: Errors) -> str:

@@ -19,7 +19,7 @@ from hornn.reporting.markdown import (
 )
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
 from hornn.reporting.scores import is_unverified
-from hornn.reporting.seeds import errors_of_gain, errors_of_mean, spread_over_seeds
+from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread_over_seeds
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.tables import Table
 
@@ -43,13 +43,13 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     if len(names) < 2:
         raise ValueError(f"name rows behind {table.sweep.name}; its rows are: {', '.join(known)}")
     lines = [known[name] for name in names[1:]]
-    share, base = spread_over_seeds(key, table.lines), lines[0]
+    spread, base = spread_over_seeds(key, table.lines), lines[0]
     columns: dict[str, list[str]] = {
         "network": [escape_markdown(line.row.label) for line in lines],
         "published": [published_text(key, line.scores.get(key), line.row) for line in lines],
-        "measured": [measured_text(line, key, share) for line in lines],
+        "measured": [measured_text(line, key, spread) for line in lines],
         "gain, published": [""] + [published_gain(line, base, key, table.sweep) for line in lines[1:]],
-        "gain, measured": [""] + [measured_gain(line, base, key, table.sweep, share) for line in lines[1:]],
+        "gain, measured": [""] + [measured_gain(line, base, key, table.sweep, spread) for line in lines[1:]],
     }
     columns = {name: texts for name, texts in columns.items() if name == "measured" or any(texts)}
     label = next(metric.label for metric in table.sweep.metrics if metric.key == key)
@@ -97,14 +97,14 @@ def metric_of(sweep: Sweep, asked: Sequence[str]) -> str:
     return next(iter([*asked, *(key for key in TEST if key in keys), *keys]))
 
 
-def measured_text(line: Line, key: str, share: float | None) -> str:
+def measured_text(line: Line, key: str, spread: Spread | None) -> str:
     """`106.3 ± 0.2 (3 seeds)`, or what is missing."""
     score = line.scores.get(key)
     if score is None or score.mean is None:
         return line.status
-    error = errors_of_mean(line, key, share).total
-    spread = f" ± {format_number(key, error)}" if error else ""
-    text = format_bound(score.mean) if score.at_limit else f"{format_number(key, score.mean)}{spread}"
+    error = errors_of_mean(line, key, spread).total
+    margin = f" ± {format_number(key, error)}" if error else ""
+    text = format_bound(score.mean) if score.at_limit else f"{format_number(key, score.mean)}{margin}"
     count = len(score.values)
     return f"{text} ({count} seed{'s' * (count > 1)})"
 
@@ -117,8 +117,8 @@ def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:
     return gain_text(gain_of(values[0], values[1], sweep)) + UNVERIFIED_SIGN * any(map(is_unverified, scores))
 
 
-def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, share: float | None) -> str:
+def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, spread: Spread | None) -> str:
     one, other = line.scores.get(key), base.scores.get(key)
     if sweep.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
         return ""
-    return gain_text(gain_of(one.mean, other.mean, sweep), errors_of_gain(line, base, key, share).total)
+    return gain_text(gain_of(one.mean, other.mean, sweep), errors_of_gain(line, base, key, spread).total)

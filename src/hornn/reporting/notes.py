@@ -23,11 +23,12 @@ def table_notes(table: Table) -> list[str]:
         texts.append(
             f"The published numbers are of another corpus, {sweep.published_on}: only orders compare."
         )
-    shares = [(metric, spread_over_seeds(metric.key, table.lines)) for metric in sweep.metrics]
+    spreads = [(metric, spread_over_seeds(metric.key, table.lines)) for metric in sweep.metrics]
     texts += [
-        f"Spread over seeds, {metric.label}: {percent(share)} of the mean, pooled over all rows with several seeds."
-        for metric, share in shares
-        if share and not metric.key.startswith("seconds")
+        f"Spread over seeds, {metric.label}: {percent(spread.share)} of the mean, pooled over all rows with several "
+        f"seeds; {spread.freedom} degrees of freedom."
+        for metric, spread in spreads
+        if spread and not metric.key.startswith("seconds")
     ]
     if any(line.seconds for line in table.lines):
         label = next((metric.label for metric in sweep.metrics if metric.key == SECONDS), "s/epoch")

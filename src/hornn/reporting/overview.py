@@ -25,7 +25,7 @@ OVERVIEW_NOTE = (
     f"number is no greater, or there is a loss. {IN_DIRECTION.capitalize()}: the rows stand in the claimed order, by "
     f"less than 50 % of the published gain. {REFUTED.capitalize()}: the claim does not hold. "
     f"{UNDECIDED.capitalize()}: the difference, or the distance from what a claim says at most, is under three "
-    "standard errors. "
+    "standard errors, or more where few seeds tell their size. "
     "Spread over seeds: the pooled relative standard deviation of all rows with several seeds, by the metric of the "
     "first claim, else by the first metric. Claims take it for every row's standard deviation. It is empty where too "
     "few seeds are measured or all are alike. There the sign of a difference decides claims."
@@ -54,5 +54,5 @@ def overview_cells(table: Table) -> tuple[str, ...]:
 def spread_of_table(table: Table) -> str:
     """The spread over seeds of what its first claim is about, else of its first metric; empty with too few seeds."""
     decisive = [*(claim.metric for claim in table.sweep.claims), table.sweep.metrics[0].key]
-    share = spread_over_seeds(decisive[0], table.lines)
-    return percent(share) if share else ""
+    spread = spread_over_seeds(decisive[0], table.lines)
+    return percent(spread.share) if spread else ""
