@@ -76,7 +76,10 @@ def test_a_claim_whose_rows_are_not_measured_is_listed(filled: Any, broken: Any)
     claims = list_claims([table])
     assert summarise([claim for claim in claims if not claim.claim.main]) == [], "no empty entry"
     (finding,) = summarise(claims)
-    assert finding.outcomes == [("✔", "yes", 2, "confirmed"), ("○", "open", 1, "not measured yet")]
+    assert finding.outcomes == [
+        ("✔", "yes", "2 (2 by sign)", "confirmed"),
+        ("○", "open", "1", "not measured yet"),
+    ]
     assert 'class="full"' not in draw_bars(waiting)
 
 

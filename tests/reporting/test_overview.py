@@ -18,9 +18,9 @@ def test_a_table_has_its_line_in_the_overview(place: Any, broken: Any) -> None:
     assert overview_cells(table_of(place))[1:] == (
         "4 of 4",
         "+5.0 % (+0.0 % to +10.0 %)†",
-        "1",
+        "1 (1 by sign)",
         "",
-        "2",
+        "2 (2 by sign)",
         "",
         "",
     )

@@ -59,16 +59,26 @@ class Verdict(NamedTuple):
         return {"test": "", "valid": "validation"}.get(split, self.metric.label)
 
     @property
+    def by_sign(self) -> bool:
+        """Whether the sign alone decided: too few seeds gave no standard error."""
+        return self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED, NOT_MEASURED)
+
+    @property
     def shown(self) -> str:
-        """The outcome; where too few seeds gave no standard error it says that the sign alone decided."""
-        decided = self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED, NOT_MEASURED)
-        return f"{self.outcome}, by the sign alone" if decided else self.outcome
+        """The outcome, and that the sign alone decided where it did."""
+        return f"{self.outcome}, by the sign alone" if self.by_sign else self.outcome
 
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""
         measured = f" Measured: {self.measured}." if self.measured else ""
         return f"Claim: {self.says}.{published}{measured} Outcome: {self.shown}{reason}."
+
+
+def tally(verdicts: Sequence[Verdict]) -> str:
+    """How many they are, and how many of them the sign alone decided: `8 (3 by sign)`; empty if none."""
+    by_sign = sum(verdict.by_sign for verdict in verdicts)
+    return f"{len(verdicts) or ''}" + (f" ({by_sign} by sign)" if by_sign else "")
 
 
 def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:

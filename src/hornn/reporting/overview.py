@@ -26,9 +26,10 @@ OVERVIEW_NOTE = (
     f"less than 50 % of the published gain. {REFUTED.capitalize()}: the claim does not hold. "
     f"{UNDECIDED.capitalize()}: the difference, or the distance from what a claim says at most, is under three "
     "standard errors, or more where few seeds tell their size. "
+    "By sign: claims of rows without a standard error, such as one seed each; they are tendencies. "
     "Spread over seeds: the pooled relative standard deviation of all rows with several seeds, by the metric of the "
     "first claim, else by the first metric. Claims take it for every row's standard deviation. It is empty where too "
-    "few seeds are measured or all are alike. There the sign of a difference decides claims."
+    "few seeds are measured or all are alike."
 )
 
 
@@ -46,7 +47,7 @@ def overview_cells(table: Table) -> tuple[str, ...]:
         table.sweep.title,
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
         f"{middle}{ends}{sign}",
-        *(str(table.count(outcome) or "") for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
+        *(table.tally(outcome) for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
         spread_of_table(table),
     )
 

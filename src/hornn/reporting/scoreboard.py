@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hornn.reporting.claimed import Claim
-from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, NOT_MEASURED, REFUTED, UNDECIDED, Verdict
+from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, NOT_MEASURED, REFUTED, UNDECIDED, Verdict, tally
 from hornn.reporting.tables import Table
 
 # An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
@@ -69,7 +69,7 @@ class Finding(NamedTuple):
 
     paper: str
     main: list[Claimed]
-    outcomes: list[tuple[str, str, int, str]]
+    outcomes: list[tuple[str, str, str, str]]
 
 
 def summarise(claims: Sequence[Claimed]) -> list[Finding]:
@@ -78,11 +78,11 @@ def summarise(claims: Sequence[Claimed]) -> list[Finding]:
     found = []
     for paper, _ in Counter(claim.paper for claim in own).most_common():
         main = [claim for claim in own if claim.paper == paper and claim.claim.main]
-        counts = Counter(claim.verdict.outcome for claim in own if claim.paper == paper)
+        verdicts = [claim.verdict for claim in own if claim.paper == paper]
         known = [
-            (mark, CLASSES[outcome], counts[outcome], outcome)
+            (mark, CLASSES[outcome], count, outcome)
             for outcome, mark in MARKS.items()
-            if counts[outcome]
+            if (count := tally([verdict for verdict in verdicts if verdict.outcome == outcome]))
         ]
         if main:
             found.append(Finding(paper, main, known))

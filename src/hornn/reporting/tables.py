@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hornn.reporting.claims import Verdict, judge_claim
+from hornn.reporting.claims import Verdict, judge_claim, tally
 from hornn.reporting.lines import Line, build_line
 from hornn.reporting.order import Order, compare_orders
 from hornn.reporting.runs import FoundRuns, commits
@@ -45,9 +45,9 @@ class Table(NamedTuple):
             and not key.startswith("seconds")
         ]
 
-    def count(self, outcome: str) -> int:
-        """How many of the paper's claims have this outcome."""
-        return sum(verdict.outcome == outcome for verdict in self.verdicts)
+    def tally(self, outcome: str) -> str:
+        """How many of its claims have this outcome."""
+        return tally([verdict for verdict in self.verdicts if verdict.outcome == outcome])
 
     @property
     def measured(self) -> int:
