@@ -219,7 +219,7 @@ def test_a_machine_without_fp16_says_so(kernels: None) -> None:
 @pytest.mark.parametrize("has_amx", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_which_products_are_taken(compiled: bool, has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are compiled and that this machine has, but in bf16 torch's where it has AMX."""
+    """Our products, where they are compiled and the machine has the instructions; in bf16 torch's where it has AMX."""
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
     if not compiled:
         monkeypatch.setattr(reduced, "why_not", lambda: "no compiler")

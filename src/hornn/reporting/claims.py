@@ -1,7 +1,7 @@
 """What became of a paper's claims about its rows, by the measured numbers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -75,10 +75,10 @@ class Verdict(NamedTuple):
         return f"Claim: {self.says}.{published}{measured} Outcome: {self.shown}{reason}."
 
 
-def tally(verdicts: Sequence[Verdict]) -> str:
-    """How many they are, and how many of them the sign alone decided: `8 (3 by sign)`; empty if none."""
-    by_sign = sum(verdict.by_sign for verdict in verdicts)
-    return f"{len(verdicts) or ''}" + (f" ({by_sign} by sign)" if by_sign else "")
+def tally(outcome: str, verdicts: Iterable[Verdict]) -> str:
+    """How many claims have this outcome, and how many of them by the sign alone: `8 (3 by sign)`; empty if none."""
+    found = [verdict.by_sign for verdict in verdicts if verdict.outcome == outcome]
+    return f"{len(found) or ''}" + (f" ({sum(found)} by sign)" if any(found) else "")
 
 
 def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:

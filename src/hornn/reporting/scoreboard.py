@@ -82,7 +82,7 @@ def summarise(claims: Sequence[Claimed]) -> list[Finding]:
         known = [
             (mark, CLASSES[outcome], count, outcome)
             for outcome, mark in MARKS.items()
-            if (count := tally([verdict for verdict in verdicts if verdict.outcome == outcome]))
+            if (count := tally(outcome, verdicts))
         ]
         if main:
             found.append(Finding(paper, main, known))

@@ -29,11 +29,9 @@ def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
     several = [each for each in scores if len(each.values) > 1 and each.mean]
     freedom = sum(len(each.values) - 1 for each in several)
     squares = sum((value / fmean(each.values) - 1) ** 2 for each in several for value in each.values)
-    return (
-        Spread(math.sqrt(squares / freedom), freedom)
-        if freedom >= MIN_DEGREES_OF_FREEDOM and squares
-        else None
-    )
+    if freedom < MIN_DEGREES_OF_FREEDOM or not squares:
+        return None
+    return Spread(math.sqrt(squares / freedom), freedom)
 
 
 class Errors(NamedTuple):

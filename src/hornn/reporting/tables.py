@@ -47,7 +47,7 @@ class Table(NamedTuple):
 
     def tally(self, outcome: str) -> str:
         """How many of its claims have this outcome."""
-        return tally([verdict for verdict in self.verdicts if verdict.outcome == outcome])
+        return tally(outcome, self.verdicts)
 
     @property
     def measured(self) -> int:
