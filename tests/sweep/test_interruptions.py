@@ -30,10 +30,11 @@ def test_a_job_killed_by_the_kernel(start: Start) -> None:
     assert starts()[recorded()["elman", 1].run_dir][1].split()[0] in ("epoch=2", "epoch=3")
 
 
-def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start, number: signal.Signals) -> None:
     launcher = start("sweeps=mini", "trainer.max_epochs=3", FAKE_EPOCH="0.4")
     wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
-    os.kill(pid_of("elman"), signal.SIGTERM)
+    os.kill(pid_of("elman"), number)
     _, err = launcher.communicate(timeout=60)
     assert launcher.returncode == 2
     assert err.endswith("1 of 2 jobs were terminated: elman seed=1. The same command continues them\n")

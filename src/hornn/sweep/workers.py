@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hornn.command_line.ending import TERMINATED, UNFINISHED
+from hornn.command_line.ending import INTERRUPTED, TERMINATED, UNFINISHED
 from hornn.result import Damaged
 from hornn.run.identity import LAST
 from hornn.run.lock import Busy
@@ -33,7 +33,7 @@ TICK = 0.2  # seconds between looks at the processes
 LOOK = 1.0  # seconds between looks at runs that another process has
 GRACE = 60.0  # seconds that an interrupted job has before it is killed
 # Exit codes of a job that somebody else has ended, or its own trainer.max_time.
-CUT_OFF = (-signal.SIGTERM, TERMINATED, UNFINISHED)
+CUT_OFF = (-signal.SIGTERM, -signal.SIGINT, INTERRUPTED, TERMINATED, UNFINISHED)
 TAIL = 15  # lines of a failed job's log that are shown
 
 
