@@ -23,12 +23,12 @@ def table_notes(table: Table) -> list[str]:
         texts.append(
             f"The published numbers are of another corpus, {sweep.published_on}: only orders compare."
         )
-    spreads = [(metric, spread_over_seeds(metric.key, table.lines)) for metric in sweep.metrics]
+    judged = {verdict.metric.key for verdict in table.verdicts} | {sweep.metrics[0].key}
     texts += [
         f"Spread over seeds, {metric.label}: {percent(spread.share)} of the mean, pooled over all rows with several "
         f"seeds; {spread.freedom} degrees of freedom."
-        for metric, spread in spreads
-        if spread and not metric.key.startswith("seconds")
+        for metric in sweep.metrics
+        if metric.key in judged - {SECONDS} and (spread := spread_over_seeds(metric.key, table.lines))
     ]
     if any(line.seconds for line in table.lines):
         label = next((metric.label for metric in sweep.metrics if metric.key == SECONDS), "s/epoch")
