@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "valid_accuracy": (float, NoneType),
     "test_accuracy": (float, NoneType),
     "test_words": (str,),
+    "test_speakers": (str,),
     "test_errors": (str,),
     "test_errors_bigram": (str,),
     "utterances": (list,),

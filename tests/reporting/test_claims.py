@@ -25,17 +25,17 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     assert claims_of(place) == [
         "Claim: three beat two. Published: Sum, order 3: 108†; Max, order 2: 110; 1.8 % better. "
         "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
-        "Max, order 2 itself is 14 % worse than published). Outcome: confirmed, by the sign alone.",
+        "Max, order 2 itself is 14 % worse than published). Outcome: a tendency for it.",
         "Claim: little is gained over max. Published: Sum, order 3: 108†; Max, order 2: 110; 1.8 % better. "
         "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better (one seed each; "
-        "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed, by the sign alone.",
+        "Max, order 2 itself is 14 % worse than published). Outcome: a tendency against it.",
     ]
     place.commit("rnn", 1, 120.0)
     assert claims_of(place)[2] == (
         "Claim: max beats the RNN. Published: Max, order 2: 110; RNN: 123; 10.6 % better "
         "(one of them by dynamic evaluation). "
         "Measured: Max, order 2: 125; RNN: 120; 4.2 % worse (one seed each; "
-        "Max, order 2 itself is 14 % worse than published). Outcome: not confirmed, by the sign alone."
+        "Max, order 2 itself is 14 % worse than published). Outcome: a tendency against it."
     )
     place.commit("rnn", 1, 120.0, dynamic={"test_ppl": 110.0})
     assert (
@@ -127,7 +127,7 @@ def test_a_claim_may_hold_in_direction_alone(place: Any, broken: Any) -> None:
     )
     assert little.endswith(
         "0.8 % better (one seed each; Sum, order 3 itself is 10 % worse than published). "
-        "Outcome: confirmed, by the sign alone."
+        "Outcome: a tendency for it."
     )
 
 
@@ -137,8 +137,8 @@ def test_a_claim_that_the_published_numbers_contradict_says_so(place: Any, broke
     place.commit("sum-3", 1, 120.0)
     place.commit("max-2", 1, 100.0)
     (claim,) = (text for text in claims_of(place) if "little" in text)
-    assert claim.endswith("Outcome: confirmed, by the sign alone (against the published numbers).")
-    assert "| confirmed, by the sign alone (against the published numbers) |" in table_markdown(
+    assert claim.endswith("Outcome: a tendency for it (against the published numbers).")
+    assert "| a tendency for it (against the published numbers) |" in table_markdown(
         table_of(place)
     )
     place.commit("max-2", 1, 130.0)
@@ -152,7 +152,7 @@ def test_a_gain_on_another_corpus_need_not_be_as_large(place: Any, broken: Any) 
     several = claims_of(place)[0]
     assert "1.8 % better (on news). Measured" in several
     assert "worse than published" not in several
-    assert several.endswith("Outcome: confirmed, by the sign alone.")
+    assert several.endswith("Outcome: a tendency for it.")
 
 
 def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any) -> None:
@@ -161,7 +161,7 @@ def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any
     for value in (100.0, 99.0):
         place.commit("max-2", 1, value)
         assert claims_of(place)[0].startswith("Claim: little is gained over max.")
-        assert claims_of(place)[0].endswith(": confirmed, by the sign alone.")
+        assert claims_of(place)[0].endswith(": a tendency for it.")
 
 
 def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:

@@ -69,7 +69,7 @@ def test_the_overview_leads_to_every_table(filled: Any, broken: Any) -> None:
     text = (filled.results / "tables" / "README.md").read_text()
     assert "| [Toy: order and pooling](toy/README.md) | 3 of 4 | -0.9 %" in text
     assert (
-        "| three beat \\| two | [Toy](toy/README.md) | +1.8 %† | +8.3 % | confirmed, by the sign alone |"
+        "| three beat \\| two | [Toy](toy/README.md) | +1.8 %† | +8.3 % | a tendency for it |"
         in text
     )
     assert (
@@ -134,7 +134,7 @@ def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     text = (filled.sweeps / "toy.yaml").read_text().replace("name: toy", "name: toy_two", 1)
     filled.write_sweep("toy_two", re.sub(r"\n +published: .*", "", text))
     link = "[Toy](../../outputs/tables/toy/README.md)"
-    judged = f"{link} | +1.8 %† | +1.8 % | confirmed, by the sign alone |"
+    judged = f"{link} | +1.8 %† | +1.8 % | a tendency for it |"
     head = ["", "| claim | table | gain, published | gain, measured | outcome |", "|---|---|---:|---:|---|"]
     text = filled_block(filled, "claims: toy")
     lines = text.splitlines()

@@ -21,6 +21,7 @@ from hornn.result import score_of
 
 CONFIRMED, IN_DIRECTION, REFUTED = "confirmed", "confirmed in direction", "not confirmed"
 UNDECIDED, NOT_JUDGED, NOT_MEASURED = "undecided", "not judged", "not measured yet"
+FOR, AGAINST = "a tendency for it", "a tendency against it"  # the sign alone: no standard error is known
 REASONS = {
     IN_DIRECTION: "less than 50 % of the published gain",
     UNDECIDED: "under {:.1f} standard errors",
@@ -58,27 +59,16 @@ class Verdict(NamedTuple):
         split = self.metric.key.partition("_")[0]
         return {"test": "", "valid": "validation"}.get(split, self.metric.label)
 
-    @property
-    def by_sign(self) -> bool:
-        """Whether the sign alone decided: too few seeds gave no standard error."""
-        return self.error is None and self.outcome not in (NOT_JUDGED, UNDECIDED, NOT_MEASURED)
-
-    @property
-    def shown(self) -> str:
-        """The outcome, and that the sign alone decided where it did."""
-        return f"{self.outcome}, by the sign alone" if self.by_sign else self.outcome
-
     def __str__(self) -> str:
         published = f" Published: {self.published}." if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""
         measured = f" Measured: {self.measured}." if self.measured else ""
-        return f"Claim: {self.says}.{published}{measured} Outcome: {self.shown}{reason}."
+        return f"Claim: {self.says}.{published}{measured} Outcome: {self.outcome}{reason}."
 
 
 def tally(outcome: str, verdicts: Iterable[Verdict]) -> str:
-    """How many claims have this outcome, and how many of them by the sign alone: `8 (3 by sign)`; empty if none."""
-    found = [verdict.by_sign for verdict in verdicts if verdict.outcome == outcome]
-    return f"{len(found) or ''}" + (f" ({sum(found)} by sign)" if any(found) else "")
+    """How many claims have this outcome; empty if none."""
+    return str(sum(verdict.outcome == outcome for verdict in verdicts) or "")
 
 
 def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
@@ -111,18 +101,21 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     one, other = (line.scores[claim.metric] for line in best)
     limit = (claim.at_most or 0.0) / 100
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_over_seeds(claim.metric, lines))
-    distance = abs(gain - limit) / errors.known if errors.known else None
+    known = errors.of_all.root
+    distance = abs(gain - limit) / known if known else None
     seeds = [len(score.values) for score in (one, other)]
     trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
     if distance is not None:
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
-    known = [trust, parts_of_error(errors)]
-    known += [note_on_shortfall(line, claim.metric, sweep) for line in best]
-    known += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
+    told = [trust, parts_of_error(errors)]
+    told += [note_on_shortfall(line, claim.metric, sweep) for line in best]
+    told += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
     if not by_one_recipe(best):
         outcome = NOT_JUDGED
     elif distance is not None and distance < errors.decisive:
         outcome = UNDECIDED
+    elif errors.total is None:
+        outcome = FOR if (100 * gain <= claim.at_most if claim.at_most is not None else gain > 0) else AGAINST
     elif claim.at_most is not None:
         outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
     elif gain <= 0:
@@ -134,11 +127,13 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
     )
     return verdict._replace(
-        measured=f"{text} ({'; '.join(filter(None, known))})",
+        measured=f"{text} ({'; '.join(filter(None, told))})",
         outcome=outcome,
         gain=gain,
         error=errors.total,
-        reason=AGAINST_PUBLISHED if contradicted and outcome == CONFIRMED else reason_of(outcome, errors),
+        reason=AGAINST_PUBLISHED
+        if contradicted and outcome in (CONFIRMED, FOR)
+        else reason_of(outcome, errors),
     )
 
 
@@ -147,8 +142,10 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     score, limit = line.scores[claim.metric], claim.at_most or 0.0
     value, seeds = score.mean or 0.0, len(score.values)
     errors = errors_of_mean(line, claim.metric, spread_over_seeds(claim.metric, lines))
-    distance = abs(value - limit) / errors.known if errors.known else None
-    outcome = CONFIRMED if value <= limit else REFUTED
+    known = errors.of_all.root
+    distance = abs(value - limit) / known if known else None
+    holds, fails = (FOR, AGAINST) if errors.total is None else (CONFIRMED, REFUTED)
+    outcome = holds if value <= limit else fails
     if distance is not None and distance < errors.decisive:
         outcome = UNDECIDED
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
@@ -158,7 +155,7 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         measured=measured,
         outcome=outcome,
         gain=(limit - value) / limit,
-        error=errors.total / limit if errors.total else None,
+        error=None if errors.total is None else errors.total / limit,
         reason=reason_of(outcome, errors),
     )
 
@@ -169,10 +166,10 @@ def reason_of(outcome: str, errors: Errors) -> str:
 
 def parts_of_error(errors: Errors) -> str:
     """Of what the standard error of word errors consists, in words; empty for other metrics."""
-    if not errors.of_utterances:
+    if not errors.of_speakers or not errors.of_speakers.value:
         return ""
-    of_seeds = f"{percent(errors.of_seeds)} over seeds and " if errors.of_seeds else ""
-    return f"a standard error of {of_seeds}{percent(errors.of_utterances)} over utterances"
+    of_seeds = f"{percent(errors.of_seeds.root)} over seeds and " if errors.of_seeds else ""
+    return f"a standard error of {of_seeds}{percent(errors.of_speakers.root)} over speakers"
 
 
 def not_measured(claim: Claim, sweep: Sweep) -> Verdict:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hornn.reporting.claims import CONFIRMED, Verdict
+from hornn.reporting.claims import CONFIRMED, FOR, Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
@@ -85,8 +85,8 @@ def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, 
 
 def outcome_text(verdict: Verdict) -> str:
     """The outcome; behind a confirmed one its reason, where the published numbers contradict the claim."""
-    told = verdict.outcome == CONFIRMED and verdict.reason
-    return f"{verdict.shown} ({verdict.reason})" if told else verdict.shown
+    told = verdict.outcome in (CONFIRMED, FOR) and verdict.reason
+    return f"{verdict.outcome} ({verdict.reason})" if told else verdict.outcome
 
 
 def published_gain_text(verdict: Verdict) -> str:

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED
+from hornn.reporting.claims import AGAINST, CONFIRMED, FOR, IN_DIRECTION, REFUTED, UNDECIDED
 from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.tables import Table
@@ -15,21 +15,22 @@ OVERVIEW_HEADER = (
     IN_DIRECTION,
     REFUTED,
     UNDECIDED,
+    "tendency",
     "spread over seeds",
 )
 OVERVIEW_NOTE = (
     "Measured against published: the median, least and greatest of (measured - published) / published, without "
     f"dynamic evaluation and times. {UNVERIFIED_SIGN}: some published numbers are recalled or second-hand. The next "
-    "four columns count claims. "
+    "five columns count claims. "
     f'{CONFIRMED.capitalize()}: the rows stand in the claimed order; of a claim that says "at most", the gain or the '
     f"number is no greater, or there is a loss. {IN_DIRECTION.capitalize()}: the rows stand in the claimed order, by "
     f"less than 50 % of the published gain. {REFUTED.capitalize()}: the claim does not hold. "
     f"{UNDECIDED.capitalize()}: the difference, or the distance from what a claim says at most, is under three "
     "standard errors, or more where few seeds tell their size. "
-    "By sign: claims of rows without a standard error, such as one seed each; they are tendencies. "
+    "Tendency: the sign of the gain is for the claim or against it, and no standard error is known, as with one seed "
+    "each; this decides nothing. "
     "Spread over seeds: the pooled relative standard deviation of all rows with several seeds, by the metric of the "
-    "first claim, else by the first metric. Claims take it for every row's standard deviation. It is empty where too "
-    "few seeds are measured or all are alike."
+    "first claim, else by the first metric. It is empty where too few seeds are measured or all are alike."
 )
 
 
@@ -48,6 +49,11 @@ def overview_cells(table: Table) -> tuple[str, ...]:
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
         f"{middle}{ends}{sign}",
         *(table.tally(outcome) for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
+        ", ".join(
+            f"{count} {word}"
+            for outcome, word in ((FOR, "for"), (AGAINST, "against"))
+            if (count := table.tally(outcome))
+        ),
         spread_of_table(table),
     )
 

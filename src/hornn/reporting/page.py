@@ -19,7 +19,7 @@ from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_ce
 from hornn.reporting.panels import Plot
 from hornn.reporting.row_styles import row_styles
 from hornn.reporting.run_data import address, has_view, packed, page_data
-from hornn.reporting.scoreboard import CLASSES, MARKS, list_claims, summarise
+from hornn.reporting.scoreboard import STYLES, list_claims, summarise
 from hornn.reporting.scores import has_published
 from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.svg import Looks
@@ -50,7 +50,7 @@ def render_page(
     papers: dict[str, list[Table]] = {}
     for table in tables:
         papers.setdefault(table.paper, []).append(table)
-    outcomes = [*MARKS, *({claim.verdict.outcome for claim in claims} - MARKS.keys())]
+    outcomes = [*STYLES, *({claim.verdict.outcome for claim in claims} - STYLES.keys())]
     cells = {cell for claim in claims for cell in claim.cells}
     data = {name for claim in claims for name in claim.data}
     filters = (
@@ -75,7 +75,7 @@ def render_page(
         claims=claims,
         findings=summarise(claims),
         filters=filters,
-        OUTCOMES=[(mark, CLASSES[outcome], outcome) for outcome, mark in MARKS.items()],
+        OUTCOMES=[(*style, outcome) for outcome, style in STYLES.items()],
         FEW_EMPTY=FEW_EMPTY,
         list_claims=list_claims,
         gain_text=gain_text,

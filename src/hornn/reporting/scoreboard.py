@@ -5,12 +5,29 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hornn.reporting.claimed import Claim
-from hornn.reporting.claims import CONFIRMED, IN_DIRECTION, NOT_MEASURED, REFUTED, UNDECIDED, Verdict, tally
+from hornn.reporting.claims import (
+    AGAINST,
+    CONFIRMED,
+    FOR,
+    IN_DIRECTION,
+    NOT_MEASURED,
+    REFUTED,
+    UNDECIDED,
+    Verdict,
+    tally,
+)
 from hornn.reporting.tables import Table
 
 # An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
-MARKS = {CONFIRMED: "✔", IN_DIRECTION: "◐", REFUTED: "✘", UNDECIDED: "?", NOT_MEASURED: "○"}
-CLASSES = {CONFIRMED: "yes", IN_DIRECTION: "partly", REFUTED: "no", UNDECIDED: "open", NOT_MEASURED: "open"}
+STYLES = {
+    CONFIRMED: ("✔", "yes"),
+    IN_DIRECTION: ("◐", "partly"),
+    REFUTED: ("✘", "no"),
+    UNDECIDED: ("?", "open"),
+    FOR: ("▲", "open"),
+    AGAINST: ("▼", "open"),
+    NOT_MEASURED: ("○", "open"),
+}
 WIDTH, HEIGHT, LOW, HIGH = 170.0, 26.0, -0.2, 0.2  # gains beyond +-20 % end at the edge, with an arrow
 
 
@@ -22,11 +39,11 @@ class Claimed(NamedTuple):
 
     @property
     def mark(self) -> str:
-        return MARKS.get(self.verdict.outcome, "-")
+        return STYLES.get(self.verdict.outcome, ("-", "open"))[0]
 
     @property
     def style(self) -> str:
-        return CLASSES.get(self.verdict.outcome, "open")
+        return STYLES.get(self.verdict.outcome, ("-", "open"))[1]
 
     @property
     def paper(self) -> str:
@@ -80,8 +97,8 @@ def summarise(claims: Sequence[Claimed]) -> list[Finding]:
         main = [claim for claim in own if claim.paper == paper and claim.claim.main]
         verdicts = [claim.verdict for claim in own if claim.paper == paper]
         known = [
-            (mark, CLASSES[outcome], count, outcome)
-            for outcome, mark in MARKS.items()
+            (mark, style, count, outcome)
+            for outcome, (mark, style) in STYLES.items()
             if (count := tally(outcome, verdicts))
         ]
         if main:

@@ -2,102 +2,108 @@
 
 import math
 from collections.abc import Iterable
-from statistics import fmean
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line
-from hornn.reporting.utterances import error_over_utterances
+from hornn.reporting.scores import Score
+from hornn.reporting.utterances import error_over_speakers
+from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
 DECISIVE = 3.0  # standard errors decide, where their size is known
+COUNTED = ("kn", "kn_cache", "key_counts")  # models without anything that a seed would draw
 
 
 class Spread(NamedTuple):
-    """A pooled relative standard deviation over seeds, and its degrees of freedom."""
+    """The relative deviation over seeds in a table: pooled over its rows, with its degrees of freedom.
+
+    prior: where the deviations of the rows are not alike, what they say of each other; None where they are.
+    """
 
     share: float
-    freedom: int
+    freedom: float
+    prior: Prior | None = None
+
+    def of(self, score: Score) -> Variance:
+        """The variance of one run of a row, relative to its mean."""
+        if self.prior is None:
+            return Variance(self.share**2, self.freedom)
+        own = self.prior.moderate(variance_of(score))
+        return Variance(own.value, min(own.freedom, self.freedom))
 
 
 def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
-    """The pooled relative standard deviation over seeds of all rows; None with too few degrees of freedom, and if 0.
+    """The relative deviation over seeds in a table; None with too few degrees of freedom, and if it is 0.
 
     Rows at the limit of their measurement are left out: there all seeds are alike. So is a row whose mean is 0: it has
     no relative deviation.
     """
     scores = [each for line in lines if (each := line.scores.get(metric)) and not each.at_limit]
-    several = [each for each in scores if len(each.values) > 1 and each.mean]
-    freedom = sum(len(each.values) - 1 for each in several)
-    squares = sum((value / fmean(each.values) - 1) ** 2 for each in several for value in each.values)
-    if freedom < MIN_DEGREES_OF_FREEDOM or not squares:
+    parts = [part for each in scores if (part := variance_of(each)).freedom]
+    if sum(part.freedom for part in parts) < MIN_DEGREES_OF_FREEDOM or not pooled(parts).value:
         return None
-    return Spread(math.sqrt(squares / freedom), freedom)
+    return Spread(pooled(parts).root, pooled(parts).freedom, None if are_alike(parts) else prior_of(parts))
+
+
+def variance_of(score: Score) -> Variance:
+    """Of a row's seeds, relative to their mean; no degree of freedom with one seed, or where the mean is 0."""
+    freedom = len(score.values) - 1
+    if freedom < 1 or not score.mean:
+        return Variance(0.0, 0)
+    return Variance(sum((value / score.mean - 1) ** 2 for value in score.values) / freedom, freedom)
 
 
 class Errors(NamedTuple):
-    """The standard errors of a number: over seeds, and of word errors over the tested utterances; None if not known.
+    """The squared standard errors of a number: over seeds, and of word errors over test speakers; None if not known."""
 
-    `freedom`: the degrees of freedom of the error over seeds.
-    """
-
-    of_seeds: float | None
-    of_utterances: float | None = None
-    freedom: int = 0
+    of_seeds: Variance | None
+    of_speakers: Variance | None = None
 
     @property
-    def known(self) -> float:
-        """Of what is known: the sources are independent, so that their squares add up."""
-        return math.hypot(self.of_seeds or 0.0, self.of_utterances or 0.0)
+    def of_all(self) -> Variance:
+        """Of what is known: the sources are independent."""
+        return total(part for part in self if part)
 
     @property
     def total(self) -> float | None:
-        """None with too few seeds: the error over utterances alone would be too small."""
-        return self.known if self.of_seeds else None
+        """The standard error; None with too few seeds: over speakers alone it would be too small."""
+        return self.of_all.root if self.of_seeds else None
 
     @property
     def decisive(self) -> float:
-        """How many standard errors decide: the fewer seeds tell their size, the more.
-
-        The error over utterances counts as known, so that it adds degrees of freedom (Welch-Satterthwaite).
-        """
-        if not self.of_seeds:
-            return DECISIVE
-        return student(DECISIVE, self.freedom * (self.known / self.of_seeds) ** 4)
-
-
-def student(x: float, freedom: float) -> float:
-    """What a variable of Student's t exceeds as rarely as a normal one exceeds x; to 1 % for x = 3 and freedom >= 4.
-
-    Source: Abramowitz & Stegun, Handbook of Mathematical Functions, equation 26.7.5.
-    """
-    terms = (
-        (x**3 + x) / 4,
-        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
-        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
-        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
-    )
-    return x + sum(term / freedom**power for power, term in enumerate(terms, 1))
+        """How many standard errors decide: the less is known of their size, the more."""
+        return student(DECISIVE, self.of_all.freedom)
 
 
 def errors_of_mean(line: Line, metric: str, spread: Spread | None) -> Errors:
     """Of a row's mean, in its unit."""
-    values = line.scores[metric].values
-    of_utterances = error_over_utterances(metric, line)
-    if spread is None or not values:
-        return Errors(None, of_utterances)
-    return Errors(spread.share * fmean(values) / len(values) ** 0.5, of_utterances, spread.freedom)
+    of_seeds = error_over_seeds(metric, spread, line)
+    mean = line.scores[metric].mean or 0.0
+    return Errors(of_seeds and of_seeds.times(mean**2), error_over_speakers(metric, line))
 
 
 def errors_of_gain(one: Line, other: Line, metric: str, spread: Spread | None) -> Errors:
-    """Of the difference of two rows' means, relative to the other."""
-    scores = [line.scores[metric] for line in (one, other)]
-    mean = scores[1].mean
-    if not mean:
+    """Of the difference of two rows' means, relative to the other's."""
+    first, mean = (line.scores[metric].mean for line in (one, other))
+    if not mean or first is None:
         return Errors(None)
-    ratio, counts = fmean(scores[0].values) / mean, [len(score.values) for score in scores]
-    of_utterances = error_over_utterances(metric, one, other)
-    of_utterances = None if of_utterances is None else of_utterances / mean
-    if spread is None:
-        return Errors(None, of_utterances)
-    of_seeds = spread.share * math.hypot(ratio / counts[0] ** 0.5, 1 / counts[1] ** 0.5)
-    return Errors(of_seeds, of_utterances, spread.freedom)
+    of_seeds = error_over_seeds(metric, spread, one, other)
+    of_speakers = error_over_speakers(metric, one, other)
+    return Errors(
+        of_seeds and of_seeds.times((first / mean) ** 2), of_speakers and of_speakers.times(mean**-2)
+    )
+
+
+def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Variance | None:
+    """The squared standard error of a row's mean, or of the ratio of two, relative to it; None if not known."""
+    parts = []
+    for line in lines:
+        if all(run.result.get("choices", {}).get("model") in COUNTED for run in line.measured):
+            continue
+        if spread is None:
+            return None
+        score = line.scores[metric]
+        parts.append(spread.of(score).times(1 / len(score.values)))
+    found = total(parts)
+    # Rows that are alike share one variance, so that two rows tell no more of it than one.
+    return Variance(found.value, min(found.freedom, spread.freedom if spread else math.inf))

@@ -1,4 +1,4 @@
-"""How far word error rates depend on which utterances were tested."""
+"""How far word error rates depend on which speakers were tested."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from hornn.reporting.lines import Line
+from hornn.reporting.scores import metric_value
+from hornn.reporting.variances import Variance
 
-RATE, ERRORS, WORDS = "test_wer", "test_errors", "test_words"
+RATE, ERRORS, WORDS, SPEAKERS = "test_wer", "test_errors", "test_words", "test_speakers"
 DRAWS = 10_000  # of the bootstrap
 
 
-def error_over_utterances(metric: str, *lines: Line) -> float | None:
-    """The standard error of a row's word error rate, or of how far a second row's is from it, means over seeds.
+def error_over_speakers(metric: str, *lines: Line) -> Variance | None:
+    """The squared standard error of a row's word error rate, or of how far a second row's is from it, means over seeds.
 
     None where no errors of utterances are known. Known they are of a metric `test_wer…`, from results that hold the
     errors and the words of each test utterance.
@@ -20,14 +22,31 @@ def error_over_utterances(metric: str, *lines: Line) -> float | None:
     if not metric.startswith(RATE):
         return None
     key = ERRORS + metric.removeprefix(RATE)
+    runs = [run.result for line in lines for run in line.measured]
     sides = [[counts(run.result, key) for run in line.measured] for line in lines]
-    said = [counts(run.result, WORDS) for line in lines for run in line.measured]
+    said = [counts(result, WORDS) for result in runs]
     if not all(sides) or any(len(each) != len(said[0]) for side in (*sides, said) for each in side):
         return None
-    if not len(said[0]) or any((each != said[0]).any() for each in said) or not said[0].all():
+    if len(said[0]) < 2 or any((each != said[0]).any() for each in said) or not said[0].all():
         return None
     first, *second = [np.mean(side, axis=0) for side in sides]
-    return bootstrap_error(first - sum(second), said[0])
+    speakers = speakers_of(runs[0], len(said[0]))
+    errors, words = (np.bincount(speakers, each) for each in (first - sum(second), said[0]))
+    return Variance(bootstrap_error(errors, words) ** 2, len(words) - 1)
+
+
+def speakers_of(result: Mapping[str, Any], utterances: int) -> np.ndarray:
+    """(U,) int64: the speaker of each test utterance.
+
+    Older results hold only how many speakers there are. AN4 lists one speaker's utterances after another's, as many of
+    each. Where that cannot be, each utterance counts as a speaker.
+    """
+    named = counts(result, SPEAKERS)
+    if len(named) == utterances and len(set(named)) > 1:
+        return np.unique(named, return_inverse=True)[1]
+    number = metric_value(result, "corpus.speakers.test") or 0
+    known = number > 1 and utterances % number == 0
+    return np.arange(utterances) // (utterances // int(number) if known else 1)
 
 
 def counts(result: Mapping[str, Any], key: str) -> np.ndarray:
@@ -37,11 +56,15 @@ def counts(result: Mapping[str, Any], key: str) -> np.ndarray:
 
 
 def bootstrap_error(errors: np.ndarray, words: np.ndarray, seed: int = 0) -> float:
-    """The standard deviation of a word error rate, in percent, over test sets of utterances drawn with replacement.
+    """The standard deviation of a word error rate, in percent, over test sets of speakers drawn with replacement.
 
-    errors: (U,) of each utterance; two recognisers are compared by the difference of their errors, so that both hear
-    the same draws. words: (U,) how many were said.
+    A speaker's utterances are drawn together, because their errors are alike.
+    errors: (S,) of each speaker; two recognisers are compared by the difference of their errors, so that both hear
+    the same draws. words: (S,) how many were said.
     Source: Bisani & Ney 2004, Bootstrap estimates for confidence intervals in ASR performance evaluation.
     """
-    draws = np.random.default_rng(seed).integers(len(words), size=(DRAWS, len(words)))
-    return float(np.std(100 * errors[draws].sum(1) / words[draws].sum(1)))
+    speakers = len(words)
+    draws = np.random.default_rng(seed).integers(speakers, size=(DRAWS, speakers))
+    rates = 100 * errors[draws].sum(1) / words[draws].sum(1)
+    # The bootstrap's variance is too small by this much: its draws are about the mean of the sample.
+    return float(np.std(rates)) * (speakers / (speakers - 1)) ** 0.5

@@ -175,8 +175,12 @@ class SpeechData(Data):
         heard in a few, which `first_of_speakers` chooses.
         """
         valid, test = (self.scores(split, log_probs(split)) for split in ("valid", "test"))
-        found: dict[str, Any] = {"test_words": " ".join(str(len(words)) for words in self.said("test"))}
         recordings = self.corpus.splits["test"]
+        speakers = list(dict.fromkeys(each.speaker for each in recordings))
+        found: dict[str, Any] = {
+            "test_words": " ".join(str(len(words)) for words in self.said("test")),
+            "test_speakers": " ".join(str(speakers.index(each.speaker)) for each in recordings),
+        }
         kept: dict[int, dict[str, Any]] = {
             place: {"id": recordings[place].id, "said": " ".join(recordings[place].words), "heard": {}}
             for place in first_of_speakers(recordings, SPEAKERS)
