@@ -94,13 +94,13 @@ def test_factors_are_told_in_words(filled: Any) -> None:
 def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
     key = "memory.summary.gradient_reach"
     claim = "  claims: [{says: it vanishes, better: sum-2, metric: %s, at_most: %s}]\n"
-    for limit, outcome in ((10, "confirmed"), (5, "not confirmed")):
+    for limit, outcome in ((10, "for"), (5, "against")):
         path = broken("metric: test_ppl", f"metric: {key}")
         path.write_text(path.read_text() + claim % (key, limit))
         place.commit("sum-2", 1, memory=MEMORY)
         assert claims_of(place) == [
             f"Claim: it vanishes. Measured: Sum, order 2: 7, where at most {limit} is claimed (1 seed). "
-            f"Outcome: {outcome}, by the sign alone."
+            f"Outcome: a tendency {outcome} it."
         ]
     path.write_text(path.read_text().replace(", at_most: 5", ""))
     with pytest.raises(ValueError, match="needs than, the rows that lose, or at_most"):

@@ -7,8 +7,9 @@ import pytest
 
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import overview_cells
-from hornn.reporting.seeds import Errors
-from reporting.place import CLAIMS, claims_of, table_of
+from hornn.reporting.seeds import Errors, Spread, errors_of_gain, errors_of_mean, spread_over_seeds
+from hornn.reporting.variances import Variance
+from reporting.place import CLAIMS, claims_of, line_of, table_of
 
 
 def test_a_claim_has_its_standard_errors_from_all_seeds_of_the_table(place: Any, broken: Any) -> None:
@@ -17,9 +18,9 @@ def test_a_claim_has_its_standard_errors_from_all_seeds_of_the_table(place: Any,
     for seed, step in ((1, -1), (2, 0), (3, 1)):
         place.commit("max-2", seed, 100.0 + 2 * step)
         place.commit("rnn", seed, 125.0 + 5 * step)
-    error = math.sqrt(0.001) * math.hypot(0.8, 1) / math.sqrt(3)
+    error = math.sqrt(0.001) * math.sqrt(2 / 3)
     assert (
-        f"20.0 % better ({0.2 / error:.1f} standard errors, 3 and 3 seeds). Outcome: confirmed"
+        f"20.0 % better ({-math.log(0.8) / error:.1f} standard errors, 3 and 3 seeds). Outcome: confirmed"
         in claims_of(place)[0]
     )
     note = "Spread over seeds, perplexity, test: 3.2 % of the mean"
@@ -37,16 +38,16 @@ def test_a_claim_within_the_standard_errors_that_decide_is_not_decided(place: An
     for seed, step in ((1, -1), (2, 0), (3, 1)):
         place.commit("max-2", seed, 100.0 + 4 * step)
         place.commit("sum-2", seed, 100.0 + 4 * step)
-    assert overview_cells(table_of(place))[3:] == ("", "", "", "", "4.0 %")
+    assert overview_cells(table_of(place))[3:] == ("", "", "", "", "", "4.0 %")
     for rnn, outcome in ((135.0, "undecided (under 6.6 standard errors)"), (150.0, "confirmed")):
         place.commit("rnn", 1, rnn)
-        error = 0.04 * math.hypot(100 / rnn, math.sqrt(3)) / math.sqrt(3)
-        distance = (1 - 100 / rnn) / error
+        error = 0.04 * math.sqrt(1 / 3 + 1)
+        distance = math.log(rnn / 100) / error
         assert claims_of(place)[0].endswith(
             f"({distance:.1f} standard errors, 3 and 1 seeds). Outcome: {outcome}."
         )
     place.commit("rnn", 1, 135.0)
-    assert overview_cells(table_of(place))[3:] == ("", "", "", "1", "4.0 %")
+    assert overview_cells(table_of(place))[3:] == ("", "", "", "1", "", "4.0 %")
 
 
 def test_a_claim_of_little_is_decided_by_the_distance_from_it(place: Any, broken: Any) -> None:
@@ -54,22 +55,51 @@ def test_a_claim_of_little_is_decided_by_the_distance_from_it(place: Any, broken
     for seed, step in ((1, -1), (2, 0), (3, 1)):
         place.commit("max-2", seed, 100.0 + step)
         place.commit("rnn", seed, 130.0 + 1.3 * step)
-    for value, margin, outcome in (
-        (99.0, 0.01, "undecided (under 6.6 standard errors)"),
-        (108.0, 0.1, "confirmed"),
-    ):
+    for value, outcome in ((99.0, "undecided (under 6.6 standard errors)"), (108.0, "confirmed")):
         place.commit("sum-3", 1, value)
-        distance = margin / 0.01 / math.hypot(value / 100, 1 / math.sqrt(3))
+        distance = abs(math.log(value / 98)) / 0.01 / math.sqrt(1 + 1 / 3)
         assert claims_of(place)[0].endswith(
             f"({distance:.1f} standard errors from 2 %, 1 and 3 seeds). Outcome: {outcome}."
         )
 
 
 def test_the_fewer_seeds_tell_an_error_the_more_of_it_decides() -> None:
-    """The quantiles of Student's t at which three standard errors of known size stand, from tables."""
-    known = {4: 6.620, 5: 5.507, 10: 3.957, 30: 3.270, 10**9: 3.0}
+    known = {4: 6.620, 5: 5.507, 10: 3.957, 30: 3.270, math.inf: 3.0}
     for freedom, exact in known.items():
-        assert Errors(0.02, None, freedom).decisive == pytest.approx(exact, rel=0.01)
-    assert Errors(None, 0.02).decisive == 3.0
-    # an error over utterances that is as large makes 4 degrees of freedom 16
-    assert Errors(0.02, 0.02, 4).decisive == Errors(0.02, None, 16).decisive
+        assert Errors(Variance(0.02, freedom)).decisive == pytest.approx(exact, abs=1e-3)
+    # another part of known size that is as large makes 4 degrees of freedom 16
+    assert Errors(Variance(0.02, 4), Variance(0.02)).decisive == Errors(Variance(0.02, 16)).decisive
+    assert Errors(None, Variance(0.02, 9)).total is None
+
+
+def test_a_row_whose_seeds_scatter_has_an_error_of_its_own(place: Any) -> None:
+    """Ten seeds of each row: of one they are a hundred times as far apart."""
+    path = place.sweeps / "toy.yaml"
+    path.write_text(path.read_text().replace("seeds: [1, 2]", f"seeds: {list(range(1, 11))}", 1))
+    for seed in range(1, 11):
+        for row, step in (("rnn", 1.0), ("max-2", 0.01), ("sum-2", 0.01), ("sum-3", 0.01)):
+            place.commit(row, seed, 100.0 + step * (seed % 5 - 2))
+    lines = {line.row.name: line for line in table_of(place).lines}
+    spread = spread_over_seeds("test_ppl", lines.values())
+    assert spread
+    assert spread.prior
+    scattered, other = (errors_of_mean(lines[name], "test_ppl", spread) for name in ("rnn", "max-2"))
+    assert scattered.total == pytest.approx(math.sqrt(20 / 9 / 10), rel=0.2)
+    assert other.total < scattered.total / 5
+    assert other.decisive > 3.2
+
+
+def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
+    """No seed draws anything in it; in a comparison the other row's error alone counts."""
+    place.commit("rnn", 1, 140.0, choices={"model": "kn"})
+    for seed in (1, 2):
+        place.commit("sum-2", seed, 100.0 + seed)
+    line = line_of(table_of(place), "rnn")
+    assert errors_of_mean(line, "test_ppl", None).total == 0
+    spread = Spread(0.01, 9)
+    assert errors_of_mean(line, "test_ppl", spread).total == 0
+    other = line_of(table_of(place), "sum-2")
+    error = errors_of_gain(line, other, "test_ppl", spread)
+    assert error.total == pytest.approx(140 / 101.5 * 0.01 / math.sqrt(2))
+    assert errors_of_gain(line, other, "test_ppl", None).total is None
+    assert errors_of_gain(line, line, "test_ppl", None).total == 0

@@ -68,10 +68,7 @@ def test_the_overview_leads_to_every_table(filled: Any, broken: Any) -> None:
     write_pages(filled.results, filled.sweeps, filled.folder)
     text = (filled.results / "tables" / "README.md").read_text()
     assert "| [Toy: order and pooling](toy/README.md) | 3 of 4 | -0.9 %" in text
-    assert (
-        "| three beat \\| two | [Toy](toy/README.md) | +1.8 %† | +8.3 % | a tendency for it |"
-        in text
-    )
+    assert "| three beat \\| two | [Toy](toy/README.md) | +1.8 %† | +8.3 % | a tendency for it |" in text
     assert (
         "- [Toy: order and pooling](../../sweeps/later.yaml), 5 rows: `python src/train.py -m sweeps=later`"
         in text

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hornn.reporting.seeds import Errors, errors_of_gain
 from hornn.reporting.utterances import bootstrap_error
-from reporting.place import CLAIMS, SWEEP, claims_of, table_of
+from reporting.place import CLAIMS, SWEEP, claims_of, line_of, table_of
 
 
 def test_the_error_of_a_rate_is_that_of_binomial_errors_and_shrinks() -> None:
@@ -44,8 +45,8 @@ def heard(place: Any) -> Any:
 def test_a_claim_is_undecided_where_other_utterances_might_decide_otherwise(heard: Any) -> None:
     """One error of 37 is a difference of one standard error; without a spread over seeds, that decides nothing."""
     (claim,) = heard("1 0 0 0")
-    assert "(1.0 standard errors, one seed each; a standard error of 2.7 % over utterances)" in claim
-    assert claim.endswith("Outcome: undecided (under 3.0 standard errors).")
+    assert "(1.0 standard errors, one seed each; a standard error of 2.7 % over speakers)" in claim
+    assert claim.endswith("Outcome: undecided (under 3.2 standard errors).")
 
 
 def test_a_claim_that_most_utterances_bear(heard: Any) -> None:
@@ -57,26 +58,48 @@ def test_the_errors_over_seeds_and_over_utterances_are_one(heard: Any, place: An
     """Neither of the two alone would leave the claim undecided."""
     (claim,) = heard("2 2 2 2 2 2 2 2 2 2 2 2", (-0.8, 0.0, 0.8))
     verdict = next(each for each in table_of(place).verdicts if each.says == "max beats the RNN")
-    found = re.search(r"a standard error of (.*) % over seeds and (.*) % over utterances", claim)
+    found = re.search(r"a standard error of (.*) % over seeds and (.*) % over speakers", claim)
     assert found
     seeds, utterances = (float(number) / 100 for number in found.groups())
     assert verdict.error == pytest.approx(math.hypot(seeds, utterances), rel=0.01)
     assert verdict.gain == pytest.approx(24 / 52)
-    assert f"({verdict.gain / verdict.error:.1f} standard errors, 3 and 3 seeds" in claim
+    distance = -math.log(1 - verdict.gain) * (1 - verdict.gain) / verdict.error
+    assert f"({distance:.1f} standard errors, 3 and 3 seeds" in claim
 
 
 def test_at_most_is_tested_against_its_bound(heard: Any, place: Any) -> None:
-    """A gain of 46 % is four standard errors from 0 and half of one from 40 %."""
+    """A gain of 46 % is three standard errors from 0 and half of one from 40 %."""
     path = place.sweeps / "toy.yaml"
     path.write_text(
         path.read_text().replace("better: max-2, than: rnn", "better: max-2, than: rnn, at_most: 40")
     )
     (claim,) = heard("2 2 2 2 2 2 2 2 2 2 2 2")
-    assert "(0.6 standard errors from 40 %, one seed each;" in claim
-    assert claim.endswith("Outcome: undecided (under 3.0 standard errors).")
+    assert "(0.5 standard errors from 40 %, one seed each;" in claim
+    assert claim.endswith("Outcome: undecided (under 3.2 standard errors).")
 
 
 @pytest.mark.parametrize("words", ["", "6 six", "6", "0 " * 40])
 def test_without_the_words_of_utterances_seeds_alone_decide(heard: Any, words: str) -> None:
     (claim,) = heard("1 0 0 0", test_words=words)
-    assert "utterances" not in claim
+    assert "speakers" not in claim
+
+
+def test_the_utterances_of_a_speaker_are_drawn_together(heard: Any, place: Any) -> None:
+    """The first ten of forty utterances have an error each; where one of four speakers said them, nobody else has."""
+
+    def error(**known: Any) -> Errors:
+        heard("1 " * 10, **known)
+        first, other = (line_of(table_of(place), name) for name in ("max-2", "rnn"))
+        return errors_of_gain(first, other, "test_wer", None)
+
+    apart = error()
+    assert apart.of_speakers
+    together = error(corpus={"speakers": {"test": 4}})
+    named = error(test_speakers=" ".join(str(utterance // 10) for utterance in range(40)))
+    assert apart.of_speakers.freedom == 39
+    assert together == named
+    assert together.of_speakers
+    assert together.of_speakers.freedom == 3
+    assert together.of_speakers.value > 5 * apart.of_speakers.value
+    assert error(corpus={"speakers": {"test": 3}}) == apart, "speakers with different numbers of utterances"
+    assert error(corpus={"speakers": ["no number"]}) == apart

@@ -101,8 +101,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     one, other = (line.scores[claim.metric] for line in best)
     limit = (claim.at_most or 0.0) / 100
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_over_seeds(claim.metric, lines))
-    known = errors.of_all.root
-    distance = abs(gain - limit) / known if known else None
+    distance = distance_of(gain, limit, errors.of_all.root, bool(sweep.lower_is_better))
     seeds = [len(score.values) for score in (one, other)]
     trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
     if distance is not None:
@@ -158,6 +157,19 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         error=None if errors.total is None else errors.total / limit,
         reason=reason_of(outcome, errors),
     )
+
+
+def distance_of(gain: float, limit: float, error: float, lower_is_better: bool) -> float | None:
+    """How many standard errors a gain is from a limit; None without an error.
+
+    Both are compared as logarithms of ratios, so that a gain and the loss that takes it back are as far from 0.
+    """
+    ratio, bound = ((1 - each if lower_is_better else 1 + each) for each in (gain, limit))
+    if not error:
+        return None
+    if ratio <= 0 or bound <= 0 or math.isinf(ratio):
+        return abs(gain - limit) / error
+    return abs(math.log(ratio / bound)) * ratio / error
 
 
 def reason_of(outcome: str, errors: Errors) -> str:

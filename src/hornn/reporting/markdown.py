@@ -103,7 +103,7 @@ def gain_text(gain: float | None, error: float | None = None) -> str:
     if gain is None or not math.isfinite(gain):
         return ""
     number = percent(gain, signed=True)
-    return number if error is None else f"{number.removesuffix(' %')} ± {percent(error)}"
+    return f"{number.removesuffix(' %')} ± {percent(error)}" if error else number
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> str:
