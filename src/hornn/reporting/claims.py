@@ -27,6 +27,7 @@ REASONS = {
     UNDECIDED: "under {:.1f} standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
+BEHIND = "it is even behind"  # of a row that gains so much at most
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
@@ -109,30 +110,34 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     told = [trust, parts_of_error(errors)]
     told += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     told += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
+    holds = gain > 0 if claim.at_most is None else 100 * gain <= claim.at_most
     if not by_one_recipe(best):
         outcome = NOT_JUDGED
     elif distance is not None and distance < errors.decisive:
         outcome = UNDECIDED
     elif errors.total is None:
-        outcome = FOR if (100 * gain <= claim.at_most if claim.at_most is not None else gain > 0) else AGAINST
-    elif claim.at_most is not None:
-        outcome = CONFIRMED if 100 * gain <= claim.at_most else REFUTED
-    elif gain <= 0:
+        outcome = FOR if holds else AGAINST
+    elif not holds:
         outcome = REFUTED
     else:
-        of_this_size = not claimed or sweep.published_on or gain >= claimed / 2
+        of_this_size = claim.at_most is not None or not claimed or sweep.published_on or gain >= claimed / 2
         outcome = CONFIRMED if of_this_size else IN_DIRECTION
-    contradicted = claimed is not None and (
-        claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
-    )
+    reason = reason_of(outcome, errors)
+    if outcome in (CONFIRMED, FOR):
+        contradicted = claimed is not None and (
+            claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
+        )
+        behind = gain < 0 and distance_of(gain, 0.0, errors.of_all.root, bool(sweep.lower_is_better))
+        if contradicted:
+            reason = AGAINST_PUBLISHED
+        elif behind and behind >= errors.decisive:
+            reason = BEHIND
     return verdict._replace(
         measured=f"{text} ({'; '.join(filter(None, told))})",
         outcome=outcome,
         gain=gain,
         error=errors.total,
-        reason=AGAINST_PUBLISHED
-        if contradicted and outcome in (CONFIRMED, FOR)
-        else reason_of(outcome, errors),
+        reason=reason,
     )
 
 

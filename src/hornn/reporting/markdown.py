@@ -84,7 +84,7 @@ def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, 
 
 
 def outcome_text(verdict: Verdict) -> str:
-    """The outcome; behind a confirmed one its reason, where the published numbers contradict the claim."""
+    """The outcome, and what a reader must know of a claim that holds."""
     told = verdict.outcome in (CONFIRMED, FOR) and verdict.reason
     return f"{verdict.outcome} ({verdict.reason})" if told else verdict.outcome
 
