@@ -106,7 +106,7 @@ def measured_rows():
 
 
 def test_pages_with_a_block_get_the_tables_and_the_ratios(tmp_path, results):
-    page = tmp_path / "docs" / "speed.md"
+    page = tmp_path / "docs" / "speed-figures.md"
     page.parent.mkdir()
     page.write_text("# Title\n<!-- speed -->\nold\n<!-- end -->\nend\n")
     assert program.renew(tmp_path, results) == [page]

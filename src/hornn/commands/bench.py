@@ -15,7 +15,7 @@ def main() -> None:
     add("--device", default="cpu", help="cpu, or cuda: what does not concern the CPU alone, on a GPU")
     add("--rounds", type=int, metavar="N", help="quiet rounds a row, at most 5 in series; default 15")
     add("--quick", action="store_true", help="tiny sizes: whether everything runs, not how fast")
-    add("--write", action="store_true", help="measure nothing, write --tables to docs/speed.md and README.md")
+    add("--write", action="store_true", help="measure nothing, write --tables to docs/ and README.md")
     add("--tables", type=Path, metavar="FILE.json", default=Path("outputs/tables/bench.json"))
     options = parser.parse_args()
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
