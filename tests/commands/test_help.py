@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from commands.outcomes import refusal
+from hornn.command_line.help_text import fit
 from hornn.commands.entry import COMMANDS, main
 
 Command = Callable[..., Any]
@@ -18,7 +19,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
     for line in (
         "trainer: cpu, ddp, debug, gpu",
         "logger: csv, mlflow, tensorboard, wandb, wandb_offline",
-        "callbacks: device_stats, early_stopping, layer_norms, none, samples, snapshots, word_frequency",
+        "callbacks: device_stats, early_stopping, layer_norms, none, samples, snapshots,\n  word_frequency\n",
         "data: an4, files, music, ptb, pydoc, text8",
         "hornn_fofe",
         "hornn_gated",
@@ -59,6 +60,8 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
         assert key in out
     assert "_self_" not in out
     assert "hydra" not in out
+    assert "oc.env" not in out
+    assert "root: ~/.cache/hornn/data  # or the folder that HORNN_DATA names" in out
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,16 @@ def test_every_command_of_hornn_has_a_help(
     out, err = capsys.readouterr()
     assert len(out.splitlines()) > 3
     assert err == ""
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_a_help_is_as_wide_as_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = "group/one: first, second, third, and_so_on\nkey: null   # what it is, said\n            # in two lines"
+    fitted = fit(text)
+    assert fitted.replace("\n            #", "").replace("\n ", "") == text.replace("\n            #", "")
+    assert max(map(len, fitted.splitlines())) <= width
+    assert fitted.count("\n") == {30: 3, 80: 1, 200: 1}[width]
 
 
 @pytest.mark.parametrize(

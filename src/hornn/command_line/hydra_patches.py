@@ -27,6 +27,7 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from hornn.command_line.help_text import fit
 from hornn.places import CONF, as_typed
 
 _is_hydras_own = Plugins.is_in_toplevel_plugins_module
@@ -115,7 +116,7 @@ _get_help = hydra._internal.hydra.Hydra.get_help
 
 
 def get_help(hydra: Any, help_cfg: DictConfig, cfg: DictConfig, *args: Any, **kwargs: Any) -> str:
-    """The help of a command, with commands as they are typed here.
+    """The help of a command, with commands as they are typed here, as wide as the terminal.
 
     Hydra writes the values of all keys for `$CONFIG`; in their place stand the lines of the command's own file between
     its defaults list and what it says to Hydra, with the comments that explain them.
@@ -125,7 +126,7 @@ def get_help(hydra: Any, help_cfg: DictConfig, cfg: DictConfig, *args: Any, **kw
     if file.is_file():  # --config-name may name a file of the user's
         keys = file.read_text(encoding="utf-8").partition("\nhydra:\n")[0].partition("\n\n")[2]
         text = text.replace(OmegaConf.to_yaml(cfg), keys)
-    return as_typed(text)
+    return fit(as_typed(text))
 
 
 _add_override = Overrides.add_override

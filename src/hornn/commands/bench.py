@@ -9,14 +9,29 @@ from hornn.command_line.options import Parser
 def main() -> None:
     parser = Parser(description="Our training step, evaluation and memory beside torch's own, as ratios.")
     add = parser.add_argument
-    add("--out", type=Path, default=Path("outputs/bench"), help="results go to OUT.json and OUT.md")
+    add(
+        "--out",
+        type=Path,
+        default=Path("outputs/bench"),
+        help="results go to OUT.json and OUT.md; default %(default)s",
+    )
     add("--against", type=Path, metavar="FILE.json", help="earlier results to compare with")
     add("--only", metavar="NAME,...", help="sections, such as step,memory; a wrong name lists them all")
-    add("--device", default="cpu", help="cpu, or cuda: what does not concern the CPU alone, on a GPU")
+    add(
+        "--device",
+        default="cpu",
+        help="cpu, the default, or cuda: what does not concern the CPU alone, on a GPU",
+    )
     add("--rounds", type=int, metavar="N", help="quiet rounds a row, at most 5 in series; default 15")
     add("--quick", action="store_true", help="tiny sizes: whether everything runs, not how fast")
     add("--write", action="store_true", help="measure nothing, write --tables to docs/ and README.md")
-    add("--tables", type=Path, metavar="FILE.json", default=Path("outputs/tables/bench.json"))
+    add(
+        "--tables",
+        type=Path,
+        metavar="FILE.json",
+        default=Path("outputs/tables/bench.json"),
+        help="default %(default)s",
+    )
     options = parser.parse_args()
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 

@@ -1,4 +1,4 @@
-"""Tables and figures of all sweeps beside the published numbers: `hornn report --help`."""
+"""Tables and figures of all sweeps beside the published numbers."""
 
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,17 @@ from hornn.places import sweep_files
 def main() -> str | None:
     parser = Parser(description=__doc__)
     parser.add_argument(
-        "--results", type=Path, default=Path("outputs"), help="folder of runs, records and tables"
+        "--results",
+        type=Path,
+        default=Path("outputs"),
+        help="folder of runs, records and tables; default %(default)s",
     )
-    parser.add_argument("--sweeps", type=Path, default=sweep_files(), help="folder of sweep files")
-    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder written")
+    parser.add_argument(
+        "--sweeps", type=Path, default=sweep_files(), help="folder of sweep files; default %(default)s"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("outputs/report"), help="folder written; default %(default)s"
+    )
     one = parser.add_mutually_exclusive_group()
     for option, does in (
         (
@@ -29,7 +36,9 @@ def main() -> str | None:
         ),
     ):
         one.add_argument(option, action="store_true", help=does)
-    parser.add_argument("--port", type=int, default=8321, help="of the server; 0 takes a free one")
+    parser.add_argument(
+        "--port", type=int, default=8321, help="of the server, 0 takes a free one; default %(default)s"
+    )
     given = parser.parse_args()
     from hornn.reporting.commands import keep_for_commit, serve_report, write_pages, write_report
 
