@@ -18,7 +18,8 @@ def test_the_first_command_in_a_shell(process: Command, small: list[str], tmp_pa
     assert (code, err) == (0, "")
     for part in (
         "hornn_fofe on files: 252 parameters",
-        "epoch    2",
+        "  train, valid: perplexity; *: the best so far; /s: tokens\nepoch   1 ",
+        "epoch   2 ",
         "unigram",
         str(tmp_path / "run" / "result.json"),
     ):

@@ -25,14 +25,20 @@ def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[s
 
 
 def describe_epoch(record: Mapping[str, float], units: Units, is_best: bool) -> str:
-    """An epoch in one line; the best so far has a star."""
-    train, valid = (f"{record[f'{split}_{units.key}']:8.{units.digits}f}" for split in ("train", "valid"))
-    accuracy = f"  accuracy {record['valid_accuracy']:6.2%}" if units.accuracy else ""
+    """An epoch in one line, which fits 80 columns; `explain_epochs` says what it shows."""
+    train, valid = (f"{record[f'{split}_{units.key}']:7.{units.digits}f}" for split in ("train", "valid"))
+    accuracy = f" {record['valid_accuracy']:6.2%}" if units.accuracy else ""
     return (
-        f"epoch {record['epoch']:>4}  lr {record['lr']:<7.4g} train {train}"
+        f"epoch {record['epoch']:>3}  lr {record['lr']:<7.4g} train {train}"
         f"  valid {valid}{' *' if is_best else '  '}{accuracy}"
-        f"  {record['tokens_per_second']:>7,.0f} {units.target}s/s  {record['seconds']:6.1f} s"
+        f" {record['tokens_per_second']:>8,.0f}/s {record['seconds']:6.1f} s"
     )
+
+
+def explain_epochs(units: Units) -> str:
+    """What stands in the lines of `describe_epoch`, to be said once above the first of them."""
+    accuracy = "; %: accuracy" if units.accuracy else ""
+    return f"  train, valid: {units.score}; *: the best so far{accuracy}; /s: {units.target}s"
 
 
 def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -> None:

@@ -15,7 +15,7 @@ from hornn.checkpoint import read_checkpoint, require_plain
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.optim.schedules import Decision
-from hornn.run.announce import describe_epoch
+from hornn.run.announce import describe_epoch, explain_epochs
 from hornn.run.epochs import Epoch, write_epochs
 from hornn.run.identity import BEST, LAST
 from hornn.run.loggers import note_best
@@ -75,6 +75,7 @@ class RunKeeper(Checkpoint):
         self.best: Epoch | None = None
         self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
+        self.explained = False  # what an epoch's line shows
         self.clock = Clock()  # of the running epoch
         self.random = torch.get_rng_state()
 
@@ -130,7 +131,10 @@ class RunKeeper(Checkpoint):
             write_epochs(self.folder, self.records)
         trainer.save_checkpoint(self.folder / LAST)
         if trainer.is_global_zero:
-            self.console.print(describe_epoch(record, module.units, is_best), highlight=False, soft_wrap=True)
+            lines = [] if self.explained else [explain_epochs(module.units)]
+            self.explained = True
+            for line in [*lines, describe_epoch(record, module.units, is_best)]:
+                self.console.print(line, highlight=False, soft_wrap=True)
 
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Epoch, Decision]:
         """Record the epoch that training and validation have just finished; what the schedule asks for."""
