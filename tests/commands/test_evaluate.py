@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from commands.outcomes import refusal, result_of
+from hornn.use.figures import report
 
 Command = Callable[..., Any]
 
@@ -99,6 +101,22 @@ def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: 
     assert 1 < figures["perplexity_known"] != figures["perplexity"]
     text.write_text("a b\n")
     assert "perplexity_known" not in evaluate(f"text={text}")
+
+
+def test_figures_are_shown_as_exactly_as_they_are_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {
+        "perplexity": 1234.567,
+        "tokens": 1228,
+        "out_of_vocabulary": 430,
+        "tokens_per_second": 333226.74,
+    }
+    report(figures, Console(highlight=False, width=80))
+    assert capsys.readouterr().out.split("\n")[:4] == [
+        "        perplexity  1,234.57",
+        "            tokens  1,228",
+        " out of vocabulary  430 (35.0 %)",
+        " tokens per second  333,227",
+    ]
 
 
 def test_a_text_takes_the_place_of_a_split(command: Command, run_dir: Path, tmp_path: Path) -> None:

@@ -66,9 +66,12 @@ def report(
             [f"{each:.4f}  {part}" for part, each in value.items()] if isinstance(value, Mapping) else value
         )
         for number, line in enumerate(lines if isinstance(lines, list) else [lines]):
-            text = (
-                f"{line:,.2f}" if isinstance(line, float) else f"{line:,}" if isinstance(line, int) else line
-            )
+            text = line
+            if isinstance(line, int | float):
+                digits = 2 if isinstance(line, float) and not name.endswith("second") else 0
+                text = f"{line:,.{digits}f}"
+            if name == "out_of_vocabulary":
+                text += f" ({100 * line / figures['tokens']:.1f} %)"
             console.print(f"{'' if number else name.replace('_', ' '):>18}  {shown(str(text))}", markup=False)
     if result is not None:
         write_atomically(Path(str(result)), json.dumps(finite({**figures, **(exact or {})}), indent=2) + "\n")
