@@ -113,7 +113,7 @@ def test_elsewhere_there_is_a_line_for_each_change() -> None:
     assert text_of(console).splitlines() == [
         "mini: 0 of 3 done, 3 queued",
         "row 0 seed=0: running",
-        "row 0 seed=0: done in 0:30, test 99.50; about 1:00 left",
+        "row 0 seed=0: done in 0:30 with start-up, test 99.50; about 1:00 left",
         "row 1 seed=1: done, test 3.457; about 0:30 left",
         "mini: 2 of 3 done, 1 queued; about 0:30 left",
     ]

@@ -56,11 +56,12 @@ def test_the_status_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ["waiting", "1", "queued"],
         ["damaged", "1", "failed"],
     ]
-    assert [" ".join(line) for line in lines[10:12]] == [
+    assert [" ".join(line) for line in lines[10:13]] == [
+        "time: of all starts of a run, without start-up",
         "diverged seed=1: infinite",
         "failed seed=1: no luck",
     ]
-    assert "result.json is damaged" in " ".join(lines[12])
+    assert "result.json is damaged" in " ".join(lines[13])
     assert held is not None
     held.close()
     by_hand.close()

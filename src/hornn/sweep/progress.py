@@ -136,12 +136,17 @@ class Watch:
             for line in lines:
                 self._say(f"    {line}", "dim")
         elif not self.live:
-            took = "" if job.seconds is None or job.status != "done" else f" in {duration(job.seconds)}"
+            took = (
+                ""
+                if job.seconds is None or job.status != "done"
+                else f" in {duration(job.seconds)} with start-up"
+            )
             self._say(f"{job.label} seed={job.seed}: {job.status}{took}{score}{self.left()}")
         self.shown = 0.0
 
     def render(self, height: int | None) -> Group:
-        return table([table_line(job) for job in self.jobs], self.title(), height)
+        lines = [table_line(job) for job in self.jobs]
+        return Group(table(lines, self.title(), height), Text("time: of this launch, with start-up", "dim"))
 
     def title(self) -> str:
         return f"{self.name}: {counts([table_line(job) for job in self.jobs])}{self.left()}"

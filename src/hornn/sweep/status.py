@@ -38,6 +38,7 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
         return
     lines = lines_of(Record(name, folder))
     console.print(table(lines, f"{name}: {counts(lines)}"))
+    console.print("time: of all starts of a run, without start-up", style="dim", highlight=False)
     for line in lines:
         if line.error:
             text = f"{line.row} seed={line.seed}: {line.error}"
