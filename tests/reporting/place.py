@@ -146,7 +146,9 @@ def fill(place: Place) -> Place:
         ("max-2", 1, 109.0),
     ):
         choices = {"model": "hornn_max" if row == "max-2" else "hornn", "data": "text"}
-        place.commit(row, seed, score, num_parameters=8_640_000 + (row == "max-2"), choices=choices)
+        place.commit(
+            row, seed, score, num_parameters=9_640_000 if row == "max-2" else 8_640_000, choices=choices
+        )
     place.record(
         {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
     )

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from hornn.reporting.commands import write_pages, write_report
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.glance import draw_glance
@@ -53,10 +55,21 @@ def test_times_on_another_device_are_left_out(place: Any) -> None:
         True,
         False,
     ]
+    place.commit("max-2", 1, device="gpu", runs_on_gpu=4)
+    (by_time,) = draw_figures(table_of(place))[-1].panels
+    assert by_time.caption.endswith("1 row ran on another device; for 1 row no comparable time is known.")
     place.commit("sum-2", 1, device="cpu (tally)")
     assert not any(
         "trained, on" in panel.caption for plot in draw_figures(table_of(place)) for panel in plot.panels
     )
+
+
+@pytest.mark.parametrize(("weights", "drawn"), [(1040, False), (1060, True)])
+def test_weights_are_drawn_where_rows_differ_in_them(place: Any, weights: int, drawn: bool) -> None:
+    place.commit("sum-2", 1, num_parameters=1000)
+    place.commit("sum-3", 1, num_parameters=weights)
+    captions = [panel.caption for plot in draw_figures(table_of(place)) for panel in plot.panels]
+    assert ("perplexity, test against the number of weights." in captions) is drawn
 
 
 def test_what_rows_change_is_a_figure_of_its_own(place: Any, broken: Any) -> None:

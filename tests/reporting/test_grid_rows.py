@@ -38,7 +38,7 @@ NAMES = ["rnn-hidden_size8", "rnn-hidden_size16"] + [
 
 def fill(place: Place) -> None:
     for number, name in enumerate(["wide", *NAMES]):
-        place.commit(name, 1, 100.0 + number, sweep="net", num_parameters=1000 + number)
+        place.commit(name, 1, 100.0 + number, sweep="net", num_parameters=1000 + 100 * number)
 
 
 def test_each_combination_is_a_row_and_keys_that_a_model_lacks_are_left_out(place: Place) -> None:

@@ -39,6 +39,12 @@ def test_a_run_serves_every_table_that_has_it(place: Any) -> None:
     assert line_of(table_of(place, "other"), "the-same").scores["test_ppl"].values == (111.0,)
 
 
+def test_one_thread_is_no_plural(place: Any) -> None:
+    for seed, threads in ((1, 1), (2, 11)):
+        place.commit("rnn", seed, device=f"cpu (abacus, {threads} threads)")
+    assert line_of(table_of(place), "rnn").devices == ("cpu (abacus, 1 thread)", "cpu (abacus, 11 threads)")
+
+
 def test_committed_only_sees_no_record(place: Any) -> None:
     place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
     assert table_of(place, committed_only=True).measured == 0

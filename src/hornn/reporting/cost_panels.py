@@ -9,13 +9,14 @@ from hornn.reporting.lines import Line, least_seconds, training_seconds
 from hornn.reporting.panels import Panel, draw_panel
 from hornn.reporting.sweeps import Metric
 
+TELLING = 1.05  # times the least number of weights: below that they say nothing
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 Paint = Callable[[Axes, Mapping[str, float], str], None]  # on axes, given row -> its x, and the unit of x
 
 
 def draw_costs(metric: Metric, lines: Sequence[Line], paint: Paint) -> list[Panel]:
-    """The metric against weights, where the rows differ in them, and against time, where two rows have one.
+    """The metric against weights, where the rows differ much in them, and against time, where two rows have one.
 
     `paint` draws the rows.
     """
@@ -28,7 +29,7 @@ def draw_costs(metric: Metric, lines: Sequence[Line], paint: Paint) -> list[Pane
         )
 
     weights = {line.row.name: line.parameters / 1e6 for line in lines if line.parameters}
-    if len(set(weights.values())) > 1:
+    if weights and max(weights.values()) > TELLING * min(weights.values()):
         add("weights", "millions", weights, "the number of weights")
     times = training_times(lines)
     if len(times.seconds) > 1:
@@ -54,7 +55,7 @@ class Times(NamedTuple):
 
 
 def training_times(lines: Sequence[Line]) -> Times:
-    """Of the device on which most of these rows ran."""
+    """Of the device on which most of these rows ran; the caption counts the rows that have no place on it."""
     best = {line.row.name: line.best.result for line in lines if line.best}
     each = {
         line.row.name: least_seconds(
@@ -70,9 +71,14 @@ def training_times(lines: Sequence[Line]) -> Times:
     if not places:
         return Times({}, "")
     ((device, count),) = Counter(places.values()).most_common(1)
-    others = len(places) - count
-    elsewhere = f"; {others} {'row' if others == 1 else 'rows'} ran on another device" if others else ""
+    others, untimed = len(places) - count, len(lines) - len(places)
+    left_out = f"; {rows_in_words(others)} ran on another device" if others else ""
+    left_out += f"; for {rows_in_words(untimed)} no comparable time is known" if untimed else ""
     return Times(
         {name: taken for name, taken in seconds.items() if places[name] == device},
-        f"the training time of the best run, at the pace of the fastest, on {device}{elsewhere}",
+        f"the training time of the best run, at the pace of the fastest, on {device}{left_out}",
     )
+
+
+def rows_in_words(count: int) -> str:
+    return f"{count} row{'s' * (count != 1)}"

@@ -224,6 +224,8 @@ def read_run(path: Path, seed: int) -> Run:
         if version != SCHEMA_VERSION:
             raise ValueError(f"of schema version {version}, this program reads {SCHEMA_VERSION}")
         check_result(result, NEEDED)
+        if result.get("device"):  # a result keeps its plural, by which devices compare
+            result["device"] = result["device"].replace(", 1 threads)", ", 1 thread)")
         if result["status"] == "completed":
             check_kinds(result, dict.fromkeys(scores_of(result), (float,)), scores_of(result))
     except OSError as error:
