@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hornn.reporting.json_table import table_json
-from hornn.reporting.run_data import address, curves, packed, page_data
+from hornn.reporting.packing import packed
+from hornn.reporting.run_data import address, curves, page_data
 from reporting.place import Place, table_of
 
 
@@ -46,6 +47,27 @@ def test_equal_configs_are_held_once(data: dict[str, Any]) -> None:
 def test_scores_have_names_and_say_what_is_better(data: dict[str, Any]) -> None:
     assert data["measures"]["test_ppl"] == ("perplexity, test", -1)
     assert data["measures"]["num_parameters"] == ("weights", 0)
+
+
+def test_scores_come_before_costs_and_costs_before_the_rest(place: Place) -> None:
+    """In whichever order the results hold them."""
+    metrics = [{"lr": 0.1, "grad_norm": 2.0, "train_ppl": 9.0, "valid_ppl": 8.0, "epoch": 1, "seconds": 2.0}]
+    memory = {"epochs": 4, "peak_memory_mb": 7.0, "valid_ppl": 8.0, "test_ppl": 7.0}
+    place.commit("rnn", 1, **{"test_ppl": 7.0, **memory, "metrics": metrics})
+    assert list(page_data([table_of(place)], place.results / "report", {})["measures"]) == [
+        *("test_ppl", "valid_ppl", "train_ppl"),
+        *("num_parameters", "epochs", "peak_memory_mb"),
+        *("lr", "grad_norm"),
+    ]
+
+
+def test_packed_runs_and_rows_are_columns(filled: Place) -> None:
+    data = page_data([table_of(filled)], filled.results / "report", {})
+    small = json.loads(zlib.decompress(b64decode(packed(data))))
+    assert small["rows"]["address"] == ["toy/sum-2", "toy/sum-3", "toy/max-2"]
+    assert small["rows"]["numbers"]["test_ppl"] == [[112.0, "112.0 ± 0.7"], None, None], "one seed: its run's"
+    assert small["runs"]["numbers"]["test_ppl"][2] == [107.0, "107.0"]
+    assert small["runs"]["curves"]["seconds"][0] == [12.5] * 3
 
 
 def test_curves_are_columns_that_count_time_from_the_beginning() -> None:

@@ -2,8 +2,15 @@
 let data = { rows: {}, runs: [], tables: {}, measures: {} };
 const readData = async (page = document) => {
   const bytes = Uint8Array.from(atob(page.getElementById("runs").textContent), letter => letter.charCodeAt(0));
-  data = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  const columns = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  const { address = [], ...rows } = columns.rows, { seed = [] } = columns.runs;
+  const runs = seed.map((_, n) => nthOf(columns.runs, n));
+  for (const { curves } of runs) { let sum = 0; curves.seconds = curves.seconds.map(taken => sum += taken); }
+  data = { ...columns, runs, rows: Object.fromEntries(address.map((each, n) => [each, nthOf(rows, n)])) };
 };
+/** One of the mappings that are held by column; it has no key whose value is null. */
+const nthOf = (columns, n) => Object.fromEntries(Object.entries(columns)
+  .map(([key, column]) => [key, Array.isArray(column) ? column[n] : nthOf(column, n)]).filter(([, value]) => value !== null));
 
 /** An element with its attributes and what it holds; texts are texts, never markup. */
 const element = (tag, attributes = {}, ...inside) => {
@@ -21,11 +28,11 @@ const addressOf = (...parts) => parts.map(encodeURIComponent).join("/");
 const itemOf = address => {
   const [table, name, seed] = address.split("/").map(decoded), row = data.rows[`${table}/${name}`];
   if (!row) return null;
-  const runs = row.runs.map(number => data.runs[number]);
+  const runs = row.runs.map(number => data.runs[number]), alone = runs.length === 1 && runs[0].state === "done";
   const one = seed === undefined ? null : runs.find(run => String(run.seed) === seed);
   if (one === undefined) return null;
   return { address, table, name, row, runs: one ? [one] : runs, one, seed,
-    label: one ? `${row.label}, seed ${seed}` : row.label, numbers: one ? one.numbers : row.numbers };
+    label: one ? `${row.label}, seed ${seed}` : row.label, numbers: (one ?? (alone ? runs[0] : row)).numbers };
 };
 
 /** A row alone is shown as its seeds. */
@@ -73,8 +80,7 @@ const drawOne = (place, run, keys, chosen, overLabel, title) => {
 };
 
 const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
-  const rank = key => ["valid", "train"].indexOf(key.split("_")[0]) >>> 0;
-  const [what, whatLabel] = choice("Curve", [...keys].sort((a, b) => rank(a) - rank(b)).map(key => [key, measureName(key)]));
+  const [what, whatLabel] = choice("Curve", keys.map(key => [key, measureName(key)]));
   const every = element("input", { type: "checkbox" }), several = items.some(item => item.runs.length > 1);
   const figure = element("figure", { class: "chart" }), caption = element("figcaption");
   const draw = () => {

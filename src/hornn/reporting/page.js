@@ -176,7 +176,7 @@ const renew = async () => {
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
   const open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
   await readData(next); // before anything changes, so that nothing jumps
-  for (const query of ["main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
+  for (const query of ["style", "main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
   listClaims();
   byId("live").textContent = "live";
   byId("search").value = words;

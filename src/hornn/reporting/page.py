@@ -16,9 +16,10 @@ from hornn.reporting.memory import factor_notes
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
+from hornn.reporting.packing import packed
 from hornn.reporting.panels import Plot
 from hornn.reporting.row_styles import row_styles
-from hornn.reporting.run_data import address, has_view, packed, page_data
+from hornn.reporting.run_data import address, has_view, page_data
 from hornn.reporting.scoreboard import STYLES, list_claims, summarise
 from hornn.reporting.scores import has_published
 from hornn.reporting.studies import Study, draw_study
@@ -95,6 +96,7 @@ def render_page(
         factor_notes=factor_notes,
         row_styles=row_styles,
         coloured=lambda style: looks.name(f"color:{style.colour}"),
+        marks=looks.marks,
         address=address,
         samples={name: [b64encode(part).decode() for part in parts] for name, parts in samples.items()},
         link=lambda path: relative_address(path, out),

@@ -2,8 +2,6 @@
 
 import json
 import math
-import zlib
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -27,7 +25,7 @@ from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES
 from hornn.run.identity import INIT_FROM, default_folder
 
-SPLITS = {"train": "training", "valid": "validation", "test": "test"}
+SPLITS = {"test": "test", "valid": "validation", "train": "training"}  # in the order of their scores
 # Of a unit: its words, and whether less of it is better (-1), or more.
 UNITS = {
     "ppl": ("perplexity", -1),
@@ -79,7 +77,7 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
                     "style": [style.colour, style.symbol],
                     "series": style.series[0],
                     "asks": list(line.row.run or line.row.name.split()),
-                    "numbers": means(line),
+                    "numbers": {} if len(numbers) == len(line.measured) == 1 else means(line),  # its run's
                     "published": {
                         key: format_published(score.published.value, key)
                         for key, score in line.scores.items()
@@ -101,12 +99,6 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
             (style.colour, style.symbol) for style in map(nth_style, range(len(COLOURS) * len(SHAPES)))
         ],
     }
-
-
-def packed(data: Mapping[str, Any]) -> str:
-    """As JSON, deflated to 25 % of its size, in base64: a page cannot take any value in it for markup."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def address(table: str, row: str, seed: int | None = None) -> str:
@@ -308,11 +300,14 @@ def known_name(key: str) -> str:
 
 
 def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Key -> its name and whether less (-1) or more (1) of it is better; the tables' own words first."""
+    """Key -> its name and whether less (-1) or more (1) of it is better; the tables' own words first.
+
+    In the order in which they are shown.
+    """
     found = dict.fromkeys(key for run in runs for key in (*run["numbers"], *run["curves"]))
     own = {metric.key: (metric.label, table.sweep) for table in tables for metric in table.sweep.metrics}
     named = {}
-    for key in found:
+    for key in sorted(found, key=place_shown):
         if key in NOT_DRAWN - {"tokens_per_second"}:
             continue
         direction = UNITS.get(key.rpartition("_")[2], ("", 0))[1]
@@ -321,3 +316,9 @@ def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict
         label = known_name(key) or (own[key][0] if key in own else key.replace("_", " "))
         named[key] = (label, direction)
     return named
+
+
+def place_shown(key: str) -> int:
+    """Scores of the test text come first, then of validation, of training and others, then costs, then the rest."""
+    split, order = key.partition("_")[0], [*SPLITS, "others", *COSTS, *CURVES]
+    return order.index(split if split in SPLITS else key if key in order else "others")

@@ -32,7 +32,7 @@ def picture(name: str, width: float, height: float, elements: list[str]) -> str:
 
 
 class Looks:
-    """The looks of elements within a page: each is written once, as the rule of a class that the elements name."""
+    """The looks and marks of a page's pictures, each written once: a look as a class, a mark as a path to be used."""
 
     TAG = re.compile(r"<(?!svg)[a-z]+ [^>]*>")
     LOOK = re.compile(
@@ -41,15 +41,21 @@ class Looks:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
+    MARK = re.compile(r'<path d="([^"]*)" transform="translate\(([^ ]*) ([^)]*)\)"')
 
     def name(self, look: str) -> str:
         """The class of a look such as `fill:none;stroke:#0284c7`."""
+        self.marks: dict[str, str] = {}  # path -> id
         return self.names.setdefault(look, f"l{len(self.names)}")
 
     def inline(self, svg: str) -> str:
         """A picture within a page, without what it needs when it stands alone."""
         bare = svg.replace(SPACE, "", 1).replace(FONT, ' font-size="10"', 1)
-        return self.TAG.sub(self.classed, bare)
+        return self.TAG.sub(self.classed, self.MARK.sub(self.used, bare))
+
+    def used(self, mark: re.Match[str]) -> str:
+        path, x, y = mark.groups()
+        return f'<use href="#{self.marks.setdefault(path, f"_{len(self.marks)}")}" x="{x}" y="{y}"'
 
     def classed(self, tag: re.Match[str]) -> str:
         """An element with one class in place of its looks; a length of CSS needs its unit."""
