@@ -9,8 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
+IN_BROWSER = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.skipif(PROGRAM is None, reason="needs chromium or google-chrome on the PATH"),
+]
 
 
 class Browser:

@@ -1,12 +1,30 @@
-"""A folder with a small sweep file, empty or with results."""
+"""A folder with a small sweep file, empty or with results; a browser with the page of one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reporting.place import SWEEP, Place, fill
+from hornn.reporting.commands import write_report
+from reporting.browser import Browser, Tab
+from reporting.place import CLAIMS, SWEEP, Place, fill
+from speech.tiny import sound, write_wave
+
+MANY = """
+defaults:
+  - override /experiment: toy/text
+sweep:
+  name: many
+  title: "Many widths"
+  paper: ""
+  metric:
+    - {key: test_ppl, label: "perplexity, test"}
+    - {key: valid_ppl, label: "perplexity, validation"}
+  lower_is_better: true
+  seeds: [1]
+  grid: {model.hidden_size: [8, 16, 32, 64, 128]}
+"""
 
 
 @pytest.fixture
@@ -29,3 +47,41 @@ def broken(place: Place) -> Callable[[str, str], Path]:
 def filled(place: Any) -> Any:
     """A place with committed results of three rows, one of them with two seeds, and an ad hoc sweep."""
     return fill(place)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = fill(Place(tmp_path_factory.mktemp("place")))
+    place.write_sweep("toy", SWEEP.replace("  figure:", CLAIMS + "  figure:", 1))
+    heard = {"shipped": "YES <b>SO</b>", "bigram": "NO"}
+    place.commit(
+        "sum-3",
+        1,
+        107.0,
+        samples={"epoch": 3, "texts": ["the <i>first</i> text", "the second"]},
+        corpus={"name": "tones"},
+        utterances=[{"id": "one", "said": "YES NO", "heard": heard}],
+    )
+    recording = place.results / "tables" / "recordings" / "tones" / "one.wav"
+    recording.parent.mkdir(parents=True)
+    write_wave(recording, sound("YES NO", 1))
+    place.write_sweep("many", MANY)
+    place.commit("hidden_size8", 1, sweep="many")
+    write_report(place.results, place.sweeps, place.results / "report")
+    return place.results / "report" / "index.html"
+
+
+@pytest.fixture
+def tab(browser: Browser, page: Path) -> Iterator[Tab]:
+    """Nothing may have gone wrong in the page when the test ends, and nothing is ticked when it begins."""
+    browser.errors.clear()
+    tab = Tab(browser, page).open()
+    tab.run("sessionStorage.clear()")
+    yield tab
+    assert browser.errors == []

@@ -72,7 +72,8 @@ def draw_glance_in_parts(tables: Iterable[Table]) -> tuple[list[str], str]:
     for names in split_in_two(papers):
         first = [] if pictures else legend(wide=False)
         elements, bottom = draw_column(names, papers, 0, 60.0 if first else 0.0, linked=True)
-        pictures.append(picture(f"{NAME}: {', '.join(names)}", COLUMN, bottom + 4, first + elements))
+        name = f"{NAME}: {', '.join(names)}"
+        pictures.append(picture(name, COLUMN, bottom + 4, first + elements, role="group"))
     return pictures, describe(papers)
 
 

@@ -22,7 +22,8 @@ const show = (keep = false) => {
   const here = kind === "run" ? decoded((list ?? "").split("/")[0]) : target.id;
   for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decodeURIComponent(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   const place = view.querySelector(".curves[data-table]");
-  if (place && !place.redraw) {
+  if (place?.redraw) place.redraw(); // it may have another width than when it was seen last
+  else if (place) {
     const rows = Object.entries(data.rows).filter(([key]) => key.startsWith(`${place.dataset.table}/`));
     const items = rows.map(([key, row]) => ({ ...itemOf(addressOf(place.dataset.table, key.slice(place.dataset.table.length + 1))), style: row.style, series: row.series }));
     curvesOf(place, items, view.querySelector("h1").textContent);
@@ -31,10 +32,11 @@ const show = (keep = false) => {
   for (const svg of find("figure > svg", view)) if (svg.querySelector("[data-tip]")) svg.setAttribute("tabindex", 0);
   light(view, []);
   hideTip();
-  if (keep) return;
+  if (keep) return target;
   if (narrow.matches) byId("menu").open = false;
   const go = () => target === view ? scrollTo(0, 0) : target.scrollIntoView();
   document.readyState === "complete" ? requestAnimationFrame(go) : addEventListener("load", () => requestAnimationFrame(go), { once: true });
+  return target;
 };
 
 // Each claim is written once, in its table; here all of them are listed
@@ -98,6 +100,8 @@ const light = (view, series) => {
   for (const each of find("[data-series]", view)) each.classList.toggle("on", on.size > 0 && each.dataset.series.split(" ").some(one => on.has(one)));
 };
 const hideTip = () => { byId("tip").hidden = true; };
+const pinnedIn = view => view.querySelector("[data-lights][aria-pressed=true]")?.dataset.lights.split(" ") ?? [];
+const rest = view => { hideTip(); light(view, pinnedIn(view)); };
 const point = (spot, x, y) => {
   const tip = byId("tip");
   tip.textContent = spot.dataset.tip;
@@ -111,16 +115,16 @@ const NEAR = 28;
 const nearest = (svg, x, y) => find("[data-tip]", svg).map(spot => [spot, ...middle(spot)])
   .map(([spot, a, b]) => [spot, Math.hypot(a - x, b - y), a, b]).filter(each => each[1] < NEAR).sort((a, b) => a[1] - b[1])[0];
 const look = event => {
-  const svg = event.target.closest?.("figure > svg"), view = event.target.closest?.(".view");
+  const svg = event.target.closest?.("figure > svg, .columns > svg"), view = event.target.closest?.(".view");
   if (!svg) {
     if (!byId("tip").hidden) hideTip();
-    const over = event.target.closest?.("[data-lights], tr[data-series]"), pinned = view?.querySelector("[data-lights][aria-pressed=true]");
-    if (view) light(view, (over?.dataset.lights ?? over?.dataset.series ?? pinned?.dataset.lights ?? "").split(" ").filter(Boolean));
+    const over = event.target.closest?.("[data-lights], tr[data-series]");
+    if (view) light(view, over ? (over.dataset.lights ?? over.dataset.series).split(" ") : pinnedIn(view));
     return;
   }
   const under = event.target.closest("[data-tip]"), found = under ? [under] : nearest(svg, event.clientX, event.clientY);
   if (found) point(found[0], event.clientX, event.clientY);
-  else if (!byId("tip").hidden) { hideTip(); light(view, []); }
+  else if (!byId("tip").hidden) rest(view);
 };
 const step = (svg, forward) => {
   const spots = find("[data-tip]", svg), next = (spots.findIndex(spot => spot.classList.contains("here")) + forward + spots.length) % spots.length;
@@ -131,8 +135,7 @@ const step = (svg, forward) => {
 addEventListener("pointermove", look);
 addEventListener("pointerdown", look);
 addEventListener("hashchange", () => {
-  show();
-  const title = document.querySelector(".view.shown h1");
+  const target = show(), title = target.querySelector("h1, h2") ?? target.closest(".view").querySelector("h1");
   title.tabIndex = -1;
   title.focus({ preventScroll: true }); // so that a screen reader says where one is
 });
@@ -163,10 +166,19 @@ addEventListener("change", event => {
   if (event.target.matches("input[data-item]")) { ticked[event.target.checked ? "add" : "delete"](event.target.dataset.item); showTicks(); }
 });
 addEventListener("focusin", event => { if (event.target.matches("[data-lights]")) light(event.target.closest(".view"), event.target.dataset.lights.split(" ")); });
+addEventListener("focusout", event => {
+  const view = event.target.closest?.("figure > svg, [data-lights]")?.closest(".view");
+  if (!view) return;
+  for (const spot of find(".here", view)) spot.classList.remove("here");
+  rest(view);
+});
 addEventListener("keydown", event => {
   const svg = event.target.closest?.("figure > svg");
   if (event.key === "/" && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); byId("menu").open = true; byId("search").focus(); }
-  if (event.key === "Escape") hideTip();
+  if (event.key === "Escape") {
+    for (const button of find("[data-lights][aria-pressed=true]")) button.setAttribute("aria-pressed", false);
+    rest(document.querySelector(".view.shown"));
+  }
   if (svg && /^Arrow(Left|Right)$/.test(event.key)) { event.preventDefault(); step(svg, event.key === "ArrowRight" ? 1 : -1); }
 });
 

@@ -55,11 +55,11 @@ def render_page(
     cells = {cell for claim in claims for cell in claim.cells}
     data = {name for claim in claims for name in claim.data}
     filters = (
+        ("asked", "Asked by", ["the paper", "us"]),
         ("paper", "Paper", sorted({claim.paper for claim in claims})),
         ("outcome", "Outcome", outcomes),
         ("cell", "Cell", sorted(cells)),
         ("data", "Data", sorted(data)),
-        ("asked", "Asked by", ["the paper", "us"]),
     )
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -76,6 +76,7 @@ def render_page(
         claims=claims,
         findings=summarise(claims),
         filters=filters,
+        asked_by_papers=any(claim.verdict.of_paper for claim in claims),
         OUTCOMES=[(*style, outcome) for outcome, style in STYLES.items()],
         FEW_EMPTY=FEW_EMPTY,
         list_claims=list_claims,
@@ -95,8 +96,8 @@ def render_page(
         draw_memory=draw_memory,
         factor_notes=factor_notes,
         row_styles=row_styles,
-        coloured=lambda style: looks.name(f"color:{style.colour}"),
         marks=looks.marks,
+        coloured=lambda style: looks.name(f"color:{style.colour}"),
         address=address,
         samples={name: [b64encode(part).decode() for part in parts] for name, parts in samples.items()},
         link=lambda path: relative_address(path, out),

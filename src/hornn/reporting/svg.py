@@ -24,10 +24,13 @@ def shortened(text: str, width: float, size: float) -> str:
     return text if len(text) <= room else text[: room - 2].rstrip(" ,") + "…"
 
 
-def picture(name: str, width: float, height: float, elements: list[str]) -> str:
-    """The whole picture in the ink of its page, with a name for those who do not see it."""
+def picture(name: str, width: float, height: float, elements: list[str], role: str = "img") -> str:
+    """The whole picture in the ink of its page, with a name for those who do not see it.
+
+    role: "group" for one that has links.
+    """
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
-    head = f'<svg{SPACE} {size} role="img" aria-label="{escape(name)}"{FONT} fill="currentColor">'
+    head = f'<svg{SPACE} {size} role="{role}" aria-label="{escape(name)}"{FONT} fill="currentColor">'
     return "\n".join([head, *elements, "</svg>"]) + "\n"
 
 
@@ -38,14 +41,14 @@ class Looks:
     LOOK = re.compile(
         r' (fill|stroke|stroke-width|stroke-opacity|fill-opacity|stroke-dasharray|text-anchor|font-size)="([^"]*)"'
     )
+    MARK = re.compile(r'<path d="([^"]*)" transform="translate\(([^ ]*) ([^)]*)\)"')
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
-    MARK = re.compile(r'<path d="([^"]*)" transform="translate\(([^ ]*) ([^)]*)\)"')
+        self.marks: dict[str, str] = {}  # path -> id
 
     def name(self, look: str) -> str:
         """The class of a look such as `fill:none;stroke:#0284c7`."""
-        self.marks: dict[str, str] = {}  # path -> id
         return self.names.setdefault(look, f"l{len(self.names)}")
 
     def inline(self, svg: str) -> str:
