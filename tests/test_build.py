@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hornn.build import build_network, check_memory
+from hornn.build import build_network, check_memory, rebuild_data
 from hornn.recipe import resolve
 
 ROOT = Path(__file__).parents[1]
@@ -29,3 +29,13 @@ def test_a_limit_of_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ValueError, match=r"^360,000 weights need 0.0 GiB, this process may have 0.0: lower model."
     ):
         check_memory(config, [1] * 50, copies=1)
+
+
+def test_a_published_corpus_takes_no_place_of_a_file() -> None:
+    card = {"choices": {"data": "ptb"}, "config": {"data": {}}, "where": {}}
+    places = {"root": "/none", "cache_dir": "/none", "train": None, "valid": None, "test": None}
+    assert rebuild_data(card, places).name == "ptb"
+    with pytest.raises(
+        ValueError, match=r"^data\.valid= .* trained on data=ptb, which has none: leave it out$"
+    ):
+        rebuild_data(card, {**places, "valid": "valid.txt"})

@@ -254,14 +254,23 @@ def rebuild_counts(card: Mapping[str, Any], vocab_size: int, eos_id: int | None)
 
 
 def rebuild_data(card: Mapping[str, Any], places: Mapping[str, Any]) -> Data:
-    """The data that a checkpoint's card describes; `places`: where this machine keeps corpora.
+    """The data that a checkpoint's card describes; `places`: where this machine keeps corpora, and texts of the user's
+    own that lie elsewhere than in training, null for those that do not.
 
-    Raises ValueError where the card does not say where a text of the user's own lies, and what `build_data` raises.
+    Raises ValueError where the card does not say where such a text lies, or the data have no text of that name, and
+    what `build_data` raises.
     """
     node = {key: value for key, value in chosen(card, "data").items() if key not in (*PLACES, "text")}
     files = node[TEXT] if isinstance(node.get(TEXT), list) else []
-    if missing := [f"data.{key}" for key in files if f"data.{key}" not in card["where"]]:
-        raise ValueError(f"the checkpoint does not say where its {missing[0]} lies: train it anew")
-    paths = {key: card["where"][f"data.{key}"] for key in files if is_plain(card["where"][f"data.{key}"])}
+    moved = {key: str(path) for key, path in places.items() if key not in PLACES and path is not None}
+    if strange := [key for key in moved if key not in files]:
+        raise ValueError(
+            f"data.{strange[0]}= says where a text of one's own lies, and this model was trained on "
+            f"data={card['choices']['data']}, which has none: leave it out"
+        )
+    known = {key: card["where"].get(f"data.{key}") for key in files} | moved
+    if missing := [f"data.{key}" for key, path in known.items() if path is None]:
+        raise ValueError(f"the checkpoint does not say where its {missing[0]} lies: give {missing[0]}=FILE")
+    paths = {key: path for key, path in known.items() if is_plain(path)}
     columns = {"batch_size": 1, "seq_len": 1, "eval_batch_size": 1}  # only its tokens are wanted
-    return build_data({**node, **columns, **paths, **places})
+    return build_data({**node, **columns, **paths, **{key: places[key] for key in PLACES if key in places}})

@@ -169,6 +169,16 @@ def test_own_text_is_named_by_what_it_holds(own_text: dict[str, Any], tmp_path: 
     assert name(elsewhere) != who.name
 
 
+def test_a_relative_path_is_kept_whole_and_is_no_part_of_the_name(
+    own_text: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    relative = {**own_text, "data": {**own_text["data"], "train": "train.txt", "valid": "~/valid.txt"}}
+    assert identify(CHOICES, relative).where == identify(CHOICES, own_text).where
+    assert name(relative) == name(own_text)
+
+
 def test_text_that_is_not_there(own_text: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "valid.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no text file data.valid=.*give the path"):

@@ -36,7 +36,7 @@ from hornn.sweep.entry import read_record
 from hornn.sweep.record import FOLDER
 from hornn.use.checkpoints import load
 from hornn.use.corpora import open_corpus
-from hornn.use.figures import files_of, require_probabilities, require_target
+from hornn.use.figures import OWN_TEXT, files_of, require_probabilities, require_target
 from hornn.use.recorded import record, result_beside
 from hornn.use.scorers import NetworkScorer
 
@@ -84,7 +84,7 @@ def check_options(cfg: DictConfig) -> None:
         raise ValueError("give checkpoint=PATH, or sweep=NAME for all finished runs of a sweep: one of both")
     if cfg.sweep is not None and cfg.result is not None:
         raise ValueError("sweep= adds to the result of each run: leave out result=")
-    require_target(cfg.result, files_of(cfg, "checkpoint"))
+    require_target(cfg.result, files_of(cfg, "checkpoint", *OWN_TEXT))
 
 
 def runs_of(sweep: str) -> list[Path]:

@@ -60,8 +60,8 @@ class Identity(NamedTuple):
     """A run among all others; made once, by `identify`, and handed on.
 
     choices: group -> the word that chose it. config: the values that decide the numbers, by group. where: what is on
-    record beside them, by dotted key: the machine, and the paths of text that `config` knows by its content. name: ten
-    hexadecimal digits made of choices and config. folder: where the run's files go: its `run_dir`,
+    record beside them, by dotted key: the machine, and the absolute paths of text that `config` knows by its content.
+    name: ten hexadecimal digits made of choices and config. folder: where the run's files go: its `run_dir`,
     or outputs/<model>/<corpus>/<name>/seed=<seed>. counted: whether the model is counted, not trained.
     """
 
@@ -100,8 +100,8 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     text = data.get(TEXT)
     is_published = text == FOLDER and data["name"] == choices["data"]  # the folder has the name of the choice
     if text and not is_published:
-        where |= {f"data.{key}": data[key] for key in paths_of(data)}
         kept["data"] |= {"text": content_of(text, data)}
+        where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in paths_of(data)}
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted)
     default = default_folder(chosen, kept, identity.name, seed)
     return identity._replace(folder=Path(str(config["run_dir"])) if config["run_dir"] else default)

@@ -21,7 +21,7 @@ from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
 from hornn.use.checkpoints import open_checkpoint, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
-from hornn.use.figures import files_of, report, require_probabilities, require_target
+from hornn.use.figures import OWN_TEXT, files_of, report, require_probabilities, require_target
 from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.recorded import record, to_record
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
@@ -139,7 +139,7 @@ def check_options(cfg: DictConfig) -> None:
     if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
         raise ValueError("dynamic_lr= changes the weights as it scores: leave out mix= and cache=")
     for target in (cfg.result, cfg.arpa):
-        require_target(target, files_of(cfg, "checkpoint", "mix", "text"))
+        require_target(target, files_of(cfg, "checkpoint", "mix", "text", *OWN_TEXT))
 
 
 def rates_of(cfg: DictConfig) -> list[float]:

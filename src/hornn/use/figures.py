@@ -14,6 +14,12 @@ from hornn.result import finite, require_writable, write_atomically
 from hornn.run.identity import FILES, SNAPSHOTS
 from hornn.shown import shown
 
+OWN_TEXT = (
+    "data.train",
+    "data.valid",
+    "data.test",
+)  # keys of commands that say where files of one's own lie now
+
 
 def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -> None:
     """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text."""
@@ -48,7 +54,7 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
 def files_of(cfg: DictConfig, *keys: str) -> Iterator[Path]:
     """The files that these keys of a command name, each key one file, a list of files, or none."""
     for key in keys:
-        value = None if OmegaConf.is_missing(cfg, key) else cfg[key]
+        value = OmegaConf.select(cfg, key)  # null for a key that is missing, too
         for each in value if isinstance(value, ListConfig) else [value]:
             if each is not None:
                 yield Path(str(each))

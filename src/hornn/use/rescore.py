@@ -13,7 +13,7 @@ from rich.console import Console
 from hornn.checks import require_positive, require_range
 from hornn.run.process import set_up_process
 from hornn.use import nbest
-from hornn.use.figures import files_of, report, require_target
+from hornn.use.figures import OWN_TEXT, files_of, report, require_target
 from hornn.use.model import Model
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of
@@ -27,7 +27,7 @@ def rescore(cfg: DictConfig) -> None:
     set_up_process()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     sources = ("checkpoint", "mix", "nbest", "references", "dev", "dev_references")
-    require_target(cfg.result, files_of(cfg, *sources))
+    require_target(cfg.result, files_of(cfg, *sources, *OWN_TEXT))
     fixed = fixed_weights(cfg)
     if cfg.references is not None or cfg.dev is not None:
         nbest.levenshtein()  # missing, it is missed before anything is scored

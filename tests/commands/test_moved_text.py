@@ -1,0 +1,87 @@
+"""A model of files of one's own, used from another folder and after the files have moved."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.outcomes import refusal, result_of, rewrite
+from small_text import SMALL, write_text
+
+Command = Callable[..., Any]
+SPLITS = ("train", "valid", "test")
+
+
+@pytest.fixture
+def trained(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a network `run` and of n-grams `kn`, trained there on relative paths; the test runs elsewhere."""
+    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+    there.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(there)
+    text = [word.replace(f"{there}/", "") for word in write_text(there)]
+    assert command("train", *text, *SMALL, "run_dir=run").code == 0
+    assert command("train", *text, "model=kn", "logger=csv", "run_dir=kn").code == 0
+    monkeypatch.chdir(elsewhere)
+    return there
+
+
+def move(folder: Path) -> list[str]:
+    """The overrides that say where the texts lie, once they have moved."""
+    for split in SPLITS:
+        (folder / f"{split}.txt").rename(folder / f"moved-{split}.txt")
+    return [f"data.{split}={folder}/moved-{split}.txt" for split in SPLITS]
+
+
+def test_a_split_is_scored_from_another_folder_and_after_a_move(command: Command, trained: Path) -> None:
+    words = [f"checkpoint={trained}/run/best.ckpt", "data.cache_dir=cache", "batch_size=2", "seq_len=5"]
+    assert command("evaluate", *words, "result=before.json").code == 0
+    moved = move(trained)
+    lost = f"there is no text file data.train={trained}/train.txt: give the path of an existing one"
+    assert lost in refusal(command("evaluate", *words))
+    done = command("evaluate", *words, *moved, "result=after.json")
+    assert (done.code, done.err) == (0, "")
+    for name in ("before", "after"):
+        found = json.loads(Path(f"{name}.json").read_text())["perplexity"]
+        assert found == pytest.approx(result_of(trained / "run")["test_ppl"], rel=1e-13)
+    changed = Path("changed.txt")
+    changed.write_text("a b c\n" * 9)
+    line = refusal(command("evaluate", *words, *moved[:2], f"data.test={changed}"))
+    assert "is not the one that this checkpoint was trained on" in line
+    read = refusal(command("evaluate", *words, *moved[:2], f"data.test={changed}", f"result={changed}"))
+    assert "changed.txt is a file that this command reads: give another name to write to" in read
+
+
+def test_an_old_checkpoint_with_relative_paths_needs_no_new_training(command: Command, trained: Path) -> None:
+    best = trained / "run" / "best.ckpt"
+    for where in ({f"data.{split}": f"{split}.txt" for split in SPLITS}, {}):
+        rewrite(best, lambda saved, where=where: saved["hornn"].update(where=where))
+        words = [f"checkpoint={best}", "data.cache_dir=cache"]
+        assert "data.train" in refusal(command("evaluate", *words))
+        done = command("evaluate", *words, *(f"data.{split}={trained}/{split}.txt" for split in SPLITS))
+        assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("evaluate", ["checkpoint=run", "cache=5"]),
+        ("evaluate", ["checkpoint=run", "dynamic_lr=[0.1,0.2]", "seq_len=5"]),
+        ("score", ["mix=[run,kn]", "text=text"]),
+        ("rescore", ["mix=[run,kn]", "nbest=text", "lm_weight=1"]),
+        ("analyse", ["checkpoint=run", "lags=5", "windows=6", "targets=20"]),
+    ],
+)
+def test_whatever_reads_the_corpus_takes_its_new_place(
+    command: Command, trained: Path, entry: str, words: list[str]
+) -> None:
+    moved = move(trained)
+    Path("text").write_text("u\ta b\t-1\t-1\n")
+    named = [
+        word.replace("run", f"{trained}/run/best.ckpt").replace("kn", f"{trained}/kn/best.ckpt")
+        for word in words
+    ]
+    assert "there is no text file data.train=" in refusal(command(entry, *named, "data.cache_dir=cache"))
+    assert command(entry, *named, "data.cache_dir=cache", *moved).code == 0
