@@ -130,7 +130,8 @@ def test_a_text_takes_the_place_of_a_split(command: Command, run_dir: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    "name", ["my text (1).txt", "a,b.txt", "what's new.txt", "[x].txt", "back\\slash.txt"]
+    "name",
+    ["my text (1).txt", "a,b.txt", "what's new.txt", "[x].txt", "back\\slash.txt", "${oc.env:x}.txt"],
 )
 def test_a_text_may_have_any_name(evaluate: Command, tmp_path: Path, name: str) -> None:
     text = tmp_path / name

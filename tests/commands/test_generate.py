@@ -65,8 +65,18 @@ def test_generate_tells_of_a_prompt_outside_the_vocabulary(command: Command, run
     assert err == "not in the vocabulary, read as <unk>: zz\n"
 
 
-@pytest.mark.parametrize("prompt", ["what's (a) new?", "the, {function}", "'a", 'a \\" b\\', "[a]: b=c"])
-def test_a_prompt_may_have_any_signs(command: Command, run_dir: Path, prompt: str) -> None:
+PROMPTS = [
+    *("what's (a) new?", "the, {function}", "'a", 'a \\" b\\', "[a]: b=c"),
+    *('" a "', '"yes" he said "no"', "'null'", "a ${oc.env:SECRET}", "the ${", "a \\${b} '${c}'"),
+]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_prompt_may_have_any_signs(
+    command: Command, run_dir: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
+) -> None:
+    """Quotes are tokens, and what looks like a variable of the environment is not one."""
+    monkeypatch.setenv("SECRET", "s3cret")
     words = (f"checkpoint={run_dir / 'best.ckpt'}", f"prompt={prompt}", "length=1")
     code, out, _ = command("generate", *words)
     assert code == 0

@@ -7,6 +7,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from hornn.command_line.messages import _quote
 from hornn.run.identity import canonical, name_of
@@ -70,3 +71,10 @@ def test_a_path_on_the_command_line_is_that_path(path: str) -> None:
 def test_so_is_each_of_a_list(paths: list[str]) -> None:
     (override,) = OverridesParser.create().parse_overrides([_quote(f"mix=[{','.join(paths)}]")])
     assert [str(path) for path in override.value()] == paths  # type: ignore[union-attr]
+
+
+@given(st.sampled_from(["prompt", "+text"]), st.text("a${}'\"\\ ,[=é\n", min_size=1, max_size=12))
+def test_a_text_is_read_as_it_stands(key: str, text: str) -> None:
+    """By Hydra, which takes quotes for its own, and then by OmegaConf, which resolves `${...}`."""
+    (override,) = OverridesParser.create().parse_overrides([_quote(f"{key}={text}")])
+    assert OmegaConf.create({"text": override.value()}).text == text

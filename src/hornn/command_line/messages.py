@@ -30,7 +30,8 @@ from hornn.command_line.ending import (
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
 
-WRITTEN = {"prompt", "text"}  # keys whose values a person writes, with any signs; no list of values
+# Keys whose values are read sign by sign; no list of values. Of a command that hands no words on to further processes.
+WRITTEN = {"prompt", "text"}
 
 
 def launch(main: Callable[[], None], needed: bool = False) -> None:
@@ -78,7 +79,7 @@ def _quote(word: str) -> str:
     Quotes belong around a plain `=`, as in the folders of runs, letters beyond ASCII, and all that a person writes.
     """
     key, _, value = word.partition("=")
-    if key in WRITTEN and value != "null":
+    if key.lstrip("+") in WRITTEN and value != "null":
         return f"{key}={_quote_text(value)}"
     listed = value[:1] == "[" and value[-1:] == "]"
     values = value[1:-1].split(",") if listed else [value]
@@ -90,11 +91,12 @@ def _quote(word: str) -> str:
 
 
 def _quote_text(text: str) -> str:
-    """The text in quotes, unless it stands in quotes already. A backslash before a quote, or at the end, is doubled."""
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return text
-    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), text)
-    return f"'{escaped}'"
+    """The text in quotes that Hydra takes off again, so that each sign of it, a quote included, is read as it stands.
+
+    A backslash before `${` keeps it from being resolved. Backslashes before that, a quote or the end are doubled.
+    """
+    plain = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), plain) + "'"
 
 
 def _only_shows() -> bool:
