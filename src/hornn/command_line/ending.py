@@ -1,7 +1,8 @@
 """How every command ends: an exit code, one line on stderr where it is not 0, whatever became of its standard output.
 
-0: done, also where the reader of its output went away first (`| head`). 2: refused or failed, in words. 124: a
-training's time was over (`trainer.max_time`), the same command goes on. 130: Ctrl-C. 143: SIGTERM.
+0: done, also where the reader of its output went away first (`| head`). 2: refused or failed, in words. 75: another
+process works on the run. 124: a training's time was over (`trainer.max_time`), the same command goes on. 130: Ctrl-C.
+143: SIGTERM.
 """
 
 import errno
