@@ -1,5 +1,7 @@
 """Options of evaluate.py and generate.py that cannot be."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,23 @@ def test_a_file_that_is_read_is_not_written(
     line = refusal(command(entry, *words.get(reads, [f"checkpoint={model}"]), f"result={link}"))
     assert f"{link} is a file that this command reads: give another name to write to" in line
     assert contents(tmp_path) == before
+
+
+def test_a_full_disk_leaves_another_path(
+    command: Command, run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This command has no run_dir= to write elsewhere with."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    figures = tmp_path / "figures.json"
+    (tmp_path / "own.txt").write_text("a b\n")
+    monkeypatch.setattr("hornn.result.os.fsync", fail)
+    words = (f"checkpoint={run_dir / 'best.ckpt'}", f"text={tmp_path / 'own.txt'}", f"result={figures}")
+    code, _, err = command("evaluate", *words)
+    said = "No space left on device; free some space on that disk or give another path"
+    assert (code, err) == (2, f"error: {figures}: {said}\n")
 
 
 GENERATE = {

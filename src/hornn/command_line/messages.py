@@ -145,12 +145,16 @@ def _in_a_cell(error: BaseException) -> list[str]:
 
 
 def _tell_where(job: JobReturn, error: BaseException) -> None:
-    """Add notes to the error of a job: which job of several it was, where its results go."""
+    """Add to the error of a job which job of several it was, where its results go and what else a full disk leaves."""
     settings = job.hydra_cfg
     if settings is not None and settings.hydra.mode is RunMode.MULTIRUN:
         error.add_note(f"in the job {' '.join(job.overrides or [])}")
-    if isinstance(error, OSError) and error.errno and error.filename is None and job.cfg is not None:
-        error.add_note(f"the results of this run go below {job.cfg.get('run_dir') or job.working_dir}")
+    if not isinstance(error, OSError) or job.cfg is None:
+        return
+    of_run = "run_dir" in job.cfg
+    vars(error)["way_out"] = " or write elsewhere with run_dir=FOLDER" if of_run else " or give another path"
+    if of_run and error.errno and error.filename is None:
+        error.add_note(f"the results of this run go below {job.cfg.run_dir or job.working_dir}")
 
 
 def _explain(error: BaseException) -> str | None:
@@ -181,7 +185,7 @@ def _explain(error: BaseException) -> str | None:
         case OmegaConfBaseException(full_key=key) if isinstance(error, ValueError | GrammarParseError):
             return f"{key}: {text.partition('    full_key:')[0]}" if key else text
         case OSError(errno=errno.ENOSPC):
-            return f"{describe_system_error(error)} or write elsewhere with run_dir=FOLDER"
+            return f"{describe_system_error(error)}{getattr(error, 'way_out', '')}"
         case OSError():
             return describe_system_error(error) or text
         case ValueError():
