@@ -1,16 +1,17 @@
 """The measurements as tables in a terminal."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from hornn.reporting.numbers import format_bound, percent
 from hornn.reporting.scores import is_at_limit
 from hornn.result import MEMORY
 from hornn.shown import shown
 
+GAP = "  "  # between columns
 SHOWN = (1, 2, 5, 10, 20, 50, 100)  # lags and numbers of known words that have a column
 NAMES = {
     "gradient_reach": "lags with 1 % of the gradient or more",
@@ -36,12 +37,12 @@ def show(figures: Mapping[str, Any], console: Console) -> None:
         for stage in figures["stages"]
         for part, norms in stage["gradient"].items()
     ]
-    console.print(
-        grid(
-            "median norm of d loss_t / d h_{t-k}, by k",
-            ("weights", "part", *map(str, columns)),
-            gradients,
-        )
+    show_grid(
+        console,
+        "median norm of d loss_t / d h_{t-k}, by k",
+        ("weights", "part", *map(str, columns)),
+        gradients,
+        keys=2,
     )
     paths = [
         (stage_name(stage), name, *(f"{path[key]:.2f}" for key in ("low", "high", "rms")))
@@ -49,25 +50,26 @@ def show(figures: Mapping[str, Any], console: Console) -> None:
         for name, path in stage["paths"].items()
     ]
     if paths:
-        console.print(grid("signals before the activation", ("weights", "path", "1 %", "99 %", "rms"), paths))
-    console.print(
-        grid(
-            "saturated units, by steps from the initial state",
-            ("weights", *map(str, columns)),
-            [
-                (stage_name(stage), *(percent(stage["saturation"][lag - 1]) for lag in columns))
-                for stage in figures["stages"]
-            ],
-        )
+        header = ("weights", "path", "1 %", "99 %", "rms")
+        show_grid(console, "signals before the activation", header, paths, keys=2)
+    show_grid(
+        console,
+        "saturated units, by steps from the initial state",
+        ("weights", *map(str, columns)),
+        [
+            (stage_name(stage), *(percent(stage["saturation"][lag - 1]) for lag in columns))
+            for stage in figures["stages"]
+        ],
+        keys=1,
     )
     known = figures["known"]
-    console.print(
-        grid(
-            "perplexity with k known words, by the count of the word in training",
-            ("words", "targets", *map(str, columns), "all"),
-            [known_row("all", known, columns)]
-            + [known_row(label, curve, columns) for label, curve in known["by_count"].items()],
-        )
+    show_grid(
+        console,
+        "perplexity with k known words, by the count of the word in training",
+        ("words", "targets", *map(str, columns), "all"),
+        [known_row("all", known, columns)]
+        + [known_row(label, curve, columns) for label, curve in known["by_count"].items()],
+        keys=1,
     )
     for layer in figures["factors"]:
         values = layer["values"]
@@ -105,12 +107,21 @@ def number(value: float) -> str:
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
 
 
-def grid(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")
-    for place, name in enumerate(header):
-        table.add_column(
-            name, justify="left" if place == 0 or name in ("part", "path") else "right", no_wrap=True
-        )
-    for row in rows:
-        table.add_row(*row)
-    return table
+def show_grid(
+    console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], keys: int
+) -> None:
+    """Print a table whole: columns that a terminal has no room for follow below, behind the first `keys` ones again."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    room = console.width if console.is_terminal else math.inf
+    parts: list[list[int]] = [[]]
+    for place in range(keys, len(header)):
+        needed = sum(widths[other] + len(GAP) for other in [*range(keys), *parts[-1]]) + widths[place]
+        if parts[-1] and needed > room:
+            parts.append([])
+        parts[-1].append(place)
+    console.print(title, style="bold", markup=False)
+    for part in parts:
+        for row in (header, *rows):
+            cells = [row[place].ljust(widths[place]) for place in range(keys)]
+            cells += [row[place].rjust(widths[place]) for place in part]
+            console.print(GAP.join(cells), style="bold" if row is header else None, markup=False)
