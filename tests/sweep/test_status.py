@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -110,16 +109,14 @@ def test_a_result_that_cannot_be_read_is_that_run_s(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.slow
-def test_the_command_is_quick(tmp_path: Path) -> None:
+def test_the_command_loads_neither_torch_nor_hydra(tmp_path: Path) -> None:
     Record("mini", tmp_path / "outputs" / "sweeps").merge([entry("a")])
     status = str(ROOT / "src" / "sweep_status.py")
     run = f"import runpy, sys; sys.argv = ['x']; runpy.run_path({status!r}, run_name='__main__')"
     check = f"{run}; print({{'torch', 'hydra'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "mini: 0 of 1 done, 1 queued\nset()\n"
-    started = time.monotonic()
     done = subprocess.run([sys.executable, status, "maxi"], cwd=tmp_path, capture_output=True, text=True)
-    assert time.monotonic() - started < 1
     assert (done.returncode, done.stderr) == (
         2,
         "error: no sweep 'maxi' on record; outputs/sweeps has: mini\n",
