@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from hornn.cells.elman import Rnn
 from hornn.cells.hornn import FofeHornn
 from hornn.initialization import make_sparse
 from hornn.network import SequenceModel
@@ -30,3 +31,25 @@ def test_network_starts_as_asked() -> None:
     assert float(network.embedding.weight.detach().std()) == pytest.approx(0.2, rel=0.05)
     assert not network.head.W_out.any()
     assert (network.cells[0].W_h != 0).sum(-1).unique().tolist() == [20]
+
+
+class OwnStart(Rnn):
+    """A cell whose parameters start in four ways: drawn, drawn and replaced, another module's, a value."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        torch.nn.init.orthogonal_(self.W_h)
+        self.drawn_then_scaled = self.weight(hidden_size, hidden_size)
+        self.drawn_then_scaled.data.div_(torch.linalg.matrix_norm(self.drawn_then_scaled.detach(), ord=2))
+        self.norm = torch.nn.LayerNorm(hidden_size)
+        self.gate = torch.nn.Parameter(torch.tensor(0.5))
+
+
+def test_only_drawn_weights_start_with_the_std_of_the_network() -> None:
+    cell = SequenceModel([1] * 9, partial(OwnStart, hidden_size=60), 90, init_std=0.05).cells[0]
+    assert float(cell.W_in.detach().std()) == pytest.approx(0.05, rel=0.05)
+    assert_close(cell.W_h @ cell.W_h.T, torch.eye(60), rtol=0, atol=1e-5)
+    assert_close(torch.linalg.matrix_norm(cell.drawn_then_scaled, ord=2), torch.tensor(1.0))
+    assert (cell.norm.weight == 1).all()
+    assert cell.gate == 0.5
+    assert float(Rnn(90, 60).W_in.detach().std()) == pytest.approx(0.1, rel=0.05)

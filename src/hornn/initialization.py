@@ -1,18 +1,7 @@
-"""How a network's weights start: the schemes of the papers."""
-
-from collections.abc import Iterable
+"""How the matrices that act on a state may start: the sparse scheme of a paper."""
 
 import torch
-from torch import Tensor, nn
-
-from hornn.cells.base import INIT_STD
-
-
-@torch.no_grad()
-def rescale(parameters: Iterable[nn.Parameter], std: float) -> None:
-    """Turn weights drawn from N(0, INIT_STD^2) into weights from N(0, std^2); zeros stay zeros."""
-    for parameter in parameters:
-        parameter.mul_(std / INIT_STD)
+from torch import Tensor
 
 
 @torch.no_grad()

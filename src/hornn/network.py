@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import INIT_STD, Cell, State
+from hornn.cells.base import INIT_STD, Cell, State, drawn_with
 from hornn.checks import require_choice, require_depth, require_positive, require_range
 from hornn.columns import drop
 from hornn.heads.base import Head
 from hornn.heads.softmax import SoftmaxHead
-from hornn.initialization import make_sparse, rescale
+from hornn.initialization import make_sparse
 from hornn.kernels import library
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
@@ -58,9 +58,9 @@ class SequenceModel(nn.Module):
     `cell` is called with `input_size=` for each layer, `head` (see `hornn.heads.base.Head`) with `input_size=`,
     `counts=` and `bias=output_bias`; their other arguments are bound.
 
-    Start: weights from N(0, init_std^2), the embedding's and the head's from N(0, embedding_std^2) and N(0,
-    output_std^2) where given; with `recurrent_fan_in` the matrices that act on a state are sparse
-    (`hornn.initialization.make_sparse`). Biases start at 0.
+    Start: what `Cell.weight` draws is from N(0, init_std^2), the embedding's and the head's from N(0, embedding_std^2)
+    and N(0, output_std^2) where given. Biases start at 0, any other parameter as its cell says. With `recurrent_fan_in`
+    the matrices that act on a state are sparse (`hornn.initialization.make_sparse`).
 
     `dropout` drops that share of e_t (or `input_dropout`), of what passes between layers, and of the features; with
     `variational` one mask serves all steps of a chunk (Gal & Ghahramani 2016). `tie_weights` makes W_out the
@@ -122,24 +122,24 @@ class SequenceModel(nn.Module):
         self.scan_backend = "eager"
         self.native = False
         self.missing: str | None = None
-        cells = [cell(input_size=width)]
-        for _ in range(num_layers - 1):
-            cells.append(cell(input_size=cells[-1].output_size))
-        if input_width is None:
-            self.embedding: nn.Module = nn.Embedding(
-                len(counts), width, _weight=Cell.weight(len(counts), width).data
-            )
-        else:
-            self.embedding = nn.Identity() if embedding_size is None else LinearEmbedding(input_width, width)
+        with drawn_with(init_std):
+            cells = [cell(input_size=width)]
+            for _ in range(num_layers - 1):
+                cells.append(cell(input_size=cells[-1].output_size))
+        with drawn_with(init_std if embedding_std is None else embedding_std):
+            if input_width is None:
+                table = Cell.weight(len(counts), width).data
+                self.embedding: nn.Module = nn.Embedding(len(counts), width, _weight=table)
+            else:
+                self.embedding = (
+                    nn.Identity() if embedding_size is None else LinearEmbedding(input_width, width)
+                )
         self.cells = nn.ModuleList(cells)
-        self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
+        with drawn_with(init_std if output_std is None else output_std):
+            self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
         require_choice("network.precision", precision, self.head.precisions)
         if tie_weights:
             self.tie()
-        rescale(self.cells.parameters(), init_std)
-        rescale(self.head.parameters(), init_std if output_std is None else output_std)
-        if not tie_weights:
-            rescale(self.embedding.parameters(), init_std if embedding_std is None else embedding_std)
         if recurrent_fan_in is not None:
             require_positive(recurrent_fan_in=recurrent_fan_in)
             for cell_ in cells:

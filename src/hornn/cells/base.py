@@ -2,7 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import torch
@@ -11,11 +13,22 @@ from torch import Tensor, nn
 from hornn.checks import require_choice, require_positive, require_truth
 
 INIT_STD = 0.1  # of every weight, HORNN paper section 4
+STD: ContextVar[float] = ContextVar("STD", default=INIT_STD)  # of the weights that are drawn now
 
 Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu}
 
 State = Any  # a NamedTuple of tensors of shape (..., B, width), one type per cell
+
+
+@contextmanager
+def drawn_with(std: float) -> Iterator[None]:
+    """Within it `Cell.weight` draws from N(0, std^2)."""
+    before = STD.set(std)
+    try:
+        yield
+    finally:
+        STD.reset(before)
 
 
 def find_activation(name: str) -> Activation:
@@ -43,7 +56,8 @@ class Cell(nn.Module, ABC):
     NamedTuple of tensors of shape (..., B, width): the batch is the second last dimension of each.
     Nothing is remembered on `self`.
 
-    Weights are (out, in) matrices, drawn from N(0, 0.1^2) as the HORNN paper does; biases start at 0.
+    Weights are (out, in) matrices, drawn by `weight` from N(0, 0.1^2) as the HORNN paper does, or from N(0, std^2)
+    within `drawn_with(std)`; biases start at 0. A parameter that is not drawn so starts as the cell says.
     """
 
     activation: str
@@ -69,12 +83,13 @@ class Cell(nn.Module, ABC):
 
     @staticmethod
     def weight(*shape: int) -> nn.Parameter:
-        """A weight of the given (..., out, in) shape."""
+        """A weight of the given (..., out, in) shape, drawn from N(0, std^2)."""
         if (
             torch.get_default_device().type == "meta"
         ):  # shapes alone; to draw them loads torch's compiler, a second
             return nn.Parameter(torch.empty(shape))
-        return nn.Parameter(torch.randn(shape).mul_(INIT_STD))
+        # two products, so that the weights of a seed keep every bit
+        return nn.Parameter(torch.randn(shape).mul_(INIT_STD).mul_(STD.get() / INIT_STD))
 
     def bias(self, wanted: bool, *shape: int) -> nn.Parameter | None:
         """A zero bias where one is wanted, else None. ValueError unless `wanted` is true or false."""
