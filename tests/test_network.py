@@ -8,6 +8,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch.testing import assert_close
 
+from hornn.baselines.fofe_fnn import FofeFnn
 from hornn.cells.hornn import FofeHornn
 from hornn.heads.two_level import TwoLevelSoftmaxHead
 from hornn.network import SequenceModel
@@ -132,3 +133,18 @@ def test_tied_weights_are_one_matrix() -> None:
     assert len(members) == len(set(members)) == len(list(network.parameters()))
     with pytest.raises(ValueError, match="as wide as the embedding"):
         SequenceModel([1] * V, partial(FofeHornn, hidden_size=H), H + 1, tie_weights=True)
+
+
+@pytest.mark.parametrize("key", ["network.recurrent_fan_in", "recurrent_dropout"])
+def test_what_is_about_weights_on_a_state_needs_some(key: str) -> None:
+    class Unnamed(FofeHornn):
+        recurrent = ("U",)
+
+    options = {"recurrent_fan_in": 2} if key.startswith("network.") else {}
+    for kind, name in ((Unnamed, "Unnamed"), (FofeFnn, "FofeFnn")):
+        with pytest.raises(
+            ValueError, match=f"^{key} is about .* {name} has none .* attribute recurrent=\\("
+        ):
+            training(
+                SequenceModel([1] * V, partial(kind, hidden_size=H), H, **options), recurrent_dropout=0.1
+            )

@@ -79,7 +79,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
         table = None if network.tied else network.table
         self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
-        recurrent = [weight for cell in network.cells for weight in cell.recurrent_weights()]  # type: ignore[operator]
+        recurrent = network.recurrent_weights("recurrent_dropout") if recurrent_dropout else []
         self.dropped = DroppedWeights(recurrent, recurrent_dropout)
         self.pretrained = pretrained
         self.pretrained_lr = pretrained_lr

@@ -142,9 +142,18 @@ class SequenceModel(nn.Module):
             self.tie()
         if recurrent_fan_in is not None:
             require_positive(recurrent_fan_in=recurrent_fan_in)
-            for cell_ in cells:
-                for weight in cell_.recurrent_weights():
-                    make_sparse(weight.data, recurrent_fan_in)
+            for weight in self.recurrent_weights("network.recurrent_fan_in"):
+                make_sparse(weight.data, recurrent_fan_in)
+
+    def recurrent_weights(self, key: str) -> list[nn.Parameter]:
+        """The matrices of all layers that act on a state, which a key is about. ValueError where there are none."""
+        cells: list[Cell] = list(self.cells)  # type: ignore[arg-type]
+        if found := [weight for cell in cells for weight in cell.recurrent_weights()]:
+            return found
+        raise ValueError(
+            f"{key} is about matrices that act on a state, and {type(cells[0]).__name__} has none whose name begins as "
+            f"its class attribute recurrent={cells[0].recurrent!r} says: name them there, or leave {key} out"
+        )
 
     def tie(self) -> None:
         """Let the output layer's matrix be the embedding. ValueError where their shapes differ."""

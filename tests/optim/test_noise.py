@@ -88,9 +88,3 @@ def test_nothing_is_dropped_at_rate_0() -> None:
 def test_a_rate_lies_between_0_and_1(rate: float) -> None:
     with pytest.raises(ValueError, match=r"recurrent_dropout must be in \[0, 1\)"):
         DroppedWeights([torch.zeros(2, 2)], rate)
-
-
-def test_a_model_without_a_state_has_no_weights_to_drop() -> None:
-    assert DroppedWeights([], 0.0).weights == []
-    with pytest.raises(ValueError, match="must be 0 for a model without weights on a state"):
-        DroppedWeights([], 0.1)

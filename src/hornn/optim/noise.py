@@ -67,15 +67,11 @@ class DroppedWeights:
         W' = W * M / (1 - rate),  M_ij ~ Bernoulli(1 - rate);   dL/dW = dL/dW' * M / (1 - rate)
 
     Source: Merity et al. 2018 ("Regularizing and optimizing LSTM language models"), section 2, for the matrices that
-    act on a state. Raises ValueError for a rate outside [0, 1), and for one above 0 where there are no weights.
+    act on a state. Raises ValueError for a rate outside [0, 1).
     """
 
     def __init__(self, weights: Sequence[Tensor], rate: float) -> None:
         require_range("recurrent_dropout", rate, "in [0, 1)", 0 <= rate < 1)
-        if rate and not weights:
-            raise ValueError(
-                f"recurrent_dropout must be 0 for a model without weights on a state, got {rate}"
-            )
         self.weights = weights if rate else []
         self.rate = rate
         self.whole: list[Tensor] = []  # what the weights were
