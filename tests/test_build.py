@@ -1,10 +1,14 @@
 """What the files of choices are built to."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from hornn.build import build_network, check_memory, rebuild_data
+from hornn.build import build_network, check_cell, check_memory, rebuild_data
+from hornn.cells.base import Cell
+from hornn.cells.elman import Rnn
 from hornn.recipe import resolve
 
 ROOT = Path(__file__).parents[1]
@@ -39,3 +43,57 @@ def test_a_published_corpus_takes_no_place_of_a_file() -> None:
         ValueError, match=r"^data\.valid= .* trained on data=ptb, which has none: leave it out$"
     ):
         rebuild_data(card, {**places, "valid": "valid.txt"})
+
+
+class ReadsItsWeights(Rnn):
+    """A cell whose constructor reads numbers, which a tensor without memory has not."""
+
+    def __init__(self, input_size: int, hidden_size: int, radius: float) -> None:
+        super().__init__(input_size, hidden_size)
+        self.W_h.data.mul_(radius / torch.linalg.matrix_norm(self.W_h.detach(), ord=2).item())
+        if (self.W_h > 3).any():
+            raise ValueError("too large")
+
+
+class Unfinished(Rnn):
+    step = Cell.step  # type: ignore[assignment]
+
+
+class Careless(Rnn):
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        raise ValueError("data.root is unknown")
+
+
+def node(cell: type, **arguments: Any) -> dict[str, Any]:
+    return {"_target_": f"{cell.__module__}.{cell.__name__}", **arguments}
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (node(Rnn), "^conf/model/mine.yaml lacks hidden_size: "),
+        (node(ReadsItsWeights, hidden_size=3), "^conf/model/mine.yaml lacks radius: "),
+        (node(Unfinished, hidden_size=3), r"test_build\.Unfinished lacks step"),
+        (
+            node(Careless, hidden_size=3),
+            r"test_build\.Careless\.__init__ fails: ValueError: data.root is unknown",
+        ),
+        (node(Rnn, hidden_size=3.5), "^hidden_size must be an integer >= 1, got 3.5$"),
+    ],
+)
+def test_a_class_that_cannot_be_built_is_refused_in_one_line(model: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        check_cell(model, "mine")
+
+
+def test_a_constructor_may_read_its_weights() -> None:
+    model = node(ReadsItsWeights, hidden_size=20, radius=0.9)
+    _, config = resolve(["model=rnn"], {})
+    torch.manual_seed(1)
+    check_cell(model, "mine")
+    shapes = check_memory(config | {"model": model}, COUNTS, copies=3)
+    weights = build_network(config | {"model": model}, COUNTS).state_dict()
+    assert shapes == {name: weight.shape for name, weight in weights.items()}
+    torch.manual_seed(1)
+    assert torch.equal(weights["cells.0.W_h"], ReadsItsWeights(20, 20, 0.9).W_h)

@@ -28,6 +28,7 @@ LEVELS = (
     ("initialization", "heads", "network"),
     ("optim", "tally"),
     ("module", "checkpoint"),
+    ("contract",),
     ("build",),
     ("run", "use", "research"),
     ("analysis", "sweep", "bench", "parameters"),

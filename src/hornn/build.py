@@ -1,13 +1,14 @@
 """From the words that choose a model, a head and a corpus to the objects that their config files name."""
 
+import inspect
 import os
 import resource
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from hydra.core.hydra_config import HydraConfig
@@ -17,12 +18,14 @@ from omegaconf import OmegaConf
 from hornn.baselines.counts import CountModel, FittedModel
 from hornn.cells.base import Cell
 from hornn.checkpoint import FORMAT, first_line, require_plain
+from hornn.contract import in_part
 from hornn.data.base import Data
 from hornn.heads.base import Head
 from hornn.network import SequenceModel, natural_width
 from hornn.places import CONF
 from hornn.recipe import COUNTED, TEXT, read_choice
 
+Built = TypeVar("Built")
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
 # Folders of choices that a caller in Python named.
 OWN: ContextVar[tuple[Path, ...]] = ContextVar("OWN", default=())
@@ -36,7 +39,7 @@ def build_network(
     input_width: of the vectors that it reads; None where it reads ids of the outcomes. Nothing else that a node names
     is called. Raises ValueError if one does not name a cell, a head or the network.
     """
-    cell, head = bound(config["model"], Cell, "model"), bound(config["head"], Head, "head")
+    cell, head = bound_cell(config["model"]), bound(config["head"], Head, "head")
     built: SequenceModel = bound(config["network"], SequenceModel, "network")(
         counts=counts, cell=cell, head=head, input_width=input_width
     )
@@ -78,11 +81,35 @@ def arguments(node: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if not key.startswith("_")}
 
 
-def check_cell(model: Mapping[str, Any]) -> None:
-    """Build the cell once without memory, so that a size that cannot be is refused before anything is read."""
-    cell = bound(model, Cell, "model")
-    with without_memory():
-        cell(input_size=natural_width(cell))
+def bound_cell(model: Mapping[str, Any], choice: str = "NAME") -> partial[Cell]:
+    """The cell that the node of a model names, with its arguments bound. ValueError if the node lacks one of them.
+
+    choice: the word that chose the node's file.
+    """
+    cell: partial[Cell] = bound(model, Cell, "model")
+    parameters = inspect.signature(cell.func).parameters.values()
+    required = [
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
+    needed = dict.fromkeys(["hidden_size", *required])
+    if lacking := [name for name in needed if name not in (*cell.keywords, "input_size")]:
+        raise ValueError(f"conf/model/{choice}.yaml lacks {', '.join(lacking)}: give it a value there")
+    return cell
+
+
+def check_cell(model: Mapping[str, Any], choice: str) -> None:
+    """Build the cell once without memory, so that what cannot be is refused before anything is read.
+
+    Raises ValueError where the file of the choice lacks an argument, and for a class that cannot be built.
+    """
+    cell = bound_cell(model, choice)
+    kind: type[Cell] = cell.func  # type: ignore[assignment]
+    if lacking := sorted(kind.__abstractmethods__):
+        raise ValueError(f"{kind.__module__}.{kind.__qualname__} lacks {', '.join(lacking)}: write it")
+    with in_part(kind, "__init__"):
+        shaped(lambda: cell(input_size=natural_width(cell)))
 
 
 def check_head(config: Mapping[str, Any], choices: Mapping[str, str], data: Data) -> None:
@@ -107,8 +134,7 @@ def check_memory(
     copies: how many numbers each weight takes; with its gradient and momentum 3. Raises ValueError where this machine
     does not have the memory for them.
     """
-    with without_memory():
-        weights = build_network(config, counts, input_width).state_dict()
+    weights = shaped(lambda: build_network(config, counts, input_width)).state_dict()
     number = sum(weight.numel() for weight in weights.values())
     needed, there = 4 * copies * number, memory_bytes()
     if needed > there:
@@ -117,6 +143,23 @@ def check_memory(
             "lower model.hidden_size, model.order or network.num_layers"
         )
     return {name: weight.shape for name, weight in weights.items()}
+
+
+def shaped(build: Callable[[], Built]) -> Built:
+    """What `build` makes, without memory for its numbers; where a constructor reads a number (`.item()`), with memory.
+
+    The random numbers of the process stay as they were.
+    """
+    random = torch.get_rng_state()
+    try:
+        with without_memory():
+            return build()
+    except ValueError:
+        raise
+    except Exception:  # each library has a type of its own for numbers that are not there
+        return build()
+    finally:
+        torch.set_rng_state(random)
 
 
 @contextmanager

@@ -171,7 +171,8 @@ def test_a_run_whose_features_are_infinite_diverges(
     words = ["model=nnlm", "model.activation=relu", "network.init_std=5e18", f"network.precision={precision}"]
     code, _, err = command("train", *small, *words, f"run_dir={tmp_path / 'run'}")
     assert code == 2
-    assert "diverged at step 0: the loss is nan nats per token" in err
+    assert "diverged at step 0: the loss is nan nats per token; no learning rate is to blame" in err
+    assert err.endswith("See the equations of Nnlm and the data, or try a network.init_std below 5e+18\n")
     assert result_of(tmp_path / "run")["status"] == "diverged"
 
 

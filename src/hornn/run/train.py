@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, make_card
 from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_seed
+from hornn.contract import check_contract
 from hornn.data.base import Data, Judgement, Stream
 from hornn.data.sequences import SequenceStream
 from hornn.module import TruncatedBptt
@@ -124,7 +125,7 @@ def train(cfg: DictConfig) -> None:
 def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Training:
     """Build all that a training needs, and refuse what only the fit would."""
     check_trainer(config["trainer"])
-    check_cell(config["model"])
+    check_cell(config["model"], identity.choices["model"])
     lightning.seed_everything(identity.seed, verbose=False)
     data = build_data(config["data"])
     check_head(config, identity.choices, data)
@@ -133,6 +134,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     data.stream("train")  # refuses columns and chunks that cannot be
     check_memory(config, data.counts, 3, data.input_width)
     module = build_module(config, data)
+    check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
     callbacks = build_callbacks(config["callbacks"] or {}, data)
@@ -235,6 +237,12 @@ def notes_on(training: Training) -> list[str]:
 def describe_divergence(error: DivergenceError, training: Training, config: Mapping[str, Any]) -> str:
     """What happened and what to try: options that this run has, at values that it did not have."""
     module, optimizer = training.module, config["optimizer"]
+    if not module.global_step:
+        return (
+            f"training diverged at step 0: {error}; no learning rate is to blame, as no update has been made. See the "
+            f"equations of {type(module.network.cells[0]).__name__} and the data, or try a network.init_std below "
+            f"{config['network']['init_std']:g}"
+        )
     norms = [*module.grad_norms, *(record["max_grad_norm"] for record in training.keeper.records)]
     remedies = [f"an optimizer.lr below {optimizer['lr']:g}"]
     if "clip" in optimizer and (optimizer["clip_mode"] != "norm" or (optimizer["clip"] or math.inf) > 1):

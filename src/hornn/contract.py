@@ -1,0 +1,178 @@
+"""What a cell promises (hornn.cells.base), tried on two steps of three columns before any training.
+
+The tests see more: `tests/cells/test_contract.py` holds gradients, chunks and states in use against the contract.
+"""
+
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch import Tensor
+
+from hornn.cells.base import Cell, State
+from hornn.checkpoint import first_line
+
+T, B = 2, 3  # steps and columns
+OURS, TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)
+
+
+class Trial(NamedTuple):
+    """What the parts of a cell gave, by their names, and the state after them."""
+
+    project_input: Tensor  # (T, B, G)
+    step: Tensor  # (T, B, W)
+    project_output: Tensor  # (T, B, output_size)
+    state: State
+
+
+@torch.no_grad()
+def check_contract(cell: Cell) -> None:
+    """Raise ValueError, one line that names the class and the part, where a cell breaks its contract.
+
+    The cell runs as in an evaluation, on inputs x (T, B, I). Its modes and the random numbers of the process stay as
+    they were.
+    """
+    random, modes = torch.get_rng_state(), {module: module.training for module in cell.modules()}
+    cell.eval()
+    try:
+        check_attributes(cell)
+        x = 0.1 * torch.randn(T, B, cell.input_size, generator=torch.Generator().manual_seed(0))
+        first, again = try_out(cell, x), try_out(cell, x)
+        if not all(map(alike, (*first[:3], *first.state), (*again[:3], *again.state))):
+            refuse(cell, "step", "gives other numbers when it is called again: remember nothing on self")
+        with in_part(type(cell), "project_input"):
+            alone = cell.project_input(x[1:])
+        if not alike(alone, first.project_input[1:]):
+            refuse(cell, "project_input", "mixes steps: each row must be a function of its own input alone")
+        other = x.clone()
+        other[:, 0] += 1
+        for part, before, after in zip(Trial._fields[:3], first, try_out(cell, other), strict=False):
+            if not alike(before[:, 1:], after[:, 1:]):
+                refuse(cell, part, "mixes columns: another text in column 0 changes what column 1 gives")
+    finally:
+        torch.set_rng_state(random)
+        for module, training in modes.items():
+            module.training = training
+
+
+def check_attributes(cell: Cell) -> None:
+    """Raise ValueError unless the constructor has set what a run reads."""
+    if not isinstance(getattr(cell, "activation", None), str):
+        refuse(
+            cell,
+            "__init__",
+            'must set self.activation = "tanh", "sigmoid" or "relu", or "linear" for no bound',
+        )
+    if not isinstance(cell.recurrent, tuple):
+        refuse(cell, "recurrent", f'must be a tuple such as ("W_h",), got {cell.recurrent!r}')
+
+
+def try_out(cell: Cell, x: Tensor) -> Trial:
+    """Run the cell over x (T, B, I) from its first state, and look at all that it gives."""
+    torch.default_generator.manual_seed(0)
+    given = x.clone()
+    with in_part(type(cell), "initial_state"):
+        state = cell.initial_state(B)
+    check_state(cell, "initial_state", state, x)
+    with in_part(type(cell), "project_input"):
+        u = cell.project_input(x)
+    if not same(given, x):
+        refuse(cell, "project_input", "changes x in place: make a new tensor")
+    check_tensor(cell, "project_input", "u", u, (T, B, None), x)
+    outputs = []
+    for u_t in u.unbind(0):
+        before = [tensor.clone() for tensor in (u_t, *state)]
+        with in_part(type(cell), "step"):
+            made = cell.step(u_t, state)
+        if not isinstance(made, tuple) or len(made) != 2:
+            refuse(cell, "step", f"must return y_t and the next state, got {kind(made)}")
+        for name, was, now in zip(("u_t", *state._fields), before, (u_t, *state), strict=True):
+            if not same(was, now):
+                refuse(cell, "step", f"changes {name} in place: make a new tensor")
+        y_t, after = made
+        check_tensor(cell, "step", "y_t", y_t, (B, None), x)
+        check_state(cell, "step", after, x, state)
+        outputs.append(y_t)
+        state = after
+    if outputs[0].shape != outputs[1].shape:
+        refuse(
+            cell, "step", f"gives y_t of two shapes: {list(outputs[0].shape)} and {list(outputs[1].shape)}"
+        )
+    y = torch.stack(outputs)
+    with in_part(type(cell), "project_output"):
+        out = cell.project_output(y)
+    last = "step" if type(cell).project_output is Cell.project_output else "project_output"
+    check_tensor(cell, last, "y of all steps", out, (T, B, cell.output_size), x)
+    if not out.isfinite().all():
+        refuse(cell, last, "gives nan or inf within two steps: see its equations and network.init_std")
+    return Trial(u, y, out, state)
+
+
+def check_state(cell: Cell, part: str, state: Any, x: Tensor, before: State | None = None) -> None:
+    """Raise ValueError unless `state` is a NamedTuple of tensors (..., B, width), alike those of the state `before`."""
+    named = isinstance(state, tuple) and hasattr(state, "_fields")
+    if not named or not all(isinstance(tensor, Tensor) for tensor in state):
+        refuse(cell, part, f"must give its state as a NamedTuple of tensors, got {kind(state)}")
+    if before is not None and type(state) is not type(before):
+        refuse(cell, part, f"must give a state like the one before, {kind(before)}, got {kind(state)}")
+    for name, tensor in state._asdict().items():
+        shape = (..., B, None) if before is None else tuple(getattr(before, name).shape)
+        check_tensor(cell, part, f"state.{name}", tensor, shape, x)
+
+
+def check_tensor(cell: Cell, part: str, name: str, tensor: Any, shape: Sequence[Any], x: Tensor) -> None:
+    """Raise ValueError unless it is a tensor of the dtype of x and of this shape; None: any size, ...: any sizes."""
+    written = f"({', '.join('...' if n is ... else 'any' if n is None else str(n) for n in shape)})"
+    if not isinstance(tensor, Tensor):
+        refuse(cell, part, f"must give {name} as a tensor {written}, got {kind(tensor)}")
+    sizes = shape[1:] if shape[0] is ... else shape
+    found = tensor.shape[-len(sizes) :] if shape[0] is ... else tensor.shape
+    if len(found) != len(sizes) or any(n not in (None, m) for n, m in zip(sizes, found, strict=True)):
+        refuse(cell, part, f"must give {name} as {written} for {B} columns, got {tuple(tensor.shape)}")
+    if tensor.dtype != x.dtype:
+        refuse(
+            cell, part, f"must give {name} in {x.dtype}, as the weights, got {tensor.dtype}: see self.zeros"
+        )
+
+
+def alike(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are the same but for rounding."""
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+def kind(value: Any) -> str:
+    return f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+
+
+def refuse(cell: Cell, part: str, why: str) -> NoReturn:
+    raise ValueError(f"{name_of(type(cell), part)} {why}")
+
+
+def name_of(cell: type, part: str) -> str:
+    return f"{cell.__module__}.{cell.__qualname__}.{part}"
+
+
+@contextmanager
+def in_part(cell: type, part: str) -> Iterator[None]:
+    """Within it an error of the cell's own code is a ValueError that names class, part and line.
+
+    What the program's own checks say of a constructor's arguments stays as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if isinstance(error, ValueError) and part == "__init__" and frames[-1].filename.startswith(OURS):
+            raise
+        line = next(frame for frame in reversed(frames) if not frame.filename.startswith(TORCH))
+        raise ValueError(
+            f"{name_of(cell, part)} fails: {type(error).__name__}: {first_line(error)} ({line.filename}:{line.lineno}; "
+            "HYDRA_FULL_ERROR=1 shows the whole way)"
+        ) from error

@@ -1,0 +1,174 @@
+"""A cell that breaks its contract is refused before any training, in one line that names its class and the part."""
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hornn.cells.elman import Rnn, RnnState
+from hornn.contract import check_contract
+from hornn.research import make_network
+from reference.cases import MODEL_NAMES
+
+INPUT, H = 4, 8
+
+
+class Two(NamedTuple):
+    h: Tensor
+    c: Tensor
+
+
+class Tuple(Rnn):
+    def initial_state(self, batch_size: int) -> Any:
+        return (self.zeros(batch_size, self.hidden_size),)
+
+
+class BatchFirst(Rnn):
+    def initial_state(self, batch_size: int) -> RnnState:
+        return RnnState(self.zeros(self.hidden_size, batch_size))
+
+
+class Double(Rnn):
+    def initial_state(self, batch_size: int) -> RnnState:
+        return RnnState(torch.zeros(batch_size, self.hidden_size, dtype=torch.float64))
+
+
+class OutputAlone(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        return super().step(u_t, state)[0]
+
+
+class OtherState(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, _ = super().step(u_t, state)
+        return y_t, Two(y_t, y_t)
+
+
+class Grows(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, _ = super().step(u_t, RnnState(state.h[:, : self.hidden_size]))
+        return y_t, RnnState(torch.cat([state.h, y_t], -1))
+
+
+class Narrow(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, after = super().step(u_t, state)
+        return y_t[:, 1:], after
+
+
+class OneColumn(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, after = super().step(u_t, state)
+        return y_t.mean(0), after
+
+
+class HalfOutput(Rnn):
+    def project_output(self, y: Tensor) -> Tensor:
+        return y.half()
+
+
+class InPlace(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        state.h.mul_(0.5)
+        return super().step(u_t, state)
+
+
+class InputInPlace(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        h = u_t.add_(F.linear(state.h, self.W_h)).tanh_()
+        return h, RnnState(h)
+
+
+class EmbeddingInPlace(Rnn):
+    def project_input(self, x: Tensor) -> Tensor:
+        return super().project_input(x.mul_(2))
+
+
+class MixesColumns(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        return super().step(u_t, RnnState(state.h - state.h.mean(0)))
+
+
+class MixesInputs(Rnn):
+    def project_input(self, x: Tensor) -> Tensor:
+        return super().project_input(x - x.mean(1, keepdim=True))
+
+
+class MixesSteps(Rnn):
+    def project_input(self, x: Tensor) -> Tensor:
+        return super().project_input(x.cumsum(0))
+
+
+class Remembers(Rnn):
+    past: Any = 0.0
+
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        self.past = self.past + u_t
+        return super().step(self.past, state)
+
+
+class NoNumber(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, _ = super().step(u_t, state)
+        return y_t / 0, RnnState(y_t)
+
+
+class Fails(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        raise ValueError("unknown data 'ptb'")
+
+
+class NoActivation(Rnn):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        del self.activation
+
+
+class NamedByAText(Rnn):
+    recurrent = "W_h"  # type: ignore[assignment]
+
+
+FAULTS = [
+    (Tuple, "initial_state must give its state as a NamedTuple of tensors, got a tuple"),
+    (BatchFirst, r"initial_state must give state.h as \(..., 3, any\) for 3 columns, got \(8, 3\)"),
+    (Double, "initial_state must give state.h in torch.float32, as the weights, got torch.float64"),
+    (OutputAlone, r"step must return y_t and the next state, got a tensor \(3, 8\)"),
+    (OtherState, "step must give a state like the one before, a RnnState, got a Two"),
+    (Grows, r"step must give state.h as \(3, 8\) for 3 columns, got \(3, 16\)"),
+    (Narrow, r"step must give y of all steps as \(2, 3, 8\) for 3 columns, got \(2, 3, 7\)"),
+    (OneColumn, r"step must give y_t as \(3, any\) for 3 columns, got \(8,\)"),
+    (
+        HalfOutput,
+        "project_output must give y of all steps in torch.float32, as the weights, got torch.float16",
+    ),
+    (InPlace, "step changes h in place"),
+    (InputInPlace, "step changes u_t in place"),
+    (EmbeddingInPlace, "project_input changes x in place"),
+    (MixesColumns, "step mixes columns"),
+    (MixesInputs, "project_input mixes columns"),
+    (MixesSteps, "project_input mixes steps"),
+    (Remembers, "step gives other numbers when it is called again: remember nothing on self"),
+    (NoNumber, "step gives nan or inf within two steps"),
+    (Fails, r"step fails: ValueError: unknown data 'ptb' \(.*test_contract.py:\d+; HYDRA_FULL_ERROR=1"),
+    (NoActivation, "__init__ must set self.activation"),
+    (NamedByAText, "recurrent must be a tuple such as"),
+]
+
+
+@pytest.mark.parametrize(("cell", "says"), FAULTS, ids=[cell.__name__ for cell, _ in FAULTS])
+def test_a_fault_is_one_line_that_names_class_and_part(cell: type[Rnn], says: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{cell.__module__}\.{cell.__name__}\.{says}") as caught:
+        check_contract(cell(INPUT, H))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_a_cell_that_passes_is_left_as_it_was(name: str) -> None:
+    cell: Any = make_network(name, 11, hidden_size=H).cells[0]
+    random, weights = torch.get_rng_state(), [p.detach().clone() for p in cell.parameters()]
+    check_contract(cell)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert all(module.training for module in cell.modules())
+    assert all(map(torch.equal, weights, cell.parameters()))
