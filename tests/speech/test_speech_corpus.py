@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 from hornn.speech.corpus import read_corpus
 from hornn.speech.features import SHORTEST, cepstra, filterbank, normalise, read_wave
@@ -96,6 +97,23 @@ def test_a_damaged_recording_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"RIFX" + path.read_bytes()[4:30])
     with pytest.raises(ValueError, match=r"a.wav is no WAV file that can be read"):
         read_wave(path)
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT", "DOUBLE"])
+def test_samples_are_on_the_scale_of_16_bits(tmp_path: Path, subtype: str) -> None:
+    samples = sound("YES", 1)
+    soundfile.write(tmp_path / "a.wav", samples / 2**15, 16_000, subtype=subtype)
+    assert read_wave(tmp_path / "a.wav").tolist() == samples.tolist()
+
+
+@pytest.mark.parametrize("sample", [np.nan, np.inf, 1e300, -32769])
+def test_samples_that_no_recording_has_are_refused(tmp_path: Path, sample: float) -> None:
+    wave = sound("YES", 1) / 2**15
+    wave[7] = sample
+    soundfile.write(tmp_path / "a.wav", wave, 16_000, subtype="DOUBLE")
+    said = r"a.wav has a sample of -?(nan|inf|32769.0), and a number from -32,768 to 32,768 is needed: write it anew"
+    with pytest.raises(ValueError, match=said):
+        read_wave(tmp_path / "a.wav")
 
 
 def test_features_are_the_same_at_every_call(tmp_path: Path) -> None:

@@ -12,13 +12,15 @@ RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
 STREAMED = 2**32 + 7  # bytes that a header promises whose writer did not know them
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
+FULL = 2**15  # the scale of 16-bit integers
+FLOATING = ("FLOAT", "DOUBLE")  # samples within 1, which soundfile would cut to integers unscaled
 
 
 def read_wave(path: Path) -> np.ndarray:
     """The samples (S,) of a WAV file in fp32, on the scale of 16-bit integers.
 
     Raises ValueError for a file that cannot be read or that was cut off, for another rate than 16 kHz, for more than
-    one channel, and for less than one frame; OSError where it cannot be opened.
+    one channel, for less than one frame, and for a sample that no recording has; OSError where it cannot be opened.
     """
     soundfile = load("soundfile")
 
@@ -29,7 +31,9 @@ def read_wave(path: Path) -> np.ndarray:
             raise ValueError(f"{path} was cut off, its header promises {promised:,} bytes: copy it again")
         file.seek(0)
         try:
-            samples, rate = soundfile.read(file, dtype="int16", always_2d=True)
+            with soundfile.SoundFile(file) as recording:
+                rate, floating = recording.samplerate, recording.subtype in FLOATING
+                samples = recording.read(dtype="float32" if floating else "int16", always_2d=True)
         except soundfile.SoundFileError as error:
             raise ValueError(f"{path} is no WAV file that can be read ({error}): give another one") from error
     if rate != RATE:
@@ -39,7 +43,13 @@ def read_wave(path: Path) -> np.ndarray:
     if len(samples) < SHORTEST:
         raise ValueError(f"{path} has {len(samples)} samples, less than one frame of 25 ms: leave it out")
     wave: np.ndarray = samples[:, 0].astype(np.float32)
-    return wave
+    if not floating:
+        return wave
+    if (wrong := ~(np.abs(wave) <= FULL)).any():
+        raise ValueError(
+            f"{path} has a sample of {wave[wrong][0]}, and a number from -{FULL:,} to {FULL:,} is needed: write it anew"
+        )
+    return wave * FULL
 
 
 def filterbank(wave: np.ndarray) -> np.ndarray:
