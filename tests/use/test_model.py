@@ -67,6 +67,13 @@ def test_a_score_is_of_one_text_alone(folder: Path, name: str) -> None:
     assert model.score([]) == []
 
 
+@pytest.mark.parametrize("text", ["a b " * 64, "a b " * 1024, "\u5b57" * 86, "a" * 300, "a/b/" * 1100])
+def test_a_text_may_be_longer_than_the_name_of_a_file(folder: Path, text: str) -> None:
+    model = hornn.load(folder / NAMES[0])
+    assert model.perplexity(text) == pytest.approx(model.score([text])[0].perplexity, rel=1e-5)
+    hornn.load([folder / name for name in NAMES[:2]], fit_on=text)
+
+
 def test_what_is_no_text_is_refused(folder: Path) -> None:
     model: Any = hornn.load(folder / NAMES[0])
     for call, said in (

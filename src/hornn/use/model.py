@@ -1,5 +1,6 @@
 """A trained model in Python: `hornn.load` and what can be done with what it gives."""
 
+import errno
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -207,10 +208,15 @@ def split_lines(text: str) -> list[str]:
 
 def names_a_file(text: str) -> bool:
     """Whether a string names a file, or looks as if it should: one word with a slash, or that ends in .txt."""
-    if not text or "\n" in text or len(text) > 4096:
+    if not text or "\n" in text:
         return False
     looks = not any(letter.isspace() for letter in text) and ("/" in text or text.endswith(".txt"))
-    return looks or Path(text).is_file()
+    try:
+        return Path(text).is_file() or looks
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:  # no file has a name of more than 255 bytes
+            raise
+        return False
 
 
 def load(
