@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import hornn
+from hornn.data.tokenizer import Tokenizer
 from small_text import write_text
 
 
@@ -131,6 +132,25 @@ def test_next_words_and_samples(folder: Path, name: str | None) -> None:
     likeliest = model.generate("a b", length=4, temperature=0)
     assert model.generate("a b", length=4, top_k=1) == likeliest
     assert model.generate("a b", length=4, top_p=1e-9) == likeliest
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_a_prompt_is_read_as_a_text_is_scored(folder: Path, name: str, unit: str) -> None:
+    """Its lines end, and of the last one nothing is lost."""
+    model = hornn.load(folder / name)
+    model.scorer.tokenizer = Tokenizer(unit, eos=True)
+    text, others = {
+        "word": ("a b\n\nc <eos> d", ["a b c d", "a b\n\nc d"]),
+        "char": ("ab \r\nc ", ["ab\nc", "ab"]),
+    }[unit]
+    scored = model.score([text + " e"[unit == "char" :]], per_token=True)[0]
+    assert scored.token_log_probs is not None
+    assert math.log(dict(model.next_words(text, k=100))["e"]) == pytest.approx(scored.token_log_probs[-2])
+    assert all(model.prompt_tokens(other) != model.prompt_tokens(text) for other in others)
+    assert model.generate(text, length=1)[0].startswith(text.replace(" <eos> ", "\n").replace(" \r", ""))
+    assert model.prompt_tokens("a\n") == ["a", "<eos>"]
+    assert model.prompt_tokens("") == []
 
 
 def test_what_cannot_be_is_said(folder: Path) -> None:

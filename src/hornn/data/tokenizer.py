@@ -36,14 +36,15 @@ class Tokenizer:
 
     def tokens(self, line: str) -> list[str]:
         """The tokens of one line, its `<eos>` included if `eos`."""
-        return [*self.cut(line), EOS] if self.eos else self.cut(line)
+        tokens = self.cut(line.rstrip())
+        return [*tokens, EOS] if self.eos else tokens
 
     def cut(self, text: str) -> list[str]:
-        """The tokens of a line, or of a part of it that ends where `whole` says."""
+        """The tokens of the beginning of a line, which may end anywhere in a prompt, and else where `whole` says."""
         if self.unit == "english":
             return [_normalise(token) for token in _ENGLISH.findall(text)]
         text = text.lower() if self.lowercase else text
-        return text.split() if self.unit == "word" else list(text.rstrip())
+        return text.split() if self.unit == "word" else list(text)
 
     def blocks(self, pieces: Iterable[tuple[str, bool]]) -> Iterator[tuple[list[str], bool]]:
         """The tokens of lines that come in pieces, each with whether its line ends there, as `tokens` gives them."""

@@ -12,7 +12,6 @@ import torch
 from hornn.build import looked_up_in
 from hornn.checks import require_positive, require_seed
 from hornn.data.text import encode, encode_text
-from hornn.data.vocabulary import EOS
 from hornn.metrics import perplexity
 from hornn.use.checkpoints import load_ready
 from hornn.use.figures import require_probabilities
@@ -183,9 +182,11 @@ class Model:
         return [token for token in self.prompt_tokens(prompt) if token not in self.scorer.vocabulary.index]
 
     def prompt_tokens(self, prompt: str) -> list[str]:
-        """The tokens of a text that goes on."""
+        """The tokens of a text that goes on: all its lines but the last have ended."""
         require_text("prompt", prompt)
-        return [token for token in self.scorer.tokenizer.tokens(prompt) if token != EOS]
+        *lines, last = prompt.split("\n")
+        tokenizer = self.scorer.tokenizer
+        return [*(token for line in lines for token in tokenizer.tokens(line)), *tokenizer.cut(last)]
 
     def encode(self, text: str | Path) -> Encoded:
         """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
