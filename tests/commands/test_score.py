@@ -149,6 +149,7 @@ def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path
     given = [f"checkpoint={run_dir / 'best.ckpt'}", f"text={own}"]
     for content, message in (
         (b"", "own.txt holds no tokens: give a text that has some"),
+        (b"\xef\xbb\xbf", "own.txt holds no tokens: give a text that has some"),
         (b"a b\nc \xff\n", "own.txt is not UTF-8: byte 0xff at offset 6"),
     ):
         own.write_bytes(content)
@@ -156,6 +157,7 @@ def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path
     own.write_text("a b\n")
     for words, message in {
         "text=/none.txt": "there is no text file /none.txt",
+        "text=/tmp": "/tmp is a folder: give the path of a text file",
         "batch_size=0": "batch_size must be an integer >= 1, got 0",
         "seq_len=0": "seq_len must be an integer >= 1, got 0",
         "result=/none/x.json": "the folder of /none/x.json does not exist",

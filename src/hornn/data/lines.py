@@ -1,6 +1,7 @@
 """Reading text files."""
 
 import codecs
+import errno
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
@@ -8,37 +9,42 @@ from pathlib import Path
 
 STANDARD_INPUT = "-"  # in the place of a path
 PIECE = 1 << 20  # bytes of a line that are read at a time
-_BOM = b"\xef\xbb\xbf"
+ABSENT = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+)  # what the system says of a path that leads nowhere
+MARK = "\ufeff"  # the byte order mark, which may begin a text
+_BOM = MARK.encode()
 
 
 def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
-    """The text of a UTF-8 file line by line, each with whether the line ends there; a byte order mark is skipped.
+    """The text of a UTF-8 file, a pipe or standard input (`-`) line by line, each with whether the line ends there.
 
-    A line of more than `size` bytes comes in several pieces: no line takes more memory than one of them. The path `-`
-    is standard input, whose lines come whole.
-    FileNotFoundError: no such file. ValueError: an empty file, or bytes that are not UTF-8.
+    A byte order mark is skipped. A line of more than `size` bytes comes in several pieces: no line takes more memory
+    than one of them.
+    FileNotFoundError: no such file. ValueError: a folder, a file without text, or bytes that are not UTF-8.
     """
-    if str(path) == STANDARD_INPUT:
-        yield from ((line, True) for lines in arriving_lines(path) for line in lines)
-        return
     with open_bytes(path) as file:
-        start = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-        file.seek(start)
-        ends, empty = True, True
+        start, ends, empty = 0, True, True
         rest = b""  # the beginning of a character that the end of a piece has cut
         while raw := file.readline(size):
-            ends, empty = raw.endswith(b"\n"), False
+            ends = raw.endswith(b"\n")
             text, used = decode(path, start, rest + raw, ends)
+            text = text if start else text.removeprefix(MARK)
             rest, start = (rest + raw)[used:], start + used
-            yield text.removesuffix("\n"), ends
+            if text or ends:
+                empty = False
+                yield text.removesuffix("\n"), ends
+        decode(path, start, rest, final=True)
+        if empty:
+            raise ValueError(f"{shown_name(path)} is empty: give a file that holds text")
         if not ends:
-            yield decode(path, start, rest, final=True)[0], True
-    if empty:
-        raise ValueError(f"{path} is empty: give a file that holds text")
+            yield "", True
 
 
 def arriving_lines(path: Path) -> Iterator[list[str]]:
-    """The lines of a UTF-8 file, or of standard input (`-`), without their ends: each time those that are there now.
+    """The lines of such a file without their ends: each time those that are there now.
 
     A byte order mark is skipped. Errors: as in `read_lines`, but a file may be empty.
     """
@@ -55,7 +61,8 @@ def arriving_lines(path: Path) -> Iterator[list[str]]:
                 lines.append(decode_line(path, start, line))
                 start += len(line) + 1
             yield lines
-        if last := b"".join(held):
+        last = b"".join(held)
+        if last and (start or last != _BOM):
             yield [decode_line(path, start, last)]
 
 
@@ -64,9 +71,14 @@ def open_bytes(path: Path) -> BufferedReader:
         if sys.stdin is None:
             raise ValueError("standard input is closed: give the path of a file")
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no text file {path}: give the path of an existing one")
-    return path.open("rb")
+    try:
+        return path.open("rb")
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder: give the path of a text file") from None
+    except OSError as error:
+        if error.errno not in ABSENT:
+            raise
+        raise FileNotFoundError(f"there is no text file {path}: give the path of an existing one") from None
 
 
 def shown_name(path: Path) -> str:

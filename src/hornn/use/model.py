@@ -209,7 +209,7 @@ def split_lines(text: str) -> list[str]:
 
 def names_a_file(text: str) -> bool:
     """Whether a string names a file, or looks as if it should: one word with a slash, or that ends in .txt."""
-    if not text or "\n" in text:
+    if not text or "\n" in text or "\0" in text:
         return False
     looks = not any(letter.isspace() for letter in text) and ("/" in text or text.endswith(".txt"))
     try:
