@@ -17,11 +17,11 @@ Command = Callable[..., Any]
     [
         ("train", b"", "is empty: give a file that holds text"),
         ("valid", b"", "is empty: give a file that holds text"),
-        ("train", b"a b c\nd \xff e\n", "is not UTF-8: byte 0xff at offset 8: convert it to UTF-8"),
+        ("train", b"a b c\nd \xff e\n", "is not UTF-8: byte 0xff at offset 8, line 2: convert it to UTF-8"),
         (
             "test",
             "caf\N{LATIN SMALL LETTER E WITH ACUTE}".encode("latin-1"),
-            "is not UTF-8: byte 0xe9 at offset 3",
+            "is not UTF-8: byte 0xe9 at offset 3, line 1",
         ),
         ("train", "a b".encode("utf-16"), "is not UTF-8: byte 0xff at offset 0"),
         ("train", b"a b c\n", "shorter than one chunk of data.seq_len=5"),

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import hornn
-from commands.outcomes import refusal
+from commands.outcomes import refusal, rewrite
 from hornn.use import scorers
 
 ROOT = Path(__file__).parents[2]
@@ -142,6 +142,39 @@ def test_evaluate_reads_standard_input_too(run_dir: Path, tmp_path: Path, forked
         results.append(json.loads(figures.read_text()))
     assert results[0]["perplexity"] == results[1]["perplexity"]
     assert results[0]["tokens"] == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a b\nc\nd \xff\ne\n", "bad.txt is not UTF-8: byte 0xff at offset 8, line 3: convert it to UTF-8"),
+        (b"a b\nc\nd zz\ne\n", "bad.txt, line 3: 'zz' is none of the 9 symbols of the vocabulary"),
+        (b"a b\nc\nd zz", "bad.txt, line 3: 'zz' is none of the 9 symbols of the vocabulary"),
+        (b"zz\na b\n", "bad.txt, line 1: 'zz' is none of the 9 symbols of the vocabulary"),
+    ],
+)
+def test_the_lines_before_a_bad_one_have_their_records(
+    command: Command, run_dir: Path, tmp_path: Path, content: bytes, message: str
+) -> None:
+    checkpoint = tmp_path / "closed.ckpt"
+    checkpoint.write_bytes((run_dir / "best.ckpt").read_bytes())
+    rewrite(checkpoint, close)
+    path, figures = tmp_path / "bad.txt", tmp_path / "figures.json"
+    path.write_bytes(content)
+    good = content.split(b"\n")[: int(message.split("line ")[1][0]) - 1]
+    done = command("score", f"checkpoint={checkpoint}", f"text={path}", "batch_size=1", f"result={figures}")
+    assert message in refusal(done)
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["text"].encode() for row in rows] == good
+    expected = hornn.load(checkpoint).score([row["text"] for row in rows])
+    assert [row["log_prob"] for row in rows] == pytest.approx([score.log_prob for score in expected])
+    assert not figures.exists()
+
+
+def close(checkpoint: dict[str, Any]) -> None:
+    """Leave the vocabulary without an `<unk>`."""
+    words = checkpoint["hornn"]["vocabulary"]["words"]
+    words[words.index("<unk>")] = "\N{SNOWMAN}"
 
 
 def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path: Path) -> None:

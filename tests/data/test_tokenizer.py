@@ -113,7 +113,9 @@ def test_a_byte_order_mark_and_bytes_that_are_not_utf8_in_pieces(tmp_path: Path,
         (b"\xef\xbb\xbf\xe4\xb8a", 0xE4, 3),
     ):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=f"is not UTF-8: byte {byte:#04x} at offset {offset}: convert"):
+        with pytest.raises(
+            ValueError, match=f"is not UTF-8: byte {byte:#04x} at offset {offset}, line 1: convert"
+        ):
             list(read_lines(path, size))
     for content in (b"", b"\xef\xbb\xbf"):
         path.write_bytes(content)

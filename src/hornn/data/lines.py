@@ -26,17 +26,17 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
     FileNotFoundError: no such file. ValueError: a folder, a file without text, or bytes that are not UTF-8.
     """
     with open_bytes(path) as file:
-        start, ends, empty = 0, True, True
+        start, number, ends, empty = 0, 1, True, True
         rest = b""  # the beginning of a character that the end of a piece has cut
         while raw := file.readline(size):
             ends = raw.endswith(b"\n")
-            text, used = decode(path, start, rest + raw, ends)
+            text, used = decode(path, start, number, rest + raw, ends)
             text = text if start else text.removeprefix(MARK)
-            rest, start = (rest + raw)[used:], start + used
+            rest, start, number = (rest + raw)[used:], start + used, number + ends
             if text or ends:
                 empty = False
                 yield text.removesuffix("\n"), ends
-        decode(path, start, rest, final=True)
+        decode(path, start, number, rest, final=True)
         if empty:
             raise ValueError(f"{shown_name(path)} is empty: give a file that holds text")
         if not ends:
@@ -46,11 +46,12 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
 def arriving_lines(path: Path) -> Iterator[list[str]]:
     """The lines of such a file without their ends: each time those that are there now.
 
-    A byte order mark is skipped. Errors: as in `read_lines`, but a file may be empty.
+    A byte order mark is skipped. Errors: as in `read_lines`, but a file may be empty. The lines before one that is not
+    UTF-8 come before the error.
     """
     with open_bytes(path) as file:
         held: list[bytes] = []  # of a line that is not whole yet
-        start = 0  # where the next line begins
+        start, number = 0, 1  # where the next line begins, and which it is
         while data := file.read1(PIECE):
             if b"\n" not in data:
                 held.append(data)
@@ -58,12 +59,16 @@ def arriving_lines(path: Path) -> Iterator[list[str]]:
             *whole, rest = b"".join([*held, data]).split(b"\n")
             held, lines = [rest], []
             for line in whole:
-                lines.append(decode_line(path, start, line))
-                start += len(line) + 1
+                try:
+                    lines.append(decode_line(path, start, number, line))
+                except ValueError:
+                    yield lines
+                    raise
+                start, number = start + len(line) + 1, number + 1
             yield lines
         last = b"".join(held)
         if last and (start or last != _BOM):
-            yield [decode_line(path, start, last)]
+            yield [decode_line(path, start, number, last)]
 
 
 def open_bytes(path: Path) -> BufferedReader:
@@ -85,19 +90,20 @@ def shown_name(path: Path) -> str:
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
-def decode_line(path: Path, start: int, line: bytes) -> str:
-    """One line of a file, which begins at the offset `start`, without byte order mark and carriage return."""
+def decode_line(path: Path, start: int, number: int, line: bytes) -> str:
+    """A line of a file, which begins at the offset `start`, without byte order mark and carriage return."""
     marked = start == 0 and line.startswith(_BOM)
     text = line[len(_BOM) :] if marked else line
-    return decode(path, start + len(line) - len(text), text, final=True)[0].removesuffix("\r")
+    return decode(path, start + len(line) - len(text), number, text, final=True)[0].removesuffix("\r")
 
 
-def decode(path: Path, start: int, data: bytes, final: bool) -> tuple[str, int]:
-    """The text of bytes that begin at the offset `start`, and how many of them it is: all where they are `final`."""
+def decode(path: Path, start: int, number: int, data: bytes, final: bool) -> tuple[str, int]:
+    """The text of bytes that begin at the offset `start`, and how many of them it is: all where they are `final`.
+
+    number: of the line that they are of.
+    """
     try:
         return codecs.utf_8_decode(data, "strict", final)
     except UnicodeDecodeError as error:
-        byte, place = data[error.start], start + error.start
-        raise ValueError(
-            f"{shown_name(path)} is not UTF-8: byte {byte:#04x} at offset {place:,}: convert it to UTF-8"
-        ) from None
+        place = f"byte {data[error.start]:#04x} at offset {start + error.start:,}, line {number:,}"
+        raise ValueError(f"{shown_name(path)} is not UTF-8: {place}: convert it to UTF-8") from None

@@ -52,6 +52,14 @@ class TokenScores(NamedTuple):
     log_probs: np.ndarray
 
 
+class UnknownToken(ValueError):
+    """A text has a token that is unknown to a vocabulary without `<unk>`; place: how many texts come before it."""
+
+    def __init__(self, message: str, place: int) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 class Model:
     """A trained language model, whatever it is inside: a network, counts, or several models mixed.
 
@@ -113,8 +121,7 @@ class Model:
     ) -> list[TokenScores]:
         """What `score` is made of, for each text. name, first: what an error calls the texts, the number of the first.
 
-        ValueError for a token that is unknown to a vocabulary without `<unk>`, and for a score that no model of text
-        can give.
+        UnknownToken for the first text that has one, and ValueError for a score that no model of text can give.
         """
         require_positive(batch_size=batch_size)
         vocabulary, tokenizer = self.scorer.vocabulary, self.scorer.tokenizer
@@ -125,7 +132,7 @@ class Model:
             try:
                 ids.append(np.array(vocabulary.encode(tokens[-1]), dtype=vocabulary.dtype))
             except ValueError as error:
-                raise ValueError(f"{name} {number}: {error}") from None
+                raise UnknownToken(f"{name} {number}: {error}", number - first) from None
         lengths = np.array([len(each) for each in ids], dtype=np.int64)
         if not lengths.sum():
             return [TokenScores([], np.zeros(0, dtype=bool), np.zeros(0)) for _ in tokens]

@@ -17,7 +17,7 @@ from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.metrics import perplexity
 from hornn.run.process import set_up_process
 from hornn.use.figures import OWN_TEXT, files_of, report, require_target
-from hornn.use.model import Model, TokenScores
+from hornn.use.model import Model, TokenScores, UnknownToken
 from hornn.use.opening import names_of, open_model, weights_of
 
 WINDOW = 16  # batches whose lines are sorted by length, so that lines side by side are alike
@@ -26,7 +26,8 @@ WINDOW = 16  # batches whose lines are sorted by length, so that lines side by s
 def score(cfg: DictConfig) -> None:
     """Print a JSON record for each line of a text as soon as the line has come, and on stderr what all are together.
 
-    Ends where nobody reads the records any more. Raises ValueError or OSError for what cannot be scored.
+    Ends where nobody reads the records any more. Raises ValueError or OSError for what cannot be scored; the lines
+    before it have their records.
     """
     set_up_process()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
@@ -38,15 +39,17 @@ def score(cfg: DictConfig) -> None:
     totals, count = Totals(), 0
     for lines in windows(path, WINDOW * cfg.batch_size):
         started = time.perf_counter()
-        scores = model.score_tokens(lines, cfg.batch_size, f"{shown_name(path)}, line", count + 1)
+        scores, wrong = score_readable(model, lines, cfg.batch_size, f"{shown_name(path)}, line", count + 1)
         totals.seconds += time.perf_counter() - started
-        count += len(lines)
-        for text, tokens in zip(lines, scores, strict=True):
+        count += len(scores)
+        for text, tokens in zip(lines, scores, strict=wrong is None):
             totals.add(tokens)
             print(json.dumps(record_of(text, tokens, cfg.per_token), ensure_ascii=False))
         sys.stdout.flush()
         if reader_has_gone():
             return
+        if wrong is not None:
+            raise wrong
     if not totals.tokens:
         raise ValueError(f"{shown_name(path)} holds no tokens: give a text that has some")
     figures = {
@@ -64,6 +67,16 @@ def windows(path: Path, size: int) -> Iterator[list[str]]:
     """The lines that have arrived, `size` at most at a time."""
     for lines in arriving_lines(path):
         yield from (lines[start : start + size] for start in range(0, len(lines), size))
+
+
+def score_readable(
+    model: Model, lines: list[str], batch_size: int, name: str, first: int
+) -> tuple[list[TokenScores], UnknownToken | None]:
+    """The scores of the lines, or of those before one that cannot be read, and what is wrong with that one."""
+    try:
+        return model.score_tokens(lines, batch_size, name, first), None
+    except UnknownToken as error:
+        return model.score_tokens(lines[: error.place], batch_size, name, first), error
 
 
 def record_of(text: str, scores: TokenScores, per_token: bool) -> dict[str, Any]:
