@@ -2,6 +2,8 @@
 
 A new yaml is covered without touching this file. Only the contract is relied on: the state may be any
 NamedTuple of floating-point tensors of shape (..., B, width), and the outputs may have any width.
+
+HORNN_CONFIG_DIR=FOLDER checks the cells of FOLDER/model/*.yaml in their place, as --config-dir=FOLDER trains them.
 """
 
 from typing import Any
@@ -14,18 +16,18 @@ from torch.testing import assert_close
 
 from hornn.cells.base import find_activation
 from hornn.scan import detach, scan
-from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
+from reference.cases import CELL_FOLDER, CELLS, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
 T, B, INPUT, H = 7, 3, 4, 8
 
-every_model = pytest.mark.parametrize("name", MODEL_NAMES)
+every_model = pytest.mark.parametrize("name", CELLS)
 
 
 def small_cell(name: str) -> Any:
     """The cell at these sizes. `embedded_input` fixes the width of the input, so here it is off."""
-    embeds = "embedded_input" in OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
+    embeds = "embedded_input" in OmegaConf.load(CELL_FOLDER / f"{name}.yaml")
     arguments = SMALL.get(name, {}) | ({"embedded_input": False} if embeds else {})
-    return build_cell(name, INPUT, hidden_size=H, **arguments)
+    return build_cell(name, INPUT, CELL_FOLDER, hidden_size=H, **arguments)
 
 
 def random_cell(name: str) -> Any:

@@ -1,5 +1,6 @@
 """What the cells are tested on: cells built from conf/model, and weights, inputs and states from a seed."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ MODEL_FOLDER = Path(__file__).parents[2] / "conf" / "model"
 MODELS = {path.stem: OmegaConf.load(path) for path in sorted(MODEL_FOLDER.glob("*.yaml"))}
 COUNT_NAMES = [name for name, model in MODELS.items() if model.get(COUNTED)]
 MODEL_NAMES = [name for name in MODELS if name not in COUNT_NAMES]  # the cells
+# The cells whose contract is tested: those of a folder of a user's own choices where the environment names one.
+OWN = os.environ.get("HORNN_CONFIG_DIR")
+CELL_FOLDER = Path(OWN, "model") if OWN else MODEL_FOLDER
+CELLS = sorted(path.stem for path in CELL_FOLDER.glob("*.yaml")) if OWN else MODEL_NAMES
+assert CELLS, f"HORNN_CONFIG_DIR={OWN} must name a folder that holds model/NAME.yaml"
 SMALL: dict[str, dict[str, Any]] = {
     "memn2n": {"memory_size": 4}
 }  # sizes that the width of the state says nothing of
 
 
-def build_cell(name: str, input_size: int, **arguments: Any) -> Any:
-    """The cell that `conf/model/<name>.yaml` constructs, with these of its arguments replaced."""
-    conf = OmegaConf.merge(OmegaConf.load(MODEL_FOLDER / f"{name}.yaml"), arguments)
+def build_cell(name: str, input_size: int, folder: Path = MODEL_FOLDER, **arguments: Any) -> Any:
+    """The cell that `<name>.yaml` in a folder, conf/model, constructs, with these of its arguments replaced."""
+    conf = OmegaConf.merge(OmegaConf.load(folder / f"{name}.yaml"), arguments)
     return hydra.utils.instantiate(conf)(input_size=input_size)
 
 
