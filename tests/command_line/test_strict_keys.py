@@ -1,6 +1,7 @@
 """What a config may hold: on the small application's command line, and of nodes made here."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
@@ -118,6 +119,15 @@ def test_check_keys_accepts(changes: dict) -> None:
 def test_check_keys_refuses(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_keys(OmegaConf.merge(REFERENCE, changes), REFERENCE)
+
+
+def test_a_module_that_python_cannot_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "unread.py").write_text("class Cell(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = OmegaConf.create({"model": {"_target_": "unread.Cell"}})
+    line = r"cannot use model._target_ 'unread.Cell': invalid syntax \(unread.py, line 1\)"
+    with pytest.raises(ValueError, match=line):
+        check_keys(config, config)
 
 
 @pytest.mark.parametrize("group", BY_FILE)

@@ -83,6 +83,7 @@ def left_out(cfg: DictConfig, reference: DictConfig) -> Iterator[str]:
                 ImportError,
                 AttributeError,
                 KeyError,
+                SyntaxError,
                 ValueError,
             ):  # no target, or one that is refused below
                 continue
@@ -150,7 +151,7 @@ def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[
     """The keys that a node with a target may hold; None where the target takes any."""
     try:
         parameters = inspect.signature(pkgutil.resolve_name(str(node["_target_"]))).parameters.values()
-    except (ImportError, AttributeError, TypeError) as error:
+    except (ImportError, AttributeError, SyntaxError, TypeError) as error:
         raise ValueError(f"cannot use {_join(path, '_target_')} {node['_target_']!r}: {error}") from error
     except ValueError:  # a builtin that does not tell its signature
         return None
