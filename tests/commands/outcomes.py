@@ -32,3 +32,9 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     checkpoint = torch.load(path, weights_only=True)
     change(checkpoint)
     torch.save(checkpoint, path)
+
+
+def close(checkpoint: dict[str, Any]) -> None:
+    """Leave the vocabulary without an `<unk>`."""
+    words = checkpoint["hornn"]["vocabulary"]["words"]
+    words[words.index("<unk>")] = "\N{SNOWMAN}"

@@ -1,5 +1,6 @@
 """generate.py on a finished run."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import hornn
 from hornn.shown import ACTING
 
 Command = Callable[..., Any]
@@ -63,6 +65,18 @@ def test_generate_tells_of_a_prompt_outside_the_vocabulary(command: Command, run
     assert code == 0
     assert out.startswith("a zz ")
     assert err == "not in the vocabulary, read as <unk>: zz\n"
+
+
+def test_a_program_reads_each_text_as_json(generate: Command, run_dir: Path) -> None:
+    words = {"length": 9, "num_samples": 3, "seed": 4}
+    for prompt in ("", "a b\nc", "a"):
+        out = generate("json=true", f"prompt={prompt}", *(f"{key}={value}" for key, value in words.items()))
+        expected = hornn.load(run_dir / "best.ckpt").generate(prompt, **words)
+        assert "\n" in "".join(expected)
+        assert [json.loads(line) for line in out.splitlines()] == [
+            {"sample": number, "prompt": prompt, "text": text}
+            for number, text in enumerate(expected, start=1)
+        ]
 
 
 PROMPTS = [

@@ -46,10 +46,13 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
             marks=pytest.mark.thorough,
         ),
         pytest.param(
-            *("transcribe", ["checkpoint", "wav", "grammar: shipped", "acoustic_scale", "nbest"]),
+            *(
+                "transcribe",
+                ["checkpoint", "wav", "grammar: shipped", "acoustic_scale", "nbest", "json: false"],
+            ),
             marks=pytest.mark.thorough,
         ),
-        ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1"]),
+        ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1", "json: false"]),
     ],
 )
 def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys: list[str]) -> None:

@@ -116,6 +116,7 @@ GENERATE = {
     "seed=null": "seed must be a whole number, got null",
     "seed=-1": "seed must be from 0 to 4294967295, got -1",
     "allow_unk=no": "allow_unk must be true or false, got 'no'",
+    "json=7": "json must be true or false, got 7",
     "top_p=true": "top_p must be in (0, 1] or null, got True",
     "to=x.mid": "to= is for models of music, and ",
     "piece=3": "piece= is for models of music, and ",

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import hornn
-from commands.outcomes import refusal, rewrite
+from commands.outcomes import close, refusal, rewrite
 from hornn.use import scorers
 
 ROOT = Path(__file__).parents[2]
@@ -169,12 +169,6 @@ def test_the_lines_before_a_bad_one_have_their_records(
     expected = hornn.load(checkpoint).score([row["text"] for row in rows])
     assert [row["log_prob"] for row in rows] == pytest.approx([score.log_prob for score in expected])
     assert not figures.exists()
-
-
-def close(checkpoint: dict[str, Any]) -> None:
-    """Leave the vocabulary without an `<unk>`."""
-    words = checkpoint["hornn"]["vocabulary"]["words"]
-    words[words.index("<unk>")] = "\N{SNOWMAN}"
 
 
 def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path: Path) -> None:

@@ -31,6 +31,25 @@ def test_the_words_of_a_file_have_times(command: Command, run: Run, tmp_path: Pa
     assert times[-1, 1] <= 1.1
 
 
+@pytest.mark.parametrize("source", ["file", "utterance"])
+def test_a_program_reads_each_recording_as_json(
+    command: Command, run: Run, tmp_path: Path, source: str
+) -> None:
+    path = write_wave(tmp_path / "new.wav", sound("NO SO YES", 7))
+    words = [f"wav={path}"] if source == "file" else ["split=test", *run.places]
+    plain = command("transcribe", run.checkpoint, *words)
+    found = command("transcribe", run.checkpoint, *words, "json=true")
+    assert (found.code, found.err) == (0, "")
+    records = [json.loads(line) for line in found.out.splitlines()]
+    assert len(records) == (1 if source == "file" else 5)
+    lines = []
+    for record in records:
+        assert list(record) == [source, "text", "words"]
+        lines.append(f"{record[source]}: {record['text']}")
+        lines += [f"{word['begin']:8.2f} {word['end']:8.2f}  {word['word']}" for word in record["words"]]
+    assert plain.out.splitlines() == lines
+
+
 def test_nbest_lists_are_what_rescoring_reads(command: Command, run: Run, tmp_path: Path) -> None:
     said = tmp_path / "test.txt"
     words = [run.checkpoint, "split=test", "acoustic_scale=0.05", "nbest=4"]
@@ -53,6 +72,8 @@ def test_nbest_lists_are_what_rescoring_reads(command: Command, run: Run, tmp_pa
         ([], "give wav=FILE, or split="),
         (["wav=x.wav", "split=test"], "give wav=FILE, or split="),
         (["wav=x.wav", "references=x.txt"], "references= writes what is said in a split"),
+        (["wav=x.wav", "json=7"], "json must be true or false, got 7"),
+        (["wav=x.wav", "json=true", "nbest=2"], "json=true and nbest= are two forms of what is printed"),
         (["wav=x.wav", "grammar=trigram"], "grammar must be one of shipped, bigram, got 'trigram'"),
         (["wav=x.wav", "acoustic_scale=0"], "acoustic_scale must be > 0 and finite"),
         (["wav=x.wav", "nbest=0"], "nbest must be a whole number from 1 to 2147483647, got 0"),

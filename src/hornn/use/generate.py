@@ -1,10 +1,12 @@
 """Writes text, or music, with a trained model."""
 
+import json
 from pathlib import Path
 
 from omegaconf import DictConfig
 from rich.console import Console
 
+from hornn.checks import require_truth
 from hornn.data.vocabulary import UNK
 from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
@@ -20,6 +22,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 def generate(cfg: DictConfig) -> None:
     """Print continuations of a prompt, or write music. Raises ValueError for a prompt outside the vocabulary."""
+    require_truth(json=cfg.json)
     opened = open_checkpoint(Path(str(cfg.checkpoint)), cfg.device)
     if isinstance(opened, SequenceScorer):
         write_music(cfg, opened, console)
@@ -33,5 +36,8 @@ def generate(cfg: DictConfig) -> None:
     written = model.generate(
         prompt, cfg.length, cfg.temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )
-    for text in written:
-        console.print(shown_lines(text), markup=False)
+    for number, text in enumerate(written, start=1):
+        if cfg.json:
+            print(json.dumps({"sample": number, "prompt": prompt, "text": text}))
+        else:
+            console.print(shown_lines(text), markup=False)

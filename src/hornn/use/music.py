@@ -20,7 +20,7 @@ LOWEST = 21  # the note of MIDI that key 0 is
 TICKS = 240  # of a frame: half a beat, an eighth note, at 120 beats a minute; the files do not say how long a frame is
 VELOCITY = 80
 # Keys of `generate` that speak of text, beside the prompt, and their neutral values.
-OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False}
+OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False, "json": False}
 
 
 def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> None:

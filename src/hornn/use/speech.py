@@ -1,5 +1,6 @@
 """What a network hears: the words of WAV files or of a corpus with their times, or n-best lists to rescore."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from omegaconf import DictConfig, ListConfig
 
-from hornn.checks import require_choice, require_positive, require_range
+from hornn.checks import require_choice, require_positive, require_range, require_truth
 from hornn.data.base import IGNORE, SPLITS
 from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
@@ -55,6 +56,9 @@ def transcribe(cfg: DictConfig) -> None:
     if cfg.nbest is not None:
         fits = type(cfg.nbest) is int and 1 <= cfg.nbest <= MOST
         require_range("nbest", cfg.nbest, f"a whole number from 1 to {MOST}", fits)
+    require_truth(json=cfg.json)
+    if cfg.json and cfg.nbest is not None:
+        raise ValueError("json=true and nbest= are two forms of what is printed: leave out one of the two")
     if (cfg.wav is None) == (cfg.split is None):
         raise ValueError("give wav=FILE, or split= for the utterances of the corpus: one of the two")
     if cfg.references is not None and cfg.split is None:
@@ -70,7 +74,13 @@ def transcribe(cfg: DictConfig) -> None:
     for name, each in zip(utterances, scores, strict=True):
         if cfg.nbest is None:
             words = listener.recogniser.decode(scale * each, cfg.grammar)
-            print(f"{name}: {shown(' '.join(word.text for word in words))}")
+            text = " ".join(word.text for word in words)
+            if cfg.json:
+                times = [{"word": word.text, "begin": word.begin, "end": word.end} for word in words]
+                source = "file" if cfg.split is None else "utterance"
+                print(json.dumps({source: name, "text": text, "words": times}))
+                continue
+            print(f"{name}: {shown(text)}")
             for word in words:
                 print(f"{word.begin:8.2f} {word.end:8.2f}  {shown(word.text)}")
         else:
