@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import hornn
+from commands.outcomes import close, refusal, rewrite
 from hornn.shown import ACTING
 
 Command = Callable[..., Any]
@@ -77,6 +78,16 @@ def test_a_program_reads_each_text_as_json(generate: Command, run_dir: Path) -> 
             {"sample": number, "prompt": prompt, "text": text}
             for number, text in enumerate(expected, start=1)
         ]
+
+
+def test_a_prompt_that_cannot_be_read_is_refused_without_a_note(
+    command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "closed.ckpt"
+    checkpoint.write_bytes((run_dir / "best.ckpt").read_bytes())
+    rewrite(checkpoint, close)
+    line = refusal(command("generate", f"checkpoint={checkpoint}", "prompt=a zz"))
+    assert line.startswith("error: 'zz' is none of the 9 symbols of the vocabulary; it has no <unk>")
 
 
 PROMPTS = [

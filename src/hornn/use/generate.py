@@ -30,7 +30,7 @@ def generate(cfg: DictConfig) -> None:
     require_neutral(cfg, OF_MUSIC, "music", opened.name)
     model = Model(opened)
     prompt = "" if cfg.prompt is None else str(cfg.prompt)
-    if unknown := model.unknown(prompt):
+    if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
         Console(stderr=True, highlight=False, soft_wrap=True).print(note, style="yellow", markup=False)
     written = model.generate(
