@@ -164,3 +164,5 @@ def test_evaluation_prints_word_errors_with_alignments(command: Command, run: Ru
         assert f"word errors by the {name} grammar: {found[f'wer{end}']:.2f} % of 11 words" in done.out
     assert "eve-1\nREF: NO SO YES\nHYP: " in done.out
     assert found["accuracy"] == pytest.approx(then["test_accuracy"], abs=1e-3)
+    assert found["nats_per_frame"] == pytest.approx(then["test_nll"], rel=1e-5)
+    assert not [key for key in found if " " in key]

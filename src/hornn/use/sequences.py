@@ -77,19 +77,20 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
     run = to_record(scorer.card, path) if cfg.record else None
     data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len or CHUNK)
     units = data.units
+    named = units.score.replace(" ", "_")
     started = time.perf_counter()
     score = score_split(scorer.model, data, cfg.split)
     seconds = time.perf_counter() - started
     require_probabilities(score.mean, scorer.name)
     hits, tried = score.hits
-    exact = {units.score: score.mean, **({"accuracy": hits / tried} if tried else {})}
+    exact = {named: score.mean, **({"accuracy": hits / tried} if tried else {})}
     figures = {
         "checkpoint": scorer.name,
         "scored": f"{data.name} {cfg.split}",
-        units.score: f"{score.mean:.{units.digits}f}",
+        named: f"{score.mean:.{units.digits}f}",
         **({"accuracy": f"{hits / tried:.2%}"} if tried else {}),
         f"{units.target}s": score.targets,
-        f"{units.target}s per second": score.targets / seconds,
+        f"{units.target}s_per_second": score.targets / seconds,
     }
     beside = data.examine(cfg.split, partial(log_probs, scorer.model, data))
     report(figures, console, cfg.result, {**exact, **beside.figures})
