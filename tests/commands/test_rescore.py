@@ -81,6 +81,8 @@ def test_what_cannot_be_rescored_is_said(command: Command, run_dir: Path, lists:
         "lm_weight=-1": "lm_weight must be >= 0 and finite, got -1",
         "lm_weight=x": "lm_weight must be >= 0 and finite, got 'x'",
         f"dev={lists / 'dev.tsv'}": "dev= and dev_references= belong together",
+        "lm_weight=1 nbest=null": "nbest= names no text file: give the path of one",
+        "lm_weight=1 references=": "references= names no text file: give the path of one",
         "lm_weight=1 nbest=/none": "there is no text file /none",
         f"lm_weight=1 references={lists / 'dev.txt'}": "the utterance 'dev-0' has no hypotheses",
     }.items():

@@ -184,6 +184,8 @@ def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path
     own.write_text("a b\n")
     for words, message in {
         "text=/none.txt": "there is no text file /none.txt",
+        "text=null": "text= names no text file: give the path of one, or - for standard input",
+        "text=": "text= names no text file: give the path of one, or - for standard input",
         "text=/tmp": "/tmp is a folder: give the path of a text file",
         "batch_size=0": "batch_size must be an integer >= 1, got 0",
         "seq_len=0": "seq_len must be an integer >= 1, got 0",

@@ -21,7 +21,7 @@ from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
 from hornn.use.checkpoints import open_checkpoint, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
-from hornn.use.figures import OWN_TEXT, files_of, report, require_probabilities, require_target
+from hornn.use.figures import OWN_TEXT, files_of, report, require_probabilities, require_target, text_of
 from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.recorded import record, to_record
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
@@ -64,7 +64,7 @@ def evaluate(cfg: DictConfig) -> None:
         unk = model.vocabulary.unk_id
         unknown = ids == unk if unk is not None else np.zeros(len(ids), dtype=bool)
     else:
-        ids, unknown, _ = encode_text(Path(str(cfg.text)), model.tokenizer, model.vocabulary)
+        ids, unknown, _ = encode_text(text_of(cfg, "text"), model.tokenizer, model.vocabulary)
     tried = (
         choose_rate(model, rates, open_corpus(model, cfg).tokens("valid")) if len(rates) > 1 or run else {}
     )

@@ -51,6 +51,13 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
     require_writable(path)
 
 
+def text_of(cfg: DictConfig, key: str) -> Path:
+    """The text file that a key of a command names. ValueError where it names none."""
+    if cfg[key] is None or cfg[key] == "":
+        raise ValueError(f"{key}= names no text file: give the path of one, or - for standard input")
+    return Path(str(cfg[key]))
+
+
 def files_of(cfg: DictConfig, *keys: str) -> Iterator[Path]:
     """The files that these keys of a command name, each key one file, a list of files, or none."""
     for key in keys:

@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from rich.console import Console
 from hornn.checks import require_positive, require_range
 from hornn.run.process import set_up_process
 from hornn.use import nbest
-from hornn.use.figures import OWN_TEXT, files_of, report, require_target
+from hornn.use.figures import OWN_TEXT, files_of, report, require_target, text_of
 from hornn.use.model import Model
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of
@@ -31,10 +30,10 @@ def rescore(cfg: DictConfig) -> None:
     fixed = fixed_weights(cfg)
     if cfg.references is not None or cfg.dev is not None:
         nbest.levenshtein()  # missing, it is missed before anything is scored
-    dev = nbest.read_nbest(Path(str(cfg.dev)), cfg.costs) if cfg.dev is not None else None
-    dev_said = nbest.read_references(Path(str(cfg.dev_references)), dev) if dev is not None else {}
-    lists = nbest.read_nbest(Path(str(cfg.nbest)), cfg.costs)
-    said = nbest.read_references(Path(str(cfg.references)), lists) if cfg.references is not None else {}
+    dev = nbest.read_nbest(text_of(cfg, "dev"), cfg.costs) if cfg.dev is not None else None
+    dev_said = nbest.read_references(text_of(cfg, "dev_references"), dev) if dev is not None else {}
+    lists = nbest.read_nbest(text_of(cfg, "nbest"), cfg.costs)
+    said = nbest.read_references(text_of(cfg, "references"), lists) if cfg.references is not None else {}
     model = Model(open_model(cfg))
     weights, found = fixed, {}
     if dev is not None:

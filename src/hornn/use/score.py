@@ -16,7 +16,7 @@ from hornn.command_line.ending import reader_has_gone
 from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.metrics import perplexity
 from hornn.run.process import set_up_process
-from hornn.use.figures import OWN_TEXT, files_of, report, require_target
+from hornn.use.figures import OWN_TEXT, files_of, report, require_target, text_of
 from hornn.use.model import Model, TokenScores, UnknownToken
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -32,7 +32,7 @@ def score(cfg: DictConfig) -> None:
     set_up_process()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     require_target(cfg.result, files_of(cfg, "checkpoint", "mix", "text", *OWN_TEXT))
-    path = Path(str(cfg.text))
+    path = text_of(cfg, "text")
     model = Model(open_model(cfg))
     if str(path) == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         print("scoring standard input, one text a line; Ctrl-D ends it", file=sys.stderr)
