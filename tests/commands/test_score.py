@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,29 @@ def test_it_ends_with_its_reader(start: Callable[..., subprocess.Popen[str]]) ->
     assert score.stderr.read() == ""
     score.stderr.close()
     score.stdin.close()
+
+
+@pytest.mark.slow
+def test_the_figures_are_of_all_lines_also_without_a_reader(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    score = start(f"result={tmp_path / 'figures.json'}")
+    assert score.stdin is not None
+    assert score.stdout is not None
+    score.stdin.write("a b\n")
+    score.stdin.flush()
+    score.stdout.readline()
+    score.stdout.close()
+    for _ in range(2):
+        score.stdin.write("c d e\n")
+        score.stdin.flush()
+        time.sleep(0.5)
+    score.stdin.close()
+    assert score.stderr is not None
+    assert "lines  3" in score.stderr.read()
+    score.stderr.close()
+    assert score.wait(timeout=60) == 0
+    assert json.loads((tmp_path / "figures.json").read_text())["lines"] == 3
 
 
 @pytest.mark.slow

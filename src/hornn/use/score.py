@@ -26,8 +26,8 @@ WINDOW = 16  # batches whose lines are sorted by length, so that lines side by s
 def score(cfg: DictConfig) -> None:
     """Print a JSON record for each line of a text as soon as the line has come, and on stderr what all are together.
 
-    Ends where nobody reads the records any more. Raises ValueError or OSError for what cannot be scored; the lines
-    before it have their records.
+    Ends where nobody reads the records any more, unless `result` waits for the figures of all lines. Raises ValueError
+    or OSError for what cannot be scored; the lines before it have their records.
     """
     set_up_process()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
@@ -46,7 +46,7 @@ def score(cfg: DictConfig) -> None:
             totals.add(tokens)
             print(json.dumps(record_of(text, tokens, cfg.per_token), ensure_ascii=False))
         sys.stdout.flush()
-        if reader_has_gone():
+        if cfg.result is None and reader_has_gone():
             return
         if wrong is not None:
             raise wrong
