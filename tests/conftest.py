@@ -19,6 +19,7 @@ from hypothesis import settings
 import fork_server
 from fork_server import write_program
 from small_text import SMALL, write_text
+from words import settled
 
 ROOT = Path(__file__).parents[1]
 # What a test may be skipped for -> the variable that says it is there, so that a skip is a failure.
@@ -67,7 +68,7 @@ def command() -> Callable[..., Outcome]:
         environment = {key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"}
         with (
             patch.dict(os.environ, environment, clear=True),
-            patch.object(sys, "argv", [f"src/{entry}.py", *words]),
+            patch.object(sys, "argv", [f"src/{entry}.py", *settled(words)]),
             redirect_stdout(out),
             redirect_stderr(err),
         ):
@@ -109,7 +110,7 @@ def processes(python: str) -> Callable[..., Outcome]:
     def run(entry: str, *words: str, **environment: str | None) -> Outcome:
         merged = {**os.environ, **environment}
         done = subprocess.run(
-            [python, str(ROOT / "src" / f"{entry}.py"), *words],
+            [python, str(ROOT / "src" / f"{entry}.py"), *settled(words)],
             env={key: value for key, value in merged.items() if value is not None},
             stdin=subprocess.DEVNULL,
             capture_output=True,

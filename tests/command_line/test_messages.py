@@ -24,6 +24,9 @@ BAD = {
     'checkpoint="x': "cannot read 'checkpoint=\"x': ",
     "checkpoint=1,2": "Ambiguous value for argument 'checkpoint=1,2'",
     "+seed=4": "An item is already at 'seed'. Either remove + prefix: 'seed=4'",
+    "seed=1 seed=2": "seed is given twice, by seed=1 and by seed=2: give it once",
+    "-m seed=1,2 seed=3": "seed is given twice, by seed=1,2 and by seed=3: give it once",
+    "action=read action=read": "action is given twice, by action=read and by action=read: give it once",
     "--epochs 5": "cannot place '--epochs' on the command line: settings are written key=value",
     "seed=1 -m seed=2": "cannot place 'seed=2' on the command line: ",
     "--cfg everything": "argument --cfg/-c: invalid choice: 'everything' (choose from 'job', 'hydra', 'all')",
@@ -69,6 +72,12 @@ def test_bad_input_is_one_line(refuse: Callable[[str], str], command: str) -> No
 )
 def test_interruption_is_one_line(run: Run, command: str) -> None:
     assert run(command)[::2] == (130, "error: interrupted\n")
+
+
+def test_a_job_of_a_sweep_may_be_told_twice(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its launcher puts words of its own behind those of the table."""
+    monkeypatch.setenv("HORNN_LAUNCHED", "1")
+    assert run("seed=1", "seed=2")[::2] == (0, "")
 
 
 def test_interruption_before_the_command_begins_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,6 @@ def test_bad_choice_is_one_line(refuse: Callable[[str], str], command: str) -> N
         ("experiment=hornn/ptb", "seed=7"),
         ("experiment=hornn/ptb seed=3 model.bias=true", "seed=3"),
         ("trainer.limit_val_batches=5", "limit_val_batches=5"),
-        ("trainer.limit_val_batches=4 trainer.limit_val_batches=5", "limit_val_batches=5"),
         ("~trainer.limit_val_batches", "limit_val_batches=None"),
         ("trainer.plugins.a=1 trainer.plugins.b=2", "limit_val_batches=None"),
         ("logger=csv logger.anything=1", "seed=1"),

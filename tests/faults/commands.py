@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from words import settled
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0  # seconds after which a command hangs
 
@@ -79,7 +81,7 @@ class ForkServer:
         answer = self.ask(
             {
                 "entry": entry,
-                "words": words,
+                "words": settled(words),
                 "folder": str(folder or self.folder),
                 "out": str(said[0]),
                 "err": str(said[1]),

@@ -15,6 +15,7 @@ from hornn.run.identity import Identity
 from hornn.run.loggers import note_best, wandb_logger
 from run.offline_log import read_log, records_of, summary_of
 from sweep.mini import wait_for
+from words import settled
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -112,7 +113,11 @@ def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
 ) -> None:
     settings = ["schedule=constant", "trainer.max_epochs=150", "checkpoint_every=5", "logger=wandb_offline"]
     run_dir = tmp_path / "run"
-    words = [forked_python, str(ROOT / "src" / "train.py"), *small, *settings, f"run_dir={run_dir}"]
+    words = [
+        forked_python,
+        str(ROOT / "src" / "train.py"),
+        *settled([*small, *settings, f"run_dir={run_dir}"]),
+    ]
     running = subprocess.Popen(
         words,
         stdout=subprocess.DEVNULL,

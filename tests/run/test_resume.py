@@ -25,6 +25,7 @@ from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper
 from run.one_rank import run
 from speech.equal import prepare_tiny
+from words import settled
 
 ROOT = Path(__file__).parents[2]
 
@@ -237,7 +238,7 @@ def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path, fork
     run([*overrides, f"run_dir={tmp_path / 'whole'}"])
 
     cut = tmp_path / "cut"
-    command = [forked_python, "src/train.py", *overrides, f"run_dir={cut}"]
+    command = [forked_python, "src/train.py", *settled([*overrides, f"run_dir={cut}"])]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, env=dict(os.environ))
     last = cut / "last.ckpt"
     while not last.exists() or torch.load(last, weights_only=True)["global_step"] <= 14:

@@ -12,6 +12,7 @@ import pytest
 
 from hornn.command_line.ending import TERMINATED as FOR_A_SHELL
 from hornn.run.termination import TERMINATED
+from words import settled
 
 ROOT = Path(__file__).parents[2]
 LONG = ["trainer.max_epochs=4000", "schedule=constant", "checkpoint_every=5"]
@@ -26,7 +27,7 @@ def test_one_exit_code() -> None:
 def begin(python: str, small: list[str], run_dir: Path, *words: str) -> subprocess.Popen[str]:
     """A training in a process group of its own, after its first checkpoint."""
     training = subprocess.Popen(
-        [python, str(ROOT / "src" / "train.py"), *small, *LONG, f"run_dir={run_dir}", *words],
+        [python, str(ROOT / "src" / "train.py"), *settled([*small, *LONG, f"run_dir={run_dir}", *words])],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -66,7 +67,7 @@ def test_a_training_that_is_terminated_says_so_and_goes_on(
     assert (tmp_path / "run" / "last.ckpt").exists()
     assert not (tmp_path / "run" / "result.json").exists()
     again = subprocess.run(
-        [forked_python, str(ROOT / "src" / "train.py"), *words],
+        [forked_python, str(ROOT / "src" / "train.py"), *settled(words)],
         capture_output=True,
         text=True,
         timeout=120,

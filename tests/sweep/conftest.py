@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweep.mini import ROOT, TABLE, Ended, words, write_table
+from words import settled
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def start(folder: Path, forked_python: str) -> Iterator[Callable[..., subprocess
 
     def begin(*overrides: str, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [forked_python, str(ROOT / "src" / "train.py"), *words(*overrides)],
+            [forked_python, str(ROOT / "src" / "train.py"), *settled(words(*overrides))],
             env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

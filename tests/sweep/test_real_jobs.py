@@ -13,6 +13,7 @@ import yaml
 from hornn.run.lock import Busy
 from hornn.sweep.run_state import is_running
 from sweep.mini import ROOT, TABLE, Ended, wait_for, write_table
+from words import settled
 
 
 @pytest.mark.slow
@@ -21,7 +22,7 @@ def test_a_killed_sweep_is_continued(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     settings = [*small, "schedule=constant", "trainer.max_epochs=40", "checkpoint_every=5", "model=rnn"]
-    sweep = [forked_python, str(ROOT / "src" / "train.py"), "-m", *settings]
+    sweep = [forked_python, str(ROOT / "src" / "train.py"), "-m", *settled(settings)]
     launcher = subprocess.Popen(sweep, stdout=subprocess.DEVNULL)
     wait_for(lambda: any(Path("outputs/rnn").rglob("metrics.csv")))
     launcher.kill()

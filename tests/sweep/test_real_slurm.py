@@ -18,6 +18,7 @@ from sweep import slurm
 from sweep.mini import ROOT, wait_for
 from sweep.slurm import Slurm
 from sweep.test_slurm import need
+from words import settled
 
 EPOCHS = 120
 
@@ -86,7 +87,7 @@ def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
         f"trainer.max_epochs={EPOCHS}",
         "checkpoint_every=5",
     ]
-    words = [sys.executable, str(ROOT / "src" / "train.py"), "-m", *launcher, *small, *run]
+    words = [sys.executable, str(ROOT / "src" / "train.py"), "-m", *settled([*launcher, *small, *run])]
     terminal = Terminal(words, {**cluster.environment, "OMP_NUM_THREADS": "1"})
     try:
         wait_for(lambda: has_epochs(1) and has_epochs(2), 240)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hornn.sweep.run_state import claim, is_claimed
+from words import settled
 
 ROOT = Path(__file__).parents[2]
 Command = Callable[..., Any]
@@ -172,7 +173,11 @@ def test_a_search_that_is_ended_leaves_all_resumable(
     number: signal.Signals, code: int, search: Command, forked_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_EPOCH", "0.4")
-    words = [forked_python, str(ROOT / "src" / "tune.py"), *FAKE, "trials=2", "trainer.max_epochs=6"]
+    words = [
+        forked_python,
+        str(ROOT / "src" / "tune.py"),
+        *settled([*FAKE, "trials=2", "trainer.max_epochs=6"]),
+    ]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
     process.send_signal(number)

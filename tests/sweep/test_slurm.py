@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hornn.sweep.record import Record
+from words import settled
 
 ROOT = Path(__file__).parents[2]
 Process = Callable[..., Any]
@@ -148,7 +149,11 @@ def test_a_job_whose_time_is_over_continues_its_run(small: list[str], folder: Pa
     need("submitit_local")
     words = ["-m", "hydra/launcher=submitit_local", *LOCAL, *small, "schedule=constant", "model=rnn"]
     launcher = subprocess.Popen(
-        [sys.executable, str(ROOT / "src/train.py"), *words, "trainer.max_epochs=100", "checkpoint_every=5"],
+        [
+            sys.executable,
+            str(ROOT / "src/train.py"),
+            *settled([*words, "trainer.max_epochs=100", "checkpoint_every=5"]),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

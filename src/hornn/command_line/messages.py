@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
 from hydra.core.utils import JobReturn
@@ -125,6 +125,23 @@ def _check_options() -> None:
     if unknown:
         rule = "settings are written key=value, options such as -m stand before or after all of them"
         raise ValueError(f"cannot place {unknown[0]!r} on the command line: {rule}; see --help")
+    if not os.environ.get(
+        "HORNN_LAUNCHED"
+    ):  # the launcher of a sweep adds to the words that a table gives a job
+        _check_once(options_parser().parse_known_args()[0].overrides)
+
+
+def _check_once(words: Sequence[str]) -> None:
+    """Raise ValueError for a key that is set twice: Hydra would take the last value and say nothing.
+
+    `+key` and `~key` are other matters: together they take a key's place.
+    """
+    given: dict[str, str] = {}
+    for word in words:
+        key, sign, _ = word.partition("=")
+        if sign and key in given and key[:1] not in ("", "+", "~"):
+            raise ValueError(f"{key} is given twice, by {given[key]} and by {word}: give it once")
+        given[key] = word
 
 
 def _in_a_cell(error: BaseException) -> list[str]:
