@@ -13,3 +13,12 @@ def test_markdown_is_a_whole_table_with_links(place: Any) -> None:
     assert {line.replace("\\|", "").count("|") for line in rows} == {rows[0].count("|")}
     assert "[seed 1](../outputs/tables/toy/rnn-seed1.json), seed 2 not run" in rows[2]
     assert "Stack &lt;RNN>" in rows[-1]
+
+
+def test_the_seeds_of_a_row_are_those_that_it_measured(place: Any) -> None:
+    """What became of the others stands behind them."""
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2, 0.0, status="diverged")
+    for folder, first in ((None, "1"), (place.results / "tables" / "toy", "[seed 1](rnn-seed1.json)")):
+        (row,) = [line for line in table_markdown(table_of(place), folder).splitlines() if "| RNN" in line]
+        assert row.endswith(f"| {first}, seed 2 diverged |")
