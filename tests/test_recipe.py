@@ -28,6 +28,19 @@ def test_a_choice_of_a_folder_of_one_s_own(tmp_path: Path) -> None:
     assert read_choice("model", "wide", folders) == {"_target_": "my.Cell", "hidden_size": 30}
 
 
+def test_a_choice_of_one_s_own_does_not_take_the_name_of_another(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    path, ours = tmp_path / "model" / "lstm.yaml", ROOT / "conf" / "model" / "lstm.yaml"
+    path.write_text("_target_: my.Cell\nhidden_size: 3\n")
+    with pytest.raises(ValueError, match=f"{path} and {ours} have one name and are not the same: give yours"):
+        read_choice("model", "lstm", (tmp_path, ROOT / "conf"))
+    with pytest.raises(ValueError, match=f"{ours} and {path} have one name and are not the same: give yours"):
+        resolve(["model=lstm"], {}, ROOT / "conf", tmp_path)
+    path.write_bytes(ours.read_bytes())
+    assert read_choice("model", "lstm", (tmp_path, ROOT / "conf"))["hidden_size"] == 400
+    assert resolve(["model=lstm"], {}, ROOT / "conf", tmp_path)[1]["model"]["hidden_size"] == 400
+
+
 HOSTILE = {
     "a constructor's name": "a: !!bool x",
     "a tag of nobody's": "a: !mine x",

@@ -1,6 +1,7 @@
 """Where the program's own files lie, in a checkout and in an installed package alike."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -12,6 +13,16 @@ def sweep_files() -> Path:
     """The folder of sweep files: `sweeps` where the command runs, else the program's own."""
     own = Path("sweeps")
     return own if own.is_dir() else CONF / "sweeps"
+
+
+def require_one(name: str, folders: Iterable[Path]) -> None:
+    """Raise ValueError where several of the folders have different files of this name: one would count in silence."""
+    first, *others = [path for folder in folders if (path := folder / f"{name}.yaml").is_file()] or [Path()]
+    for other in others:
+        if other.read_bytes() != first.read_bytes():
+            raise ValueError(
+                f"{first} and {other} have one name and are not the same: give yours another name"
+            )
 
 
 def script_of(command: Path) -> Path:

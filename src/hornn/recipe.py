@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from hornn.places import CONF
+from hornn.places import CONF, require_one
 from hornn.result import DEPTH, SHOWN
 
 # What a file says of its node to us: the model is counted, not trained; the keys of text files, or `python`.
@@ -83,31 +83,35 @@ def read_value(word: str) -> Any:
         raise ValueError(f"{word[:SHOWN]!r} has no value: {error}") from error
 
 
-def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> tuple[dict[str, str], Values]:
+def resolve(
+    run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF, own: Path | None = None
+) -> tuple[dict[str, str], Values]:
     """Choices and config, for the overrides `run` of a row in a file that gives `base` to all its runs.
 
-    Raises ValueError for a choice that `conf` does not have, and for a value that is not YAML.
+    own: a folder of the user's with further files. Raises ValueError for a choice that neither has, or both with
+    different content, and for a value that is not YAML.
     """
-    choices, values = split(base, "sweeps", conf)
+    folders = folders_of(conf, own)
+    choices, values = split(base, "sweeps", folders)
     removed = set()
     for word in run:
         key, text = word.split("=", 1)
         if key.startswith("~"):
             removed.add(key[1:])
-        elif (conf / key).is_dir():
+        elif any((folder / key).is_dir() for folder in folders):
             choices[key] = read_value(word) if text.startswith("[") else text
         else:
             values[key.lstrip("+")] = read_value(word)
-    layers = [read(conf, "config")]
+    layers = [read(folders, "config")]
     if "experiment" in choices:
-        layers.append(read(conf, f"experiment/{choices.pop('experiment')}"))
+        layers.append(read(folders, f"experiment/{choices.pop('experiment')}"))
     layers.append((choices, values))
     first, given = (
         layers[0][0],
         {group: choice for theirs, _ in layers[1:] for group, choice in theirs.items()},
     )
     data = {**first, **given}.get("data")  # which may choose an output layer
-    of_data = read(conf, f"data/{data}")[0] if data else {}
+    of_data = read(folders, f"data/{data}")[0] if data else {}
     chosen = {group: choice for group, choice in {**first, **of_data, **given}.items() if choice is not None}
     flat: Values = {}
     for group, choice in chosen.items():
@@ -115,7 +119,8 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
             for word in (
                 choice if isinstance(choice, list) else [choice]
             ):  # of some groups several files are chosen
-                flat |= {f"{group}.{key}": value for key, value in read(conf, f"{group}/{word}")[1].items()}
+                found = read(folders, f"{group}/{word}")[1]
+                flat |= {f"{group}.{key}": value for key, value in found.items()}
     for _, theirs in layers:
         flat |= theirs
     return chosen, nest(
@@ -123,40 +128,57 @@ def resolve(run: Iterable[str], base: Mapping[str, Any], conf: Path = CONF) -> t
     )
 
 
-def has_key(run: Iterable[str], base: Mapping[str, Any], key: str, conf: Path = CONF) -> bool:
+def has_key(
+    run: Iterable[str], base: Mapping[str, Any], key: str, conf: Path = CONF, own: Path | None = None
+) -> bool:
     """Whether the config of `resolve` has this dotted key, one that only the environment gives a value included.
 
-    Raises ValueError for a choice that `conf` does not have.
+    Errors: as in `resolve`.
     """
-    choices, config = resolve(run, base, conf)
+    choices, config = resolve(run, base, conf, own)
+    folders = folders_of(conf, own)
     if key in flatten(config):
         return True
     for group, choice in choices.items():
         start = f"{group.replace('/', '.')}."
-        if key.startswith(start) and (path := conf / group / f"{choice}.yaml").is_file():
+        if key.startswith(start) and (path := find_file(folders, f"{group}/{choice}")):
             return key.removeprefix(start) in flatten(load(path))
-    return key in flatten(load(conf / "config.yaml"))
+    path = find_file(folders, "config")
+    return path is not None and key in flatten(load(path))
 
 
 def read_choice(group: str, choice: str, folders: Iterable[Path] = (CONF,)) -> Values:
     """The values that the file of a choice gives, from the first of the folders that has it.
 
-    Raises ValueError for a choice that none has.
+    Raises ValueError for a choice that none has, or several with different content.
     """
-    for conf in folders:
-        if CHOICE.fullmatch(choice) and (conf / group / f"{choice}.yaml").is_file():
-            return nest(read(conf, f"{group}/{choice}")[1])
-    raise unknown(group, choice, folders)
+    folders = tuple(folders)
+    if not CHOICE.fullmatch(choice) or not find_file(folders, f"{group}/{choice}"):
+        raise unknown(group, choice, folders)
+    return nest(read(folders, f"{group}/{choice}")[1])
+
+
+def folders_of(conf: Path, own: Path | None) -> tuple[Path, ...]:
+    """Where files of the config are looked up, in Hydra's order."""
+    return (conf, own) if own else (conf,)
+
+
+def find_file(folders: Iterable[Path], name: str) -> Path | None:
+    """A config file, from the first of the folders that has it."""
+    paths = (folder / f"{name}.yaml" for folder in folders)
+    return next((path for path in paths if path.is_file()), None)
 
 
 @cache
-def read(conf: Path, name: str) -> tuple[dict[str, str], Values]:
+def read(folders: tuple[Path, ...], name: str) -> tuple[dict[str, str], Values]:
     """Choices and dotted values of a config file. Its own values win over the values of the files that it includes."""
-    path = conf / f"{name}.yaml"
-    if not path.is_file():
+    path = find_file(folders, name)
+    if path is None:
         group, _, choice = name.partition("/")
-        raise unknown(group, choice, (conf,))
-    return split(load(path), name.rpartition("/")[0], conf)
+        raise unknown(group, choice, folders)
+    if "/" in name:
+        require_one(name, folders)
+    return split(load(path), name.rpartition("/")[0], folders)
 
 
 def unknown(group: str, choice: str, folders: Iterable[Path]) -> ValueError:
@@ -168,7 +190,9 @@ def unknown(group: str, choice: str, folders: Iterable[Path]) -> ValueError:
     return ValueError(f"unknown {group} {choice!r}; it is one of: {', '.join(sorted(known))}")
 
 
-def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str, str], Values]:
+def split(
+    content: Mapping[str, Any], folder: str, folders: tuple[Path, ...]
+) -> tuple[dict[str, str], Values]:
     """Choices and dotted values of a config file's content; `folder`: the group that the file lies in."""
     choices: dict[str, str] = {}
     values: Values = {}
@@ -176,7 +200,7 @@ def split(content: Mapping[str, Any], folder: str, conf: Path) -> tuple[dict[str
         if isinstance(item, dict):
             choices |= {group_of(key): choice for key, choice in item.items()}
         elif item != "_self_":
-            theirs, set_there = read(conf, item[1:] if item.startswith("/") else f"{folder}/{item}")
+            theirs, set_there = read(folders, item[1:] if item.startswith("/") else f"{folder}/{item}")
             choices, values = choices | theirs, values | set_there
     own = flatten({key: value for key, value in content.items() if key != "defaults"})
     fixed = {

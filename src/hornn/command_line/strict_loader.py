@@ -1,6 +1,8 @@
 """Hydra's composition of a config, with errors that name the nearest choice or key."""
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hydra.core.object_type import ObjectType
@@ -11,6 +13,7 @@ from omegaconf import DictConfig
 
 from hornn.command_line.hydra_patches import Loader
 from hornn.command_line.strict_keys import check_classes, describe_key, did_you_mean, nearest_of, unknown_keys
+from hornn.places import require_one
 
 LAUNCHERS = ("joblib", "submitit_local", "submitit_slurm")  # that plugins bring
 
@@ -25,7 +28,9 @@ class StrictLoader(Loader):
         self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
     ) -> DictConfig:
         try:
-            return super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
+            cfg = super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
+            self._check_names(cfg.hydra.runtime.choices)
+            return cfg
         except MissingConfigException as error:
             if error.missing_cfg_file is None:
                 raise
@@ -50,6 +55,14 @@ class StrictLoader(Loader):
                     raise ValueError(self._describe_choice(group, choice)) from error
             raise
         return self._load_argument(key, config_name, overrides, run_mode, *args, **kwargs)
+
+    def _check_names(self, choices: Mapping[str, Any]) -> None:
+        """Raise ValueError where the file of a choice has the name of another one, in a folder of the search path."""
+        paths = [element.path.removeprefix("file://") for element in self.get_search_path().get_path()]
+        folders = [Path(path) for path in paths if "://" not in path]
+        for group, choice in choices.items() if len(folders) > 1 else ():
+            for word in [choice] if isinstance(choice, str) else choice or ():
+                require_one(f"{group}/{word}", folders)
 
     def _load_argument(
         self,
