@@ -19,6 +19,7 @@ LEVELS = (
     ("norm",),
     ("recipe",),
     ("cells", "data"),
+    ("run.code",),
     ("run.identity",),
     ("reporting",),
     ("baselines",),
@@ -132,7 +133,7 @@ def test_imports_go_one_way(module: str) -> None:
         return
     if part in REPORTS:
         known = {"blocks", "metrics", "places", "result", "recipe", "shown"}
-        known |= {"run.epochs", "run.identity", "run.lock", "sweep.entry"}
+        known |= {"run.code", "run.epochs", "run.identity", "run.lock", "sweep.entry"}
         assert {part_of(name) for name in own(module)} <= known | REPORTS
         return
     assert part in level, f"give {module} a place in LEVELS"

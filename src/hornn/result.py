@@ -48,6 +48,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "config": (dict,),
     "corpus": (dict,),
     "dtype": (dict,),
+    "code": (dict,),
     "versions": (dict,),
     "starts": (list,),
     "dynamic": (dict,),
@@ -219,8 +220,9 @@ def check_result(result: Any, needed: Collection[str]) -> None:
             raise ValueError(f"{key} must be above 0, got {shorten(node[key])}")
     choices = result.get("choices", {})
     check_kinds(choices, dict.fromkeys(choices, (str, NoneType)), ())
-    dtype = result.get("dtype", {})
-    check_kinds(dtype, dict.fromkeys(dtype, (str, NoneType)), ())
+    for part in ("dtype", "code"):
+        texts = result.get(part, {})
+        check_kinds(texts, dict.fromkeys(texts, (str, NoneType)), ())
     check_kinds(result.get("dynamic", {}), {"seq_len": (int, NoneType)}, ())
     for utterance in result.get(UTTERANCES, ()):
         check_kinds(utterance, UTTERANCE, UTTERANCE)

@@ -171,3 +171,33 @@ def test_dynamic_evaluation_is_missed_where_other_seeds_have_it_alone(place: Any
     assert line_of(table_of(place), "rnn").marks == ()
     place.commit("rnn", 2, 100.0, dynamic={"test_ppl": 90.0})
     assert line_of(table_of(place), "rnn").marks == ("1 of its 2 results hold no dynamic.test_ppl",)
+
+
+def test_seeds_of_an_edited_cell_are_not_averaged(place: Any) -> None:
+    """Of a cell of somebody's own nothing else tells its versions apart."""
+    for seed, source in ((1, "a" * 64), (2, "b" * 64)):
+        place.commit("rnn", seed, 100.0, code={"class": "mine.Cell", "source": source})
+    line = line_of(table_of(place), "rnn")
+    assert (line.status, line.scores["test_ppl"].values) == ("conflict", ())
+    each = f"mine.Cell {'a' * 10}: seed 1; mine.Cell {'b' * 10}: seed 2"
+    remedy = "overwrite=true trains a seed anew"
+    assert line.marks == (f"runs of different sources are not averaged ({each}): {remedy}",)
+
+
+@pytest.mark.parametrize("code", [{"class": "mine.Cell", "source": "a" * 64}, {"class": "mine.Cell"}, None])
+def test_seeds_of_one_source_are_averaged(place: Any, code: Any) -> None:
+    """So are those of which it is not on record."""
+    place.commit("rnn", 1, 100.0, code={"class": "mine.Cell", "source": "a" * 64})
+    place.commit("rnn", 2, 102.0, **({"code": code} if code else {}))
+    line = line_of(table_of(place), "rnn")
+    assert (line.status, line.marks, line.scores["test_ppl"].values) == ("", (), (100.0, 102.0))
+
+
+def test_seeds_of_several_sources_of_a_cell_of_the_package_have_a_mark(place: Any) -> None:
+    for seed in (1, 2):
+        place.commit("rnn", seed, 100.0, code={"class": "hornn.cells.elman.Rnn", "source": f"{seed}" * 64})
+    line = line_of(table_of(place), "rnn")
+    assert line.scores["test_ppl"].values == (100.0, 100.0)
+    assert line.marks == (
+        "its seeds come from several sources of hornn.cells.elman.Rnn, which their files name",
+    )

@@ -285,3 +285,16 @@ def test_a_sweep_without_a_file_has_the_scores_of_its_results(
     assert all(len(line.runs) == 1 for line in table.lines)
     means = [score.mean for line in table.lines[1:] for score in line.scores.values()]
     assert sum(mean is not None for mean in means) == len(results)
+
+
+def test_a_run_of_an_edited_cell_takes_the_place_of_the_one_before(place: Any) -> None:
+    codes = [{"class": "mine.Cell", "source": letter * 64} for letter in "ab"]
+    kept = place.commit("rnn", 1, 120.0, code=codes[0], finished="2026-01-01T00:00:00+00:00")
+    new = place.result(1, 110.0, code=codes[1], finished="2026-02-01T00:00:00+00:00")
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": new})
+    sweeps = read_sweeps(place.sweeps)
+    runs = find_runs(sweeps, place.results).runs[sweeps[0].rows[0].identity]
+    assert [run.source[-1] for run in runs] == ["a", "b"], "neither hides the other"
+    assert keep_results(sweeps, place.results, {}) == [kept]
+    assert json.loads(kept.read_text())["test_ppl"] == 110
+    assert keep_results(sweeps, place.results, {}) == []

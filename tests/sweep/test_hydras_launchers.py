@@ -1,6 +1,7 @@
 """Multiruns of runs that cost nothing under a launcher of Hydra's own: what is run again, and what counts as done."""
 
 import io
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,3 +109,16 @@ def test_who_looks_on_survives_a_file_that_is_damaged_for_a_moment(
         assert onlooker.thread.is_alive()
     with pytest.raises(ValueError, match=r"mini\.json is damaged"), Onlooker(record, [job], console, False):
         record.path.write_text("{")
+
+
+def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
+    assert launch().code == 0
+    path = next(Path("outputs").rglob("rnn/**/result.json"))
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps({**result, "code": {**result["code"], "source": "0123456789abcdef"}}))
+    code, out, _ = launch()
+    assert code == 0
+    assert (
+        "warning: 1 finished runs of other code are skipped (the source of hornn.cells.elman.Rnn was " in out
+    )
+    assert ": elman seed=1; overwrite=true trains them anew\n" in out

@@ -1,5 +1,6 @@
 """A multirun from its command line, over jobs that cost nothing."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -217,3 +218,16 @@ def test_processor_cores_are_shared_out(launch: Launch, monkeypatch: pytest.Monk
     for lines in starts().values():
         threads = [line.partition("OMP_NUM_THREADS=")[2].split()[0] for line in lines]
         assert threads == ["3", "None", "5"]
+
+
+def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
+    assert launch("sweeps=mini", ONE_EPOCH).code == 0
+    path = next(Path("outputs").rglob("rnn/**/result.json"))
+    result = json.loads(path.read_text())
+    result["code"]["source"] = "0123456789abcdef"
+    path.write_text(json.dumps(result))
+    code, out, err = launch("sweeps=mini", ONE_EPOCH)
+    assert (code, err) == (0, "")
+    said = "warning: 1 finished runs of other code are skipped (the source of hornn.cells.elman.Rnn was 0123456789"
+    assert said in out
+    assert ": elman seed=1; overwrite=true trains them anew\n" in out

@@ -17,6 +17,7 @@ from hornn.reporting.scores import (
     metric_value,
 )
 from hornn.reporting.sweeps import Row, Sweep
+from hornn.run.code import CLASS, CODE, SOURCE
 from hornn.run.identity import INIT_FROM
 
 CONFLICT = "conflict"
@@ -48,8 +49,8 @@ class Line(NamedTuple):
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:
     """`starts`: the runs of each row that this one starts from."""
-    configs = {run.name: run.seed for run in runs if run.result}
-    conflict = len(configs) > 1
+    configs = {run.name for run in runs if run.result}
+    conflict = len(configs) > 1 or len({run.source for run in runs if run.source}) > 1
     done = [] if conflict else [run for run in runs if run.state == "done"]
     best = best_by_validation(done)
     devices = sorted({str(run.result.get("device") or "unknown") for run in done})
@@ -153,13 +154,14 @@ def remarks(
     starts: Mapping[str, Sequence[Run]],
 ) -> Iterable[str]:
     """What a reader must know of the runs; `done`: the runs that the row's numbers come from."""
-    configs: dict[str, list[int]] = {}
-    for run in runs:
-        if run.name and run.state != "damaged":
-            configs.setdefault(run.name, []).append(run.seed)
-    if len(configs) > 1:
-        each = "; ".join(f"{digest}: seed {', '.join(map(str, seeds))}" for digest, seeds in configs.items())
-        yield f"runs of different configs are not averaged ({each})"
+    whole = [run for run in runs if run.state != "damaged"]
+    for what, seeds, remedy in (
+        ("configs", by_seed((run.name, run.seed) for run in whole), ""),
+        ("sources", by_seed((run.source, run.seed) for run in whole), ": overwrite=true trains a seed anew"),
+    ):
+        if len(seeds) > 1:
+            each = "; ".join(f"{mark}: seed {', '.join(map(str, them))}" for mark, them in seeds.items())
+            yield f"runs of different {what} are not averaged ({each}){remedy}"
     departed = dict.fromkeys(
         item
         for run in done
@@ -174,6 +176,9 @@ def remarks(
         yield "its seeds come from several commits, which their files name"
     if any(run.result.get("dirty") for run in done):
         yield "from a working tree with changes that are not committed"
+    codes = [run.result.get(CODE) or {} for run in done]
+    if len({code[SOURCE] for code in codes if code.get(SOURCE)}) > 1:
+        yield f"its seeds come from several sources of {codes[0].get(CLASS)}, which their files name"
     if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):
         rate = (
             ", so is the learning rate of dynamic evaluation"
@@ -190,6 +195,15 @@ def remarks(
     for run in runs:
         if run.problem and run.state != "done":
             yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"
+
+
+def by_seed(marked: Iterable[tuple[str | None, int]]) -> dict[str, list[int]]:
+    """Each mark, if there is one, with the seeds of its runs."""
+    found: dict[str, list[int]] = {}
+    for mark, seed in marked:
+        if mark:
+            found.setdefault(mark, []).append(seed)
+    return found
 
 
 def other_start(row: Row, run: Run, starts: Mapping[str, Sequence[Run]]) -> Iterable[str]:

@@ -19,6 +19,7 @@ from hornn.result import (
     scores_of,
     write_atomically,
 )
+from hornn.run.code import CODE, own_source
 from hornn.shown import shown, shown_texts
 from hornn.sweep.entry import Entry, read_record
 
@@ -47,6 +48,14 @@ class Run(NamedTuple):
     folder: Path | None = None
     records: tuple[Mapping[str, float], ...] = ()
     progress: str = ""
+
+    @property
+    def source(self) -> str:
+        """Of a cell of the user's own the class and its source, empty where they are not known."""
+        return own_source(self.result.get(CODE) or {})
+
+    def has_source_of(self, other: "Run") -> bool:
+        return self.source == other.source or "" in (self.source, other.source)
 
 
 class FoundRuns(NamedTuple):
@@ -79,7 +88,7 @@ def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = Fal
 
 
 def add_run(runs: list[Run], new: Run) -> None:
-    """Keep one result for each seed and config, the first; what a record says counts where there is none."""
+    """Keep one result for each seed, config and source, the first; what a record says counts where there is none."""
     if new.state == "damaged":
         if all(old.path != new.path for old in runs):
             runs.append(new)
@@ -89,6 +98,7 @@ def add_run(runs: list[Run], new: Run) -> None:
         for old in runs
         if (old.seed, old.state == "damaged") == (new.seed, False)
         and (old.name == new.name or None in (old.name, new.name))
+        and old.has_source_of(new)
     ]
     if all(not old.result and (new.result or old.state == "queued") for old in rivals):
         runs[:] = [old for old in runs if old not in rivals] + [new]
@@ -167,9 +177,9 @@ def unfinished(row: Row, job: Entry, folder: Path) -> Run:
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
     """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
 
-    A run that several tables share has one file there; a run by another config takes the place of one that finished
-    before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run once
-    dynamic evaluation or memory was added to it, or once it no longer diverges.
+    A run that several tables share has one file there; a run by another config or source takes the place of one that
+    finished before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run
+    once dynamic evaluation or memory was added to it, or once it no longer diverges.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -183,7 +193,7 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
                 warn(warnings, sweep, f"{run.path}: {run.problem}")
             if run.state not in ("done", "diverged"):
                 continue
-            if old and old.name == run.name:
+            if old and old.name == run.name and old.has_source_of(run):
                 mended = old.state == "diverged" and run.state == "done"
                 added = any(run.result.get(part) not in (None, old.result.get(part)) for part in ADDED_LATER)
                 if not mended and not added:

@@ -8,7 +8,7 @@ from hornn.build import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import NAME
-from hornn.run.folder import put_on_record, require_own
+from hornn.run.folder import put_on_record, require_own, require_same_code
 from hornn.run.identity import BEST, LAST, Identity, other_run
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
@@ -64,3 +64,4 @@ def check_same(name: str, card: Mapping[str, Any], identity: Identity) -> None:
             f"{name} is another run: {other}: give the words of that run with a higher {EPOCHS}, or init_from= to take "
             "its weights alone"
         )
+    require_same_code(f"{name} is a run", card, identity, "leave it out to train from the first epoch")

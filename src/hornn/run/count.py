@@ -65,7 +65,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:
             console.print(note, highlight=False, soft_wrap=True)
-        run.begin(model.num_parameters, config)
+        run.begin(model.num_parameters, config, starts.program)
         if isinstance(model, CountModel):
             save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_epochs(run.dir, figures["metrics"])

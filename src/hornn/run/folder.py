@@ -13,11 +13,13 @@ from hornn.data.base import Data
 from hornn.recipe import load
 from hornn.result import read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
+from hornn.run.code import CODE, is_own, other_code
 from hornn.run.epochs import METRICS
 from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, other_run, without
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging
+from hornn.run.provenance import versions
 
 # What helps where a folder holds another run.
 REPLACE = "give another run_dir, or overwrite=true to replace it"
@@ -43,8 +45,10 @@ class OpenRun:
             model = self.identity.choices["model"]
             announce(self.dir, model, size, self.data, notes, bool(self.resume))
 
-    def begin(self, num_parameters: int, config: Mapping[str, Any]) -> None:
+    def begin(self, num_parameters: int, config: Mapping[str, Any], program: Mapping[str, Any]) -> None:
         """Remove what an earlier run left, unless it is continued, and put on record who this one is.
+
+        program: of this start, as `hornn.run.provenance.Starts` has it.
 
         To be called when nothing can be refused any more. Files of other names stay.
         """
@@ -57,7 +61,9 @@ class OpenRun:
                 (self.dir / name).unlink(missing_ok=True)
         put_on_record(self.identity)
         for logger in self.loggers:
-            logger.log_hyperparams(self.described(config, num_parameters))
+            logger.log_hyperparams(
+                {**self.described(config, num_parameters), **program, "versions": versions()}
+            )
 
     def described(self, config: Mapping[str, Any], num_parameters: int) -> dict[str, Any]:
         """The run as a logger is told of it: all that was given, nested, and who the run is.
@@ -140,6 +146,10 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         held = f"{folder} holds a run that {result['status']}{score}"
         if other := other_run(result, identity):
             raise ValueError(f"{held}, and is another one ({other}): {REPLACE}")
+        if changed := other_code(result.get(CODE), identity.code):
+            raise ValueError(
+                f"{held}, by other code ({changed}): overwrite=true replaces it by a run of this code"
+            )
         raise ValueError(f"{held}: overwrite=true replaces it")
     if not (folder / LAST).exists():
         require_own(identity)
@@ -161,9 +171,22 @@ def require_same(identity: Identity, data: Data, card: Mapping[str, Any]) -> Non
         raise ValueError(
             f"{folder} holds the unfinished run {card['name']}, which is another one ({other}): {REPLACE}"
         )
+    anew = "overwrite=true starts anew by this code"
+    require_same_code(f"{folder} holds an unfinished run", card, identity, anew)
     then, now = card["data"]["text_checksum"], data.describe()["text_checksum"]
     if then != now:
         raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {REPLACE}")
+
+
+def require_same_code(what: str, card: Mapping[str, Any], identity: Identity, anew: str) -> None:
+    """Raise ValueError for a checkpoint of a cell of the user's own whose class, or its source, is another one by now.
+
+    Of this package's cells the commit is on record: the program is edited while runs wait, so a line tells of it.
+    """
+    held = card.get(CODE)
+    changed = other_code(held, identity.code)
+    if changed and (is_own(identity.code) or is_own(held or {})):
+        raise ValueError(f"{what} of other code ({changed}): {anew}, or put the old code back to continue")
 
 
 def require_best(folder: Path, last: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ import yaml
 from hornn.data.content import FOLDER, content_of
 from hornn.recipe import COUNTED, TEXT, flatten
 from hornn.result import NAME
+from hornn.run.code import CODE, code_of
 from hornn.run.epochs import METRICS
 
 # Choices that decide numbers; what a run logs to, the machine and the recipe that its values came from do not.
@@ -62,7 +63,8 @@ class Identity(NamedTuple):
     choices: group -> the word that chose it. config: the values that decide the numbers, by group. where: what is on
     record beside them, by dotted key: the machine, and the absolute paths of text that `config` knows by its content.
     name: ten hexadecimal digits made of choices and config. folder: where the run's files go: its `run_dir`,
-    or outputs/<model>/<corpus>/<name>/seed=<seed>. counted: whether the model is counted, not trained.
+    or outputs/<model>/<corpus>/<name>/seed=<seed>. counted: whether the model is counted, not trained. code: the class
+    of the model and its source, on record and no part of the name.
     """
 
     choices: dict[str, str]
@@ -72,6 +74,7 @@ class Identity(NamedTuple):
     seed: int
     folder: Path
     counted: bool
+    code: Mapping[str, str] = {}
 
     @property
     def corpus(self) -> str:
@@ -85,6 +88,7 @@ class Identity(NamedTuple):
             "choices": self.choices,
             "config": self.config,
             "where": self.where,
+            CODE: dict(self.code),
         }
 
 
@@ -102,7 +106,8 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     if text and not is_published:
         kept["data"] |= {"text": content_of(text, data)}
         where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in paths_of(data)}
-    identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted)
+    code = code_of(config["model"])
+    identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted, code)
     default = default_folder(chosen, kept, identity.name, seed)
     return identity._replace(folder=Path(str(config["run_dir"])) if config["run_dir"] else default)
 

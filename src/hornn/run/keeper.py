@@ -214,6 +214,9 @@ class RunKeeper(Checkpoint):
         self.starts.past = saved["starts"]
         if trainer.is_global_zero and (before := self.starts.other_precision()):
             self.console.print(f"  the output layer was in {before} so far", highlight=False)
+        if trainer.is_global_zero and (other := self.starts.other_code()):
+            said = f"  warning: it goes on by other code ({other}): overwrite=true starts anew by this code"
+            self.console.print(said, highlight=False, soft_wrap=True)
         module.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
         device, random_gpu = trainer.strategy.root_device, saved["random_gpu"]

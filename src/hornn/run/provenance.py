@@ -16,6 +16,7 @@ from hornn import machine
 from hornn.build import PLACES
 from hornn.data.base import Data
 from hornn.places import PACKAGE
+from hornn.run.code import CODE, other_code
 
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
 
@@ -112,6 +113,10 @@ class Starts:
         """In which the output layer was before this start, where that is another one."""
         before = precisions_of(self.past)
         return before[-1] if before and before[-1] != self.machine["output_layer"] else None
+
+    def other_code(self) -> str:
+        """How the code of the model differs from the code before this start, in words; empty where it does not."""
+        return other_code(self.past[-1].get(CODE), self.program.get(CODE, {})) if self.past else ""
 
     def summary(self) -> dict[str, Any]:
         """Of result.json: the last start's overrides and commit, `dirty` where any start's was, and the time of all."""

@@ -26,6 +26,7 @@ from hornn.optim.divergence import DivergenceError
 from hornn.run.announce import console
 from hornn.run.callbacks import build_callbacks, samples_of, why_stopped
 from hornn.run.checkpoint_io import AtomicCheckpointIO
+from hornn.run.code import CODE
 from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
 from hornn.run.count import count
@@ -73,8 +74,8 @@ def train(cfg: DictConfig) -> None:
     config, job = as_dict(cfg), HydraConfig.get()
     seed = config["seed"]
     require_seed(seed)
-    starts = Starts(commit(), job.overrides.task)
     identity = identify(job.runtime.choices, config)
+    starts = Starts({**commit(), CODE: dict(identity.code)}, job.overrides.task)
     require_elsewhere(identity, weights_given(config))
     if config["continue_from"] is not None and (identity.counted or config["overwrite"]):
         raise ValueError(
@@ -100,7 +101,7 @@ def train(cfg: DictConfig) -> None:
     with open_run(identity, data, open_loggers, config["overwrite"], main) as run:
         trainer.loggers = run.loggers
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
-        run.begin(module.network.num_parameters, config)
+        run.begin(module.network.num_parameters, config, starts.program)
         run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
         try:
             fit(training, run.resume)

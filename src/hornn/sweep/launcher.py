@@ -17,7 +17,7 @@ from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, compose_jobs, options_of, sweep_name
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
-from hornn.sweep.outcome import conclude
+from hornn.sweep.outcome import conclude, tell_other_code
 from hornn.sweep.progress import Watch
 from hornn.sweep.record import Record
 from hornn.sweep.sweeper import TableSweeper
@@ -85,6 +85,7 @@ class ProcessLauncher(Launcher):
             self.retry_failed,
         )
         workers.look_up()
+        tell_other_code(jobs, watch.console)
         with watch:
             workers.run()
         workers.pass_on()

@@ -10,6 +10,7 @@ from types import TracebackType
 from rich.console import Console
 
 from hornn.sweep.job import Job
+from hornn.sweep.outcome import tell_other_code
 from hornn.sweep.progress import Line, Watch
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import LOG, last_lines
@@ -52,6 +53,7 @@ class Onlooker:
             if self.retry and job.status == "failed":
                 job.status, job.error, job.overwrite = "queued", None, True
         done = [job for job in self.jobs if job.status == "done"]
+        tell_other_code(done, self.watch.console)
         self.record.merge([entry for job in done for entry in job.entries()])  # others may start from them
         self.open_jobs = [job for job in self.jobs if job.status not in ("done", "failed")]
         self.watch.__enter__()

@@ -2,6 +2,10 @@
 
 from collections.abc import Sequence
 
+from rich.console import Console
+
+from hornn.result import read_result
+from hornn.run.code import CODE, other_code
 from hornn.sweep.job import Job
 
 NAMED = 5  # jobs that the last line names
@@ -18,6 +22,22 @@ def conclude(jobs: Sequence[Job], remedy: str) -> None:
     if cut_off := [job for job in jobs if job.cut_off]:
         raise ValueError(
             f"{len(cut_off)} of {len(jobs)} jobs were terminated: {name_jobs(cut_off)}. The same command continues them"
+        )
+
+
+def tell_other_code(jobs: Sequence[Job], console: Console) -> None:
+    """Say which jobs are skipped as done though their runs were computed by other code than the model's by now."""
+    found = [
+        (job, changed)
+        for job in jobs
+        if job.status == "done"
+        and (changed := other_code((read_result(job.run_dir) or {}).get(CODE), job.identity.code))
+    ]
+    if found:
+        names = name_jobs([job for job, _ in found])
+        text = f"warning: {len(found)} finished runs of other code are skipped ({found[0][1]}): {names}"
+        console.print(
+            f"{text}; overwrite=true trains them anew", highlight=False, soft_wrap=True, markup=False
         )
 
 

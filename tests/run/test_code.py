@@ -1,0 +1,189 @@
+"""Which code a run was computed by is on record: an edited cell neither continues nor is mixed with the old one."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from commands.outcomes import refusal, result_of, rewrite
+from hornn.run.code import code_of, is_own, other_code, own_source
+from run.offline_log import read_log
+
+Command = Callable[..., Any]
+CELL = """
+from torch.nn import functional as F
+
+from hornn.cells.elman import Rnn, RnnState
+
+
+class Halving(Rnn):
+    def step(self, u_t, state):
+        h_t = {keep} * state.h + 0.5 * self.f(u_t + F.linear(state.h, self.W_h))
+        return h_t, RnnState(h_t)
+"""
+
+
+class Own:
+    """A cell of somebody's own in a folder, whose equation can be edited."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "halving.py"
+        self.conf = folder / "conf"
+        (self.conf / "model").mkdir(parents=True)
+        self.choose("halving.Halving")
+
+    def choose(self, name: str) -> None:
+        node = f"_target_: {name}\n_partial_: true\nhidden_size: 6\n"
+        (self.conf / "model" / "halving.yaml").write_text(node)
+
+    def write(self, keep: float) -> None:
+        self.file.write_text(CELL.format(keep=keep))
+        sys.modules.pop("halving", None)
+        importlib.invalidate_caches()
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits in one second are told apart
+    (tmp_path / "own").mkdir()
+    monkeypatch.syspath_prepend(tmp_path / "own")
+    own = Own(tmp_path / "own")
+    own.write(0.5)
+    return own
+
+
+def test_a_run_of_an_edited_cell_is_not_continued(
+    command: Command, small: list[str], own: Own, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = [f"--config-dir={own.conf}", *small, "model=halving", f"run_dir={run}"]
+    assert command("train", *words).code == 0
+    first = result_of(run)
+    assert first["code"] == code_of({"_target_": "halving.Halving"})
+    assert first["code"]["class"] == "halving.Halving"
+    assert len(first["code"]["source"]) == 64
+    assert yaml.safe_load((run / "config.yaml").read_text())["code"] == first["code"]
+    assert first["starts"][0]["code"] == first["code"]
+    own.write(0.25)
+    line = refusal(command("train", *words))
+    assert "by other code (the source of halving.Halving was " in line
+    assert "overwrite=true replaces it by a run of this code" in line
+    (run / "result.json").unlink()  # as if it were cut off
+    line = refusal(command("train", *words))
+    assert f"{run} holds an unfinished run of other code (the source of halving.Halving was " in line
+    assert "overwrite=true starts anew by this code, or put the old code back to continue" in line
+    own.write(0.5)
+    done = command("train", *words)
+    assert done.code == 0
+    assert "continues" in done.out
+    assert result_of(run)["test_ppl"] == first["test_ppl"]
+    own.write(0.25)
+    longer = [*words[:-1], f"run_dir={tmp_path / 'longer'}", f"continue_from={run}"]
+    longer = [word.replace("max_epochs=2", "max_epochs=3") for word in longer]
+    line = refusal(command("train", *longer))
+    assert "is a run of other code" in line
+    assert "leave it out to train from the first epoch" in line
+    assert command("train", *words, "overwrite=true").code == 0
+    assert result_of(run)["name"] == first["name"], "the code is no part of a name"
+    assert result_of(run)["code"]["source"] != first["code"]["source"]
+    own.choose("halving.Rnn")
+    assert "the class was halving.Halving there and is halving.Rnn now" in refusal(command("train", *words))
+
+
+def test_a_run_of_an_edited_cell_of_the_package_goes_on_and_says_so(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = [*small, "model=rnn", f"run_dir={run}"]
+    assert command("train", *words).code == 0
+    (run / "result.json").unlink()
+
+    def edit(checkpoint: dict[str, Any]) -> None:
+        for part in (checkpoint["hornn"], checkpoint["training"]["starts"][0]):
+            part["code"]["source"] = "0123456789abcdef"
+
+    rewrite(run / "last.ckpt", edit)
+    done = command("train", *words)
+    assert done.code == 0
+    said = (
+        "warning: it goes on by other code (the source of hornn.cells.elman.Rnn was 0123456789 there and is "
+    )
+    assert said in done.out
+    assert result_of(run)["starts"][0]["code"]["source"] == "0123456789abcdef"
+
+
+def test_a_run_of_before_there_was_a_record_of_code_goes_on(
+    command: Command, small: list[str], own: Own, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = [f"--config-dir={own.conf}", *small, "model=halving", f"run_dir={run}"]
+    assert command("train", *words).code == 0
+    (run / "result.json").unlink()
+
+    def forget(checkpoint: dict[str, Any]) -> None:
+        del checkpoint["hornn"]["code"], checkpoint["training"]["starts"][0]["code"]
+
+    rewrite(run / "last.ckpt", forget)
+    assert command("train", *words).code == 0
+
+
+def test_weights_and_biases_is_told_of_the_code(command: Command, small: list[str], tmp_path: Path) -> None:
+    words = [word for word in small if word != "logger=csv"]
+    run = tmp_path / "run"
+    assert command("train", *words, "model=rnn", f"run_dir={run}").code == 0
+    told, result = read_log(run)["config"]["update"], result_of(run)
+    assert {key: told[key] for key in ("code", "commit", "dirty", "versions")} == {
+        key: result[key] for key in ("code", "commit", "dirty", "versions")
+    }
+
+
+def test_of_a_package_all_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "of_many_files"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from of_many_files.cell import Cell\n")
+    (folder / "cell.py").write_text("class Cell: pass\n")
+    before = code_of({"_target_": "of_many_files.Cell"})
+    (folder / "cell.py").write_text("class Cell: x = 1\n")
+    assert code_of({"_target_": "of_many_files.Cell"})["source"] != before["source"]
+
+
+def test_what_is_not_found_has_no_source() -> None:
+    assert code_of({}) == {}
+    assert code_of({"_target_": "no_such_module.Cell"}) == {"class": "no_such_module.Cell"}
+    assert code_of({"_target_": "Cell"}) == {"class": "Cell"}
+
+
+def test_code_that_is_not_on_record_is_no_other_code() -> None:
+    code = {"class": "mine.Cell", "source": "abc"}
+    for held in (None, {}, "text", {"class": "mine.Cell"}, {"source": None}, code):
+        assert other_code(held, code) == ""
+    assert other_code({"source": "xyz"}, code) == "the source of mine.Cell was xyz there and is abc now"
+    assert is_own(code)
+    assert not is_own({"class": "hornn.cells.elman.Rnn"})
+    assert not is_own({})
+    assert own_source(code) == "mine.Cell abc"
+    assert own_source({"class": "hornn.cells.elman.Rnn", "source": "abc"}) == ""
+
+
+@pytest.mark.parametrize("several", [[], ["-m", "seed=1,2"]])
+def test_a_cell_does_not_take_the_name_of_a_shipped_one(
+    command: Command,
+    small: list[str],
+    own: Own,
+    several: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (own.conf / "model" / "halving.yaml").rename(own.conf / "model" / "lstm.yaml")
+    line = refusal(command("train", f"--config-dir={own.conf}", *several, *small, "model=lstm"))
+    assert (
+        f"conf/model/lstm.yaml and {own.conf}/model/lstm.yaml have one name and are not the same: give"
+        in line
+    )
+    assert not Path("outputs").exists()
