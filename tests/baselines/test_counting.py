@@ -35,7 +35,17 @@ def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
     assert float(row["valid/ppl"]) == pytest.approx(result["valid_ppl"])
 
 
-def test_what_a_network_is_trained_with_makes_no_other_run(folder: Folder) -> None:
+def test_what_a_network_is_trained_with_is_refused(folder: Folder) -> None:
+    run = ["train", *folder.data, *QUIET, *KN, f"run_dir={folder.path / 'refused'}", "trainer=gpu", "seed=2"]
+    assert refusal(folder.run(*run, "optimizer.lr=0.5", "network.num_layers=2")) == (
+        "error: optimizer.lr=0.5 network.num_layers=2 has no effect: model=kn counts, and takes keys of model and data "
+        "alone: leave it out\n"
+    )
+
+
+def test_what_a_table_trains_its_networks_with_makes_no_other_run(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = [
         "optimizer=adamw",
         "trainer=gpu",
@@ -43,6 +53,7 @@ def test_what_a_network_is_trained_with_makes_no_other_run(folder: Folder) -> No
         "network.num_layers=2",
         "weight_noise=0.1",
     ]
+    monkeypatch.setenv("HORNN_SWEEP", "table")
     said = folder.train("same", *KN, *words, "seed=5").out
     assert "counted on one CPU" in said
     ignored = "optimizer=adamw network.num_layers=2 weight_noise=0.1"

@@ -215,10 +215,13 @@ def test_a_path_may_hold_an_equals_sign(command: Command, small: list[str], tmp_
     assert command("generate", f"checkpoint='{run_dir / 'best.ckpt'}'", "length=1").code == 0
 
 
-def test_paths_and_words_are_shown_as_they_are(command: Command, text: list[str], tmp_path: Path) -> None:
+def test_paths_and_words_are_shown_as_they_are(
+    command: Command, text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever stands in brackets, which may mean a style elsewhere."""
     run = tmp_path / "RB[" / "a]"
     words = ["logger=csv", "model=kn", "callbacks=[early_stopping,layer_norms]", f"run_dir='{run}'"]
+    monkeypatch.setenv("HORNN_SWEEP", "of a table, which says some words to all its rows")
     done = command("train", *text, *words)
     assert (done.code, done.err) == (0, "")
     assert f"  writes to {run}\n" in done.out

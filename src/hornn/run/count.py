@@ -5,6 +5,7 @@ training text, with the choice of constants on the validation text; `scoring_tok
 the test text was scored, exactly left to right.
 """
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +46,13 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             f"init_from={config['init_from']} gives weights to a network; model={identity.choices['model']} counts: "
             "leave it out"
         )
+    without_effect = [word for word in starts.overrides if is_of_networks(word, config)]
+    of_table = os.environ.get("HORNN_SWEEP")  # the launcher sets it: a table has words for all its rows
+    if without_effect and not of_table:
+        raise ValueError(
+            f"{' '.join(without_effect)} has no effect: model={identity.choices['model']} counts, and takes keys of "
+            "model and data alone: leave it out"
+        )
     wanted = data.counted or data.predicts
     check_predicts(f"model={identity.choices['model']}", model.predicts, wanted, identity.choices)
     data.prepare_data()
@@ -56,7 +64,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     with open_run(identity, data, open_loggers, config["overwrite"]) as run:
         alone = (config["trainer"]["accelerator"], config["trainer"]["devices"]) == ("cpu", 1)
         notes = [] if alone else ["counted on one CPU"]
-        if without_effect := [word for word in starts.overrides if is_of_networks(word, config)]:
+        if without_effect:
             notes.append(f"of networks alone, without effect here: {' '.join(without_effect)}")
         if mixed and any(isinstance(logger, RunLogger) and logger.sends_model for logger in run.loggers):
             notes.append(f"a mixture has no {BEST}: log_model=true sends nothing")
