@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.inheritance import load_sweep
+from reporting.place import SWEEP
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -77,3 +80,75 @@ def test_a_damaged_result_is_said(place: Any) -> None:
         "seed=1/result.json: not a whole result file: commit must be text or null, got 7"
         in report(place, "--keep").stdout
     )
+
+
+@pytest.fixture
+def own(place: Any) -> Path:
+    """A folder of somebody's own with a model and a table, and another table of that model among the others."""
+    folder: Path = place.folder / "own"
+    for name in ("model", "sweeps"):
+        (folder / name).mkdir(parents=True)
+    (folder / "model" / "mine.yaml").write_text("{_target_: mine.Cell, hidden_size: 400}")
+    text = SWEEP.replace("model=rnn", "model=mine")
+    (folder / "sweeps" / "theirs.yaml").write_text(text.replace("name: toy", "name: theirs"))
+    place.write_sweep("mixed", text.replace("name: toy", "name: mixed"))
+    return folder
+
+
+def test_a_table_that_cannot_be_read_is_left_out_aloud(place: Any, own: Path) -> None:
+    done = {"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)}
+    place.record(done, sweep="toy")
+    place.record(done | {"seed": 2}, sweep="mixed")
+    said = report(place)
+    assert said.returncode == 0, said.stderr
+    warning, summary = said.stdout.splitlines()
+    assert warning == (
+        "warning: left out: sweeps/mixed.yaml: row 'rnn': unknown model 'mine'; it is one of: hornn, hornn_max, rnn; "
+        "a choice of your own needs --config-dir FOLDER"
+    )
+    assert summary.endswith("1 tables, 1 of 4 rows measured")
+    assert "left out: sweeps/mixed.yaml" in (place.results / "report" / "index.html").read_text()
+    kept = report(place, "--keep")
+    assert kept.returncode == 2
+    assert kept.stderr.startswith(
+        "error: 1 results kept in outputs/tables, none of mixed: sweeps/mixed.yaml: row"
+    )
+    assert (place.results / "tables" / "toy" / "rnn-seed1.json").is_file()
+    assert report(place, "--write").stderr.startswith(
+        "error: sweeps/mixed.yaml: row 'rnn': unknown model 'mine'"
+    )
+
+
+def test_models_and_tables_of_a_folder_of_one_s_own_are_shown(place: Any, own: Path) -> None:
+    result = place.result(1, 120.0, choices={"model": "mine"}, config={"model": {"hidden_size": 300}})
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result}, sweep="theirs")
+    said = report(place, "--config-dir", "own")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.endswith(": 3 tables, 2 of 12 rows measured\n")
+    text = (place.results / "report" / "theirs.md").read_text()
+    assert "departs from the recipe: model.hidden_size=300, not 400" in text, "its recipe is known"
+    assert "`python src/train.py --config-dir=own -m sweeps=theirs` runs what is missing" in text
+    assert report(place, "--keep", "--config-dir", "own").returncode == 0
+    assert (place.results / "tables" / "theirs" / "rnn-seed1.json").is_file()
+    assert report(place, "--config-dir", "absent").stderr == (
+        "error: there is no folder absent: give --config-dir FOLDER\n"
+    )
+
+
+def test_a_table_of_one_s_own_does_not_take_a_name(place: Any, own: Path) -> None:
+    (own / "sweeps" / "toy.yaml").write_text(SWEEP)
+    said = report(place, "--config-dir", "own").stdout
+    assert (
+        "warning: left out: own/sweeps/toy.yaml has the name of sweeps/toy.yaml: give it another one\n"
+        in said
+    )
+    (own / "model" / "hornn.yaml").write_text("{_target_: mine.Cell, hidden_size: 400}")
+    said = report(place, "--config-dir", "own").stdout
+    names = f"{place.folder}/conf/model/hornn.yaml and own/model/hornn.yaml"
+    assert f"row 'sum-2': {names} have one name and are not the same: give yours another name\n" in said
+
+
+def test_a_sweep_file_of_one_s_own_extends_one_of_the_program(place: Any, own: Path) -> None:
+    path = own / "sweeps" / "theirs.yaml"
+    path.write_text("defaults: [hornn_table3]\nsweep: {name: theirs}\n")
+    assert load_sweep(path)["sweep"]["metric"] == "test_ppl"

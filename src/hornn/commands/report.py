@@ -20,6 +20,12 @@ def main() -> str | None:
         "--sweeps", type=Path, default=sweep_files(), help="folder of sweep files; default %(default)s"
     )
     parser.add_argument(
+        "--config-dir",
+        type=Path,
+        metavar="FOLDER",
+        help="a folder like conf, with models and sweeps of your own",
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("outputs/report"), help="folder written; default %(default)s"
     )
     one = parser.add_mutually_exclusive_group()
@@ -43,15 +49,16 @@ def main() -> str | None:
     from hornn.reporting.commands import keep_for_commit, serve_report, write_pages, write_report
 
     if given.keep:
-        return keep_for_commit(given.results, given.sweeps)
+        return keep_for_commit(given.results, given.sweeps, given.config_dir)
     if given.write:
-        return write_pages(given.results, given.sweeps, Path())
+        return write_pages(given.results, given.sweeps, Path(), given.config_dir)
     if given.serve:
         try:
-            serve_report(given.results, given.sweeps, given.out, given.port, partial(print, flush=True))
+            say = partial(print, flush=True)
+            serve_report(given.results, given.sweeps, given.out, given.port, say, given.config_dir)
         except KeyboardInterrupt:
             return None  # as a server is meant to end
-    return write_report(given.results, given.sweeps, given.out).said
+    return write_report(given.results, given.sweeps, given.out, given.config_dir).said
 
 
 def run() -> None:

@@ -19,7 +19,7 @@ from hornn.reporting.panels import Plot
 from hornn.reporting.runs import find_runs, keep_results
 from hornn.reporting.server import Written, serve
 from hornn.reporting.studies import SUMMARY, read_studies
-from hornn.reporting.sweeps import read_sweeps
+from hornn.reporting.sweeps import find_sweeps, read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
@@ -49,15 +49,21 @@ def read_sample(picture: Path) -> tuple[bytes, bytes]:
 
 
 def write_report(
-    results: Path, folder: Path, out: Path, draw: Draw = draw_figures, memory: Draw = draw_memory
+    results: Path,
+    folder: Path,
+    out: Path,
+    own: Path | None = None,
+    draw: Draw = draw_figures,
+    memory: Draw = draw_memory,
 ) -> Written:
-    """Write index.html and the files of each table to `out`.
+    """Write index.html and the files of each table to `out`; a table whose sweep file is wrong is left out, aloud.
 
-    Raises ValueError for a wrong sweep file in `folder`, OSError where `out` cannot be written.
+    folder, own: as in `find_sweeps`. Raises OSError where `out` cannot be written.
     """
-    sweeps = read_sweeps(folder)
-    sweeps += unwritten_sweeps(sweeps, results)
-    found = find_runs(sweeps, results)
+    sweeps, refused = find_sweeps(folder, own)
+    sweeps += unwritten_sweeps(sweeps, results, refused)
+    found = find_runs(sweeps, results, refused=refused)
+    found.warnings.setdefault("", []).extend(f"left out: {reason}" for reason in refused.values())
     tables, studies = build_tables(sweeps, found), read_studies(results)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -87,16 +93,21 @@ def write_report(
     )
 
 
-def serve_report(results: Path, folder: Path, out: Path, port: int, say: Callable[[str], None]) -> None:
+def serve_report(
+    results: Path, folder: Path, out: Path, port: int, say: Callable[[str], None], own: Path | None = None
+) -> None:
     """Write the report, serve it on this machine, and keep it as the results are, until Ctrl-C."""
     draw, memory = remembering(draw_figures), remembering(draw_memory)
 
     def look() -> object:
         """Which files there are that the report is made from, how long and how old."""
-        found = [*folder.glob("*.yaml"), *(path for pattern in SOURCES for path in results.glob(pattern))]
+        files = [*folder.glob("*.yaml"), *(own.glob("sweeps/*.yaml") if own else ())]
+        found = [*files, *(path for pattern in SOURCES for path in results.glob(pattern))]
         return {path: (about.st_size, about.st_mtime_ns) for path in found if (about := stat_of(path))}
 
-    serve(lambda: write_report(results, folder, out, draw, memory), look, out / PAGE_OF_REPORT, port, say)
+    serve(
+        lambda: write_report(results, folder, out, own, draw, memory), look, out / PAGE_OF_REPORT, port, say
+    )
 
 
 def below_server(path: Path, out: Path) -> str:
@@ -141,13 +152,13 @@ def write_table_files(tables: Sequence[Table], folder: Path) -> list[Path]:
     return written
 
 
-def write_pages(results: Path, folder: Path, project: Path) -> str:
+def write_pages(results: Path, folder: Path, project: Path, own: Path | None = None) -> str:
     """Renew what is generated for the commit from committed results alone; what to tell the user.
 
     These are the pages and pictures in `results`/tables, and the blocks of the pages of `project` (see `hornn.blocks`).
     Raises ValueError for a wrong sweep file, and with the page and the line for a wrong block.
     """
-    sweeps = read_sweeps(folder)
+    sweeps = read_sweeps(folder, own)
     tables = build_tables(sweeps, find_runs(sweeps, results, committed_only=True))
     place = results / "tables"
     place.mkdir(parents=True, exist_ok=True)
@@ -171,9 +182,16 @@ def write_pages(results: Path, folder: Path, project: Path) -> str:
     return "\n".join([*changed, f"{place / PAGE}: {measured} of {len(tables)} tables have results"])
 
 
-def keep_for_commit(results: Path, folder: Path) -> str:
-    """Copy the results of finished runs of the sweep files in `folder` to where they can be committed."""
+def keep_for_commit(results: Path, folder: Path, own: Path | None = None) -> str:
+    """Copy the results of finished runs of the sweep files in `folder` and `own` to where they can be committed.
+
+    Raises ValueError for sweep files that are wrong once the results of the others are kept.
+    """
     warnings: dict[str, list[str]] = {}
-    written = keep_results(read_sweeps(folder), results, warnings)
+    sweeps, refused = find_sweeps(folder, own)
+    written = keep_results(sweeps, results, warnings)
+    kept = f"{len(written)} results kept in {results / 'tables'}"
+    if refused:
+        raise ValueError(f"{kept}, none of {', '.join(refused)}: {'; '.join(refused.values())}")
     said = [f"warning: {text}" for texts in warnings.values() for text in texts]
-    return "\n".join([*said, *map(str, written), f"{len(written)} results kept in {results / 'tables'}"])
+    return "\n".join([*said, *map(str, written), kept])

@@ -20,12 +20,12 @@ class Recipe(NamedTuple):
         return name_of(self.choices, self.config)
 
 
-def read_recipe(run: tuple[str, ...], base: Mapping[str, Any], conf: Path) -> Recipe:
+def read_recipe(run: tuple[str, ...], base: Mapping[str, Any], conf: Path, own: Path | None = None) -> Recipe:
     """The recipe of a row with the overrides `run`, in a file that gives `base` to all its runs.
 
-    Raises ValueError for a choice that `conf` does not have.
+    conf, own: as in `resolve`, whose errors are raised.
     """
-    return Recipe(*hashed_part(*resolve(run, base, conf)))
+    return Recipe(*hashed_part(*resolve(run, base, conf, own)))
 
 
 def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hornn.recipe import load
+from hornn.places import CONF
+from hornn.recipe import find_file, load
 
 
 def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -16,8 +17,8 @@ def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     below: dict[str, Any] = {"defaults": []}
     for item in content.pop("defaults", []):
         if isinstance(item, str) and item != "_self_" and "/" not in item:
-            other = path.with_name(f"{item}.yaml")
-            if not other.is_file() or other in (path, *above):
+            other = find_file((path.parent, CONF / "sweeps"), item)
+            if other is None or other in (path, *above):
                 raise ValueError(f"{path}: its defaults name {item!r}: give another sweep file beside it")
             below = laid_over(below, load_sweep(other, (path, *above)))
         else:

@@ -65,12 +65,15 @@ class FoundRuns(NamedTuple):
     warnings: dict[str, list[str]]
 
 
-def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = False) -> FoundRuns:
+def find_runs(
+    sweeps: Sequence[Sweep], results: Path, committed_only: bool = False, refused: Collection[str] = ()
+) -> FoundRuns:
     """The runs of all rows of all sweeps.
 
     `results`/tables/<sweep>/<row>-seed<k>.json are the committed results, `results`/sweeps/<sweep>.json the
     records of what was launched. A committed result wins over the run's own file where both are of one config.
-    Rows that are the same run share their runs, whichever sweep launched them.
+    Rows that are the same run share their runs, whichever sweep launched them. refused: names of sweep files that
+    cannot be read, whose results are passed over.
     """
     found = FoundRuns({}, {})
     for sweep in sweeps:
@@ -80,7 +83,7 @@ def find_runs(sweeps: Sequence[Sweep], results: Path, committed_only: bool = Fal
         for sweep in sweeps:
             for row, run in recorded(sweep, results, found.warnings):
                 add_run(found.runs.setdefault(row.identity, []), run)
-    names = {sweep.name for sweep in sweeps}
+    names = {*refused, *(sweep.name for sweep in sweeps)}
     for folder in sorted((results / "tables").glob("*/")):
         if folder.name not in {*names, RECORDINGS}:
             found.warnings.setdefault("", []).append(f"{folder} belongs to no sweep file: name it after one")

@@ -21,13 +21,13 @@ Hydra.
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from hornn.places import CONF, as_typed
-from hornn.recipe import has_key
+from hornn.places import as_typed
 from hornn.reporting.claimed import Claim, read_claim
-from hornn.reporting.departures import Recipe, read_recipe
-from hornn.reporting.grid_rows import Axis, Config, GridRow, Value, grid_rows, main_axis
+from hornn.reporting.configs import Configs, Files, conf_of
+from hornn.reporting.departures import Recipe
+from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import (
     FIGURE_KEYS,
@@ -126,28 +126,54 @@ class Sweep(NamedTuple):
         return {key for row in self.rows if row.run is not None for key in row.published}
 
 
-class Configs(Config, Protocol):
-    """What a table must know of the configs of its runs."""
+class Sweeps(NamedTuple):
+    """`tables` in the order of their files; `refused`: name of a file -> why it cannot be read."""
 
-    def recipe(self, run: Sequence[str]) -> Recipe:
-        """What the overrides `run` make, by which runs are told apart. ValueError for what there is not."""
+    tables: list[Sweep]
+    refused: dict[str, str]
 
 
-def read_sweeps(folder: Path) -> list[Sweep]:
-    """All sweeps of a folder that define a table, by name. Raises ValueError for one that is wrong."""
-    if not folder.is_dir():
-        raise ValueError(
-            f"there is no folder {folder}: give --sweeps FOLDER, the one that holds the sweep files"
-        )
-    sweeps = []
-    for path in sorted(folder.glob("*.yaml")):
+def read_sweeps(folder: Path, own: Path | None = None) -> list[Sweep]:
+    """As `find_sweeps`. Raises ValueError for a sweep file that is wrong."""
+    found = find_sweeps(folder, own)
+    if found.refused:
+        raise ValueError("; ".join(found.refused.values()))
+    return found.tables
+
+
+def find_sweeps(folder: Path, own: Path | None = None) -> Sweeps:
+    """The sweeps of a folder that define a table, and those in `sweeps` of `own`, a user's folder like conf.
+
+    Raises ValueError for a folder that is not there.
+    """
+    for place, option in (
+        (folder, "--sweeps FOLDER, the one that holds the sweep files"),
+        (own, "--config-dir FOLDER"),
+    ):
+        if place and not place.is_dir():
+            raise ValueError(f"there is no folder {place}: give {option}")
+    found = Sweeps([], {})
+    for path in [*sorted(folder.glob("*.yaml")), *(sorted(own.glob("sweeps/*.yaml")) if own else ())]:
         try:
             content = load_sweep(path)
-            if "sweep" in content:
-                sweeps.append(define(path, content))
+            if "sweep" not in content:
+                continue
+            sweep = define(path, content, Files(content, conf_of(folder / path.name), own))
+            if path.parent != folder:
+                if (ours := folder / path.name).is_file():
+                    raise ValueError(f"{path} has the name of {ours}: give it another one")
+                sweep = sweep._replace(command=sweep.command.replace(" -m ", f" --config-dir={own} -m "))
+            found.tables.append(sweep)
         except OSError as error:  # of it, or of a file whose name it makes
-            raise OSError(error.errno, error.strerror, str(path)) from error
-    return sweeps
+            found.refused[path.stem] = f"{path} cannot be read ({error.strerror}): mend or remove it"
+        except ValueError as error:
+            hint = (
+                ""
+                if own or "unknown" not in str(error)
+                else "; a choice of your own needs --config-dir FOLDER"
+            )
+            found.refused[path.stem] = f"{error}{hint}"
+    return found
 
 
 def define(path: Path, content: dict[str, Any], configs: Configs | None = None) -> Sweep:
@@ -209,28 +235,6 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
         axes=axes,
         published_on=node.get("published_on", ""),
     )
-
-
-class Files(NamedTuple):
-    """Configs as the files in `conf` make them; `base`: what the sweep file gives to each run."""
-
-    base: Mapping[str, Any]
-    conf: Path
-
-    def is_group(self, key: str) -> bool:
-        return (self.conf / key).is_dir()
-
-    def holds(self, run: Sequence[str], key: str) -> bool:
-        return has_key(run, self.base, key, self.conf)
-
-    def recipe(self, run: Sequence[str]) -> Recipe:
-        return read_recipe(tuple(run), self.base, self.conf)
-
-
-def conf_of(path: Path) -> Path:
-    """The folder of configs that a sweep file's words are from: the one beside its own, where there is one."""
-    beside = path.resolve().parents[1] / "conf"
-    return beside if (beside / "config.yaml").is_file() else CONF
 
 
 def read_grid(

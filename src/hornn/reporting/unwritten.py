@@ -19,9 +19,12 @@ LABELS = {
 }
 
 
-def unwritten_sweeps(sweeps: Collection[Sweep], results: Path) -> list[Sweep]:
-    """A table for each record of a sweep that has no file. Its axes are the keys in which its jobs differ."""
-    names = {sweep.name for sweep in sweeps}
+def unwritten_sweeps(sweeps: Collection[Sweep], results: Path, refused: Collection[str] = ()) -> list[Sweep]:
+    """A table for each record of a sweep that has no file. Its axes are the keys in which its jobs differ.
+
+    refused: names of files that cannot be read.
+    """
+    names = {*refused, *(sweep.name for sweep in sweeps)}
     paths = sorted((results / "sweeps").glob("*.json"))
     return [unwritten_sweep(path, results.parent) for path in paths if path.stem not in names]
 

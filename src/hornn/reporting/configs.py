@@ -1,0 +1,40 @@
+"""What a table must know of the configs of its runs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from hornn.places import CONF
+from hornn.recipe import folders_of, has_key
+from hornn.reporting.departures import Recipe, read_recipe
+from hornn.reporting.grid_rows import Config
+
+
+class Configs(Config, Protocol):
+    """What a table must know of the configs of its runs."""
+
+    def recipe(self, run: Sequence[str]) -> Recipe:
+        """What the overrides `run` make, by which runs are told apart. ValueError for what there is not."""
+
+
+class Files(NamedTuple):
+    """Configs as the files in `own` and `conf` make them; `base`: what the sweep file gives to each run."""
+
+    base: Mapping[str, Any]
+    conf: Path
+    own: Path | None = None
+
+    def is_group(self, key: str) -> bool:
+        return any((folder / key).is_dir() for folder in folders_of(self.conf, self.own))
+
+    def holds(self, run: Sequence[str], key: str) -> bool:
+        return has_key(run, self.base, key, self.conf, self.own)
+
+    def recipe(self, run: Sequence[str]) -> Recipe:
+        return read_recipe(tuple(run), self.base, self.conf, self.own)
+
+
+def conf_of(path: Path) -> Path:
+    """The folder of configs that a sweep file's words are from: the one beside its own, where there is one."""
+    beside = path.resolve().parents[1] / "conf"
+    return beside if (beside / "config.yaml").is_file() else CONF
