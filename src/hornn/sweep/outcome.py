@@ -35,7 +35,7 @@ def tell_other_code(jobs: Sequence[Job], console: Console) -> None:
     ]
     if found:
         names = name_jobs([job for job, _ in found])
-        text = f"warning: {len(found)} finished runs of other code are skipped ({found[0][1]}): {names}"
+        text = f"warning: finished runs of other code are skipped ({found[0][1]}): {names}"
         console.print(
             f"{text}; overwrite=true trains them anew", highlight=False, soft_wrap=True, markup=False
         )
