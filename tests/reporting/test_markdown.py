@@ -16,9 +16,11 @@ def test_markdown_is_a_whole_table_with_links(place: Any) -> None:
 
 
 def test_the_seeds_of_a_row_are_those_that_it_measured(place: Any) -> None:
-    """What became of the others stands behind them."""
+    """What became of the others stands behind them. Of its runs each is a link, whatever became of it."""
     place.commit("rnn", 1, 120.0)
     place.commit("rnn", 2, 0.0, status="diverged")
-    for folder, first in ((None, "1"), (place.results / "tables" / "toy", "[seed 1](rnn-seed1.json)")):
+    tables = place.results / "tables" / "toy"
+    links = "[seed 1](rnn-seed1.json), [seed 2](rnn-seed2.json)"
+    for folder, told in ((None, "1"), (tables, links)):
         (row,) = [line for line in table_markdown(table_of(place), folder).splitlines() if "| RNN" in line]
-        assert row.endswith(f"| {first}, seed 2 diverged |")
+        assert row.endswith(f"| {told}, seed 2 diverged |")

@@ -32,9 +32,8 @@ def table_markdown(table: Table, folder: Path | None = None, before: str = "") -
         texts = [
             escape_markdown(cell.text) + (f" <sup>{cell.marks}</sup>" if cell.marks else "") for cell in cells
         ]
-        seeds = [
-            seed_text(run.seed, run.path, folder) for run in line.runs if run.path and run.state == "done"
-        ]
+        told = [run for run in line.runs if run.path and (folder or run.state == "done")]
+        seeds = [seed_text(run.seed, run.path, folder) for run in told if run.path]
         texts[-1] = ", ".join(filter(None, [*seeds, texts[-1]]))
         rows.append(texts)
     header = [*grid.header[:-1], grid.header[-1] if folder else "seeds"]
