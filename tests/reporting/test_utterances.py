@@ -78,7 +78,7 @@ def test_at_most_is_tested_against_its_bound(heard: Any, place: Any) -> None:
     assert claim.endswith("Outcome: undecided (under 3.2 standard errors).")
 
 
-@pytest.mark.parametrize("words", ["", "6 six", "6", "0 " * 40])
+@pytest.mark.parametrize("words", ["", "6 six", "6", "0 " * 40, "9" * 30 + " 6" * 39])
 def test_without_the_words_of_utterances_seeds_alone_decide(heard: Any, words: str) -> None:
     (claim,) = heard("1 0 0 0", test_words=words)
     assert "speakers" not in claim

@@ -50,9 +50,10 @@ def speakers_of(result: Mapping[str, Any], utterances: int) -> np.ndarray:
 
 
 def counts(result: Mapping[str, Any], key: str) -> np.ndarray:
-    """(U,) int64: the numbers of a text; empty where it holds anything else."""
+    """(U,) int64: the numbers of a text, of at most nine digits each; empty where it holds anything else."""
     words = str(result.get(key, "")).split()
-    return np.array([int(word) for word in words] if all(map(str.isdecimal, words)) else [], dtype=np.int64)
+    fit = all(word.isdecimal() and len(word) < 10 for word in words)
+    return np.array([int(word) for word in words] if fit else [], dtype=np.int64)
 
 
 def bootstrap_error(errors: np.ndarray, words: np.ndarray, seed: int = 0) -> float:
