@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import torch
@@ -109,23 +109,29 @@ def test_lines_are_scored_as_they_come(start: Callable[..., subprocess.Popen[str
     assert score.returncode == 0
 
 
-@pytest.mark.slow
-def test_it_ends_with_its_reader(start: Callable[..., subprocess.Popen[str]]) -> None:
-    """In silence, though the input has no end."""
-    score = start()
+def lose_the_reader(score: subprocess.Popen[str]) -> IO[str]:
+    """Let a reader go away after the record of the first line; the input, which is still open."""
     assert score.stdin is not None
     assert score.stdout is not None
-    assert score.stderr is not None
     score.stdin.write("a b\n")
     score.stdin.flush()
     score.stdout.readline()
     score.stdout.close()
-    score.stdin.write("a b\n")
-    score.stdin.flush()
+    return score.stdin
+
+
+@pytest.mark.slow
+def test_it_ends_with_its_reader(start: Callable[..., subprocess.Popen[str]]) -> None:
+    """In silence, though the input has no end."""
+    score = start()
+    assert score.stderr is not None
+    given = lose_the_reader(score)
+    given.write("a b\n")
+    given.flush()
     assert score.wait(timeout=60) == 0
     assert score.stderr.read() == ""
     score.stderr.close()
-    score.stdin.close()
+    given.close()
 
 
 @pytest.mark.slow
@@ -133,17 +139,12 @@ def test_the_figures_are_of_all_lines_also_without_a_reader(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     score = start(f"result={tmp_path / 'figures.json'}")
-    assert score.stdin is not None
-    assert score.stdout is not None
-    score.stdin.write("a b\n")
-    score.stdin.flush()
-    score.stdout.readline()
-    score.stdout.close()
+    given = lose_the_reader(score)
     for _ in range(2):
-        score.stdin.write("c d e\n")
-        score.stdin.flush()
+        given.write("c d e\n")
+        given.flush()
         time.sleep(0.5)
-    score.stdin.close()
+    given.close()
     assert score.stderr is not None
     assert "lines  3" in score.stderr.read()
     score.stderr.close()

@@ -94,19 +94,24 @@ def test_a_run_of_an_edited_cell_is_not_continued(
     assert "the class was halving.Halving there and is halving.Rnn now" in refusal(command("train", *words))
 
 
+def cut_off(command: Command, words: list[str], run: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Leave a run as if it had been cut off, with something edited in its checkpoint."""
+    assert command("train", *words).code == 0
+    (run / "result.json").unlink()
+    rewrite(run / "last.ckpt", edit)
+
+
 def test_a_run_of_an_edited_cell_of_the_package_goes_on_and_says_so(
     command: Command, small: list[str], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     words = [*small, "model=rnn", f"run_dir={run}"]
-    assert command("train", *words).code == 0
-    (run / "result.json").unlink()
 
     def edit(checkpoint: dict[str, Any]) -> None:
         for part in (checkpoint["hornn"], checkpoint["training"]["starts"][0]):
             part["code"]["source"] = "0123456789abcdef"
 
-    rewrite(run / "last.ckpt", edit)
+    cut_off(command, words, run, edit)
     done = command("train", *words)
     assert done.code == 0
     said = (
@@ -121,13 +126,11 @@ def test_a_run_of_before_there_was_a_record_of_code_goes_on(
 ) -> None:
     run = tmp_path / "run"
     words = [f"--config-dir={own.conf}", *small, "model=halving", f"run_dir={run}"]
-    assert command("train", *words).code == 0
-    (run / "result.json").unlink()
 
     def forget(checkpoint: dict[str, Any]) -> None:
         del checkpoint["hornn"]["code"], checkpoint["training"]["starts"][0]["code"]
 
-    rewrite(run / "last.ckpt", forget)
+    cut_off(command, words, run, forget)
     assert command("train", *words).code == 0
 
 

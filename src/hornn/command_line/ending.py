@@ -19,6 +19,8 @@ from typing import Any, NoReturn
 from hornn.places import as_typed
 from hornn.shown import shown
 
+# In the environment of a sweep's job, whose standard input is then a pipe that its launcher holds open.
+LAUNCHED = "HORNN_LAUNCHED"
 FAILED = 2
 UNFINISHED = 124  # what timeout(1) says
 INTERRUPTED = 128 + signal.SIGINT

@@ -22,6 +22,7 @@ from omegaconf.errors import (
 from hornn.command_line.ending import (
     FAILED,
     INTERRUPTED,
+    LAUNCHED,
     TERMINATED,
     describe_system_error,
     end,
@@ -119,16 +120,14 @@ def _check_options() -> None:
                 f"this locale cannot read {readable}: set PYTHONUTF8=1 or another LC_ALL, such as C.UTF-8"
             )
     try:
-        unknown = options_parser().parse_known_args()[1]
+        given, unknown = options_parser().parse_known_args()
     except argparse.ArgumentError as error:
         raise ValueError(f"{error}; --help lists the options") from error
     if unknown:
         rule = "settings are written key=value, options such as -m stand before or after all of them"
         raise ValueError(f"cannot place {unknown[0]!r} on the command line: {rule}; see --help")
-    if not os.environ.get(
-        "HORNN_LAUNCHED"
-    ):  # the launcher of a sweep adds to the words that a table gives a job
-        _check_once(options_parser().parse_known_args()[0].overrides)
+    if not os.environ.get(LAUNCHED):  # a sweep's launcher adds to the words that a table gives a job
+        _check_once(given.overrides)
 
 
 def _check_once(words: Sequence[str]) -> None:

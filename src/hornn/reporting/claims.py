@@ -111,17 +111,10 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     told += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     told += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
     holds = gain > 0 if claim.at_most is None else 100 * gain <= claim.at_most
-    if not by_one_recipe(best):
-        outcome = NOT_JUDGED
-    elif distance is not None and distance < errors.decisive:
-        outcome = UNDECIDED
-    elif errors.total is None:
-        outcome = FOR if holds else AGAINST
-    elif not holds:
-        outcome = REFUTED
-    else:
-        of_this_size = claim.at_most is not None or not claimed or sweep.published_on or gain >= claimed / 2
-        outcome = CONFIRMED if of_this_size else IN_DIRECTION
+    outcome = settle(holds, distance, errors) if by_one_recipe(best) else NOT_JUDGED
+    of_this_size = claim.at_most is not None or not claimed or sweep.published_on or gain >= claimed / 2
+    if outcome == CONFIRMED and not of_this_size:
+        outcome = IN_DIRECTION
     reason = reason_of(outcome, errors)
     if outcome in (CONFIRMED, FOR):
         contradicted = claimed is not None and (
@@ -148,10 +141,7 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     errors = errors_of_mean(line, claim.metric, spread_over_seeds(claim.metric, lines))
     known = errors.of_all.root
     distance = abs(value - limit) / known if known else None
-    holds, fails = (FOR, AGAINST) if errors.total is None else (CONFIRMED, REFUTED)
-    outcome = holds if value <= limit else fails
-    if distance is not None and distance < errors.decisive:
-        outcome = UNDECIDED
+    outcome = settle(value <= limit, distance, errors)
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
     measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
@@ -162,6 +152,15 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         error=None if errors.total is None else errors.total / limit,
         reason=reason_of(outcome, errors),
     )
+
+
+def settle(holds: bool, distance: float | None, errors: Errors) -> str:
+    """The outcome for measured numbers that bear a claim out or not, so many standard errors from the contrary."""
+    if distance is not None and distance < errors.decisive:
+        return UNDECIDED
+    if errors.total is None:
+        return FOR if holds else AGAINST
+    return CONFIRMED if holds else REFUTED
 
 
 def distance_of(gain: float, limit: float, error: float, lower_is_better: bool) -> float | None:

@@ -11,7 +11,7 @@ from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
 DECISIVE = 3.0  # standard errors decide, where their size is known
-COUNTED = ("kn", "kn_cache", "key_counts")  # models without anything that a seed would draw
+UNSEEDED = ("kn", "kn_cache", "key_counts")  # models without anything that a seed would draw
 
 
 class Spread(NamedTuple):
@@ -40,9 +40,10 @@ def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
     """
     scores = [each for line in lines if (each := line.scores.get(metric)) and not each.at_limit]
     parts = [part for each in scores if (part := variance_of(each)).freedom]
-    if sum(part.freedom for part in parts) < MIN_DEGREES_OF_FREEDOM or not pooled(parts).value:
+    whole = pooled(parts)
+    if whole.freedom < MIN_DEGREES_OF_FREEDOM or not whole.value:
         return None
-    return Spread(pooled(parts).root, pooled(parts).freedom, None if are_alike(parts) else prior_of(parts))
+    return Spread(whole.root, whole.freedom, None if are_alike(parts) else prior_of(parts))
 
 
 def variance_of(score: Score) -> Variance:
@@ -98,7 +99,7 @@ def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Varian
     """The squared standard error of a row's mean, or of the ratio of two, relative to it; None if not known."""
     parts = []
     for line in lines:
-        if all(run.result.get("choices", {}).get("model") in COUNTED for run in line.measured):
+        if all(run.result.get("choices", {}).get("model") in UNSEEDED for run in line.measured):
             continue
         if spread is None:
             return None

@@ -32,9 +32,9 @@ def total(parts: Iterable[Variance]) -> Variance:
 
 
 def pooled(parts: Sequence[Variance]) -> Variance:
-    """Of samples whose variances are alike."""
+    """Of samples whose variances are alike; without a degree of freedom it is 0."""
     freedom = sum(part.freedom for part in parts)
-    return Variance(sum(part.freedom * part.value for part in parts) / freedom, freedom)
+    return Variance(sum(part.freedom * part.value for part in parts) / freedom if freedom else 0.0, freedom)
 
 
 class Prior(NamedTuple):

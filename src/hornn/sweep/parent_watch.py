@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 
-LAUNCHED = "HORNN_LAUNCHED"  # set for a job, whose standard input is then a pipe that its launcher holds open
+from hornn.command_line.ending import LAUNCHED
+
 GRACE = 30.0  # seconds between asking and killing
 
 

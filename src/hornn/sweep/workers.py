@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hornn.command_line.ending import INTERRUPTED, TERMINATED, UNFINISHED
+from hornn.command_line.ending import INTERRUPTED, LAUNCHED, TERMINATED, UNFINISHED
 from hornn.result import Damaged
 from hornn.run.identity import LAST
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job
-from hornn.sweep.parent_watch import LAUNCHED
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import (
     LOG,
