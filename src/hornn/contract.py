@@ -112,7 +112,10 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
 
 
 def check_state(cell: Cell, part: str, state: Any, x: Tensor, before: State | None = None) -> None:
-    """Raise ValueError unless `state` is a NamedTuple of tensors (..., B, width), alike those of the state `before`."""
+    """Raise ValueError unless `state` is a NamedTuple of tensors (..., B, width).
+
+    before: the state of the step before, whose type and shapes this one must have; None for the first state.
+    """
     named = isinstance(state, tuple) and hasattr(state, "_fields")
     if not named or not all(isinstance(tensor, Tensor) for tensor in state):
         refuse(cell, part, f"must give its state as a NamedTuple of tensors, got {kind(state)}")

@@ -75,7 +75,7 @@ def test_interruption_is_one_line(run: Run, command: str) -> None:
 
 
 def test_a_job_of_a_sweep_may_be_told_twice(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its launcher puts words of its own behind those of the table."""
+    """The launcher puts words of its own behind the words of the table."""
     monkeypatch.setenv("HORNN_LAUNCHED", "1")
     assert run("seed=1", "seed=2")[::2] == (0, "")
 

@@ -65,7 +65,7 @@ def test_the_best_weights_come_back_when_the_rate_falls_and_only_then(restore: b
 
 
 def test_constant_then_halve() -> None:
-    """HORNN paper, 4.2: five epochs at the first learning rate, then half of it, a quarter, ..."""
+    """HORNN paper, 4.2: five epochs at the first learning rate, then 50 % of it, 25 % and so on."""
     falling = [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]
     assert rates(ConstantThenHalve(), [9.0] * 8) == falling
     assert rates(ConstantThenHalve(constant_epochs=0), [9.0] * 2) == [1, 0.5]

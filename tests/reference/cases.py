@@ -16,7 +16,7 @@ MODEL_FOLDER = Path(__file__).parents[2] / "conf" / "model"
 MODELS = {path.stem: OmegaConf.load(path) for path in sorted(MODEL_FOLDER.glob("*.yaml"))}
 COUNT_NAMES = [name for name, model in MODELS.items() if model.get(COUNTED)]
 MODEL_NAMES = [name for name in MODELS if name not in COUNT_NAMES]  # the cells
-# The cells whose contract is tested: those of a folder of a user's own choices where the environment names one.
+# The cells whose contract is tested: the shipped ones, or the cells of a user's folder that the environment names.
 OWN = os.environ.get("HORNN_CONFIG_DIR")
 CELL_FOLDER = Path(OWN, "model") if OWN else MODEL_FOLDER
 CELLS = sorted(path.stem for path in CELL_FOLDER.glob("*.yaml")) if OWN else MODEL_NAMES

@@ -186,7 +186,7 @@ def test_seeds_of_an_edited_cell_are_not_averaged(place: Any) -> None:
 
 @pytest.mark.parametrize("code", [{"class": "mine.Cell", "source": "a" * 64}, {"class": "mine.Cell"}, None])
 def test_seeds_of_one_source_are_averaged(place: Any, code: Any) -> None:
-    """So are those of which it is not on record."""
+    """So are seeds whose source is not on record."""
     place.commit("rnn", 1, 100.0, code={"class": "mine.Cell", "source": "a" * 64})
     place.commit("rnn", 2, 102.0, **({"code": code} if code else {}))
     line = line_of(table_of(place), "rnn")

@@ -44,7 +44,7 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
 
 
 def arriving_lines(path: Path) -> Iterator[list[str]]:
-    """The lines of such a file without their ends: each time those that are there now.
+    """The lines of a file that `read_lines` reads, without their ends. Each list holds the lines that have come by now.
 
     A byte order mark is skipped. Errors: as in `read_lines`, but a file may be empty. The lines before one that is not
     UTF-8 come before the error.
