@@ -10,10 +10,11 @@ from torch.nn import functional as F
 from hornn.cells.base import INIT_STD, Cell, State, drawn_with
 from hornn.checks import require_choice, require_depth, require_positive, require_range
 from hornn.columns import drop
-from hornn.heads.base import Head
+from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.initialization import make_sparse
 from hornn.kernels import library
+from hornn.kernels.reduced import multiplies_in
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
@@ -120,6 +121,7 @@ class SequenceModel(nn.Module):
         require_choice("network.backend", backend, BACKENDS)
         self.backend = backend
         self.scan_backend = "eager"
+        self.loop_precision = "fp32"
         self.native = False
         self.missing: str | None = None
         with drawn_with(init_std):
@@ -215,9 +217,10 @@ class SequenceModel(nn.Module):
     def prepare(self, device: torch.device) -> None:
         """Choose what runs on `device`: until then the loops run as written, in fp32.
 
-        `scan_backend` is then the backend of the time loop, `head.precision` the precision of the output layer in
-        training. `native` says whether the output layer and the update may use the native kernels, `missing` why `auto`
-        does without them. Raises ValueError for a backend or precision that was asked for by name and cannot run there.
+        `scan_backend` is then the backend of the time loop, `loop_precision` and `head.precision` are the precisions of
+        the products of the time loop and of the output layer in training. `native` says whether the output layer and
+        the update may use the native kernels, `missing` why `auto` does without them. Raises ValueError
+        for a backend or precision that was asked for by name and cannot run there.
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
@@ -226,13 +229,18 @@ class SequenceModel(nn.Module):
         self.native = wanted and self.missing is None and next(self.parameters()).dtype == torch.float32
         self.head.native = self.native
         self.head.precision = self.head.choose_precision(self.precision, device, self.native)
+        wants_bf16 = resolve_precision(self.precision, device, self.native) == "bf16"
+        in_bf16 = wants_bf16 and self.scan_backend == "native" and multiplies_in(torch.bfloat16)
+        self.loop_precision = "bf16" if in_bf16 else "fp32"
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Ids (T, B) or vectors (T, B, I), the state before them -> features (T, B, H), the state after them."""
         x, rows = self.embed(inputs)
+        in_bf16 = self.training and self.loop_precision == "bf16"
+        how = self.state_grad_norm, self.scan_backend
         after = []
         for cell, cell_state in zip(self.cells, state, strict=True):
-            x, cell_state = scan(cell, x, cell_state, self.state_grad_norm, self.scan_backend, rows)  # type: ignore[arg-type]
+            x, cell_state = scan(cell, x, cell_state, *how, rows, in_bf16)  # type: ignore[arg-type]
             x, rows = self.drop(x, self.dropout), None
             after.append(cell_state)
         return x, tuple(after)

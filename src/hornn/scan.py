@@ -59,6 +59,7 @@ def scan(
     state_grad_norm: float | None = None,
     backend: str = "eager",
     rows: Tensor | None = None,
+    in_bf16: bool = False,
 ) -> tuple[Tensor, State]:
     """Run `cell` over the inputs x (T, B, I) from `state`.
 
@@ -71,6 +72,8 @@ def scan(
     `backend` is `eager`, the loop over `cell.step`, which is the specification. `graph` replays that loop on a GPU
     (`hornn.kernels.recorded`). `native` (`hornn.kernels.table`) and `parallel` (`cell.all_steps`, all steps at once)
     give the same numbers to rounding. Each is for cells that `choose_backend` allows.
+
+    `in_bf16` has `native` multiply in bf16 (`run_native`); the other backends do not know it.
     """
     u = cell.project_input(x)
     if rows is not None:
@@ -78,7 +81,7 @@ def scan(
     if backend == "parallel":
         y, state = run_parallel(cell, u, state)
     elif backend == "native":
-        y, state = run_native(cell, u, state, state_grad_norm)
+        y, state = run_native(cell, u, state, state_grad_norm, in_bf16)
     elif backend == "graph":
         loop = partial(run_eager, cell, state_grad_norm=state_grad_norm)
         y, state = run_recorded(loop, cell, u, state, state_grad_norm)

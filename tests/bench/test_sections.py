@@ -34,7 +34,7 @@ def test_the_roofline_of_known_steps(monkeypatch):
         "backend": "eager",
         "precision": "auto",
     }
-    step |= {"scan": "eager", "dtype": "fp32", "other": "nn.RNN"}
+    step |= {"scan": "eager", "dtype": "fp32", "loop_dtype": "fp32", "other": "nn.RNN"}
     step |= {"ours_ms": 80.0, "gflop": {"cells": 1.0, "head": 3.0}}
     left_out = [{**step, "missing": "why"}, {**step, "other": "FOFE loop"}, {**step, "section": "order"}]
     plan = QUICK._replace(product=50)

@@ -108,7 +108,7 @@ VALUES = {
     "trainer.num_sanity_val_steps=2": "would count validation data twice",
     # numbers that would not be in fp32, clips that would not be made
     "trainer.precision=bf16-true": "trainer.precision=bf16-true would take the weights out of fp32",
-    "trainer.precision=64": "leave it out; network.precision says how the output layer multiplies",
+    "trainer.precision=64": "leave it out; network.precision says how training multiplies",
     "trainer.gradient_clip_val=1": "trainer.gradient_clip_val=1 would clip nothing here",
     "trainer.strategy=ddp_spawn": "trainer.strategy=ddp_spawn is none of auto and ddp",
     "trainer.deterministic=foo": "trainer.deterministic=foo is none of true, false and warn",

@@ -75,9 +75,9 @@ AROUND = ("W_in", "b", "W_g1", "b_g")  # parameters of `project_input`, which do
 
 
 def run_cell(
-    name: str, dtype: torch.dtype, T: int, B: int, H: int, bound: float | None = None
+    name: str, dtype: torch.dtype, T: int, B: int, H: int, bound: float | None = None, in_bf16: bool = False
 ) -> dict[str, Tensor]:
-    """All results of a cell's scan by name: by the kernels in fp32, by the loop in float64."""
+    """All results of a cell's scan by name: by the kernels, in fp32 or bf16 products, or by the loop in float64."""
     torch.manual_seed(0)
     cell: Any = (BOUNDABLE | OTHERS)[name](H)
     for weight in cell.recurrent_weights():
@@ -96,7 +96,7 @@ def run_cell(
     cell.project_input = lambda u: u
     backend = "native" if dtype == torch.float32 else "eager"
     assert choose_backend(backend, cell, torch.device("cpu"), bound) == backend
-    y, last = scan(cell, u, type(start)(*before), bound, backend)
+    y, last = scan(cell, u, type(start)(*before), bound, backend, in_bf16=in_bf16)
     results = [y, *last]
     objective = sum((r * cotangent).sum() for r, cotangent in zip(results, draw_like(results), strict=True))
     around = AROUND if not isinstance(cell, StackedRnn) else ("W_in",)  # whose biases are its levels'

@@ -47,7 +47,7 @@ def test_a_gpu_that_was_shared_gives_no_time(place: Any) -> None:
     assert marked == ["rnn", "sum-2"]
 
 
-def test_the_precisions_of_the_output_layer_are_told_where_they_differ(place: Any) -> None:
+def test_the_precisions_are_told_where_they_differ(place: Any) -> None:
     place.commit("rnn", 1, 120.0, dtype={"weights": "fp32", "output_layer_in_training": "fp32"})
     assert "bf16" not in "".join(table_notes(table_of(place)))
     place.commit("sum-2", 1, 110.0, dtype={"weights": "fp32", "output_layer_in_training": "bf16"})
@@ -57,3 +57,7 @@ def test_the_precisions_of_the_output_layer_are_told_where_they_differ(place: An
     assert "in bf16 in 1 and in fp16 in 1 of 3 runs, else in fp32." in "".join(table_notes(table_of(place)))
     place.commit("max-2", 1, 99.0, dtype={"output_layer_in_training": "fp32, then fp16"})
     assert "in fp16 in 1 and in fp32, then fp16 in 1 of 4 runs" in "".join(table_notes(table_of(place)))
+    assert "time loop" not in "".join(table_notes(table_of(place)))
+    place.commit("rnn", 2, 120.0, dtype={"output_layer_in_training": "bf16", "time_loop_in_training": "bf16"})
+    said = "In training the time loop multiplied in bf16 in 1 of 5 runs, else in fp32."
+    assert said in "".join(table_notes(table_of(place)))

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from hornn.cells.lstm import Lstm
+from hornn.kernels.reduced import multiplies_in
 from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
@@ -171,7 +172,7 @@ def test_a_run_that_goes_on_in_another_precision_says_so(
     text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [*text, *COMMON, f"run_dir={tmp_path}/run"]
-    original = RunKeeper.on_train_epoch_end
+    original, in_bf16 = RunKeeper.on_train_epoch_end, multiplies_in(torch.bfloat16)
 
     def cut(self: RunKeeper, trainer: Any, *args: Any) -> None:
         original(self, trainer, *args)
@@ -179,17 +180,21 @@ def test_a_run_that_goes_on_in_another_precision_says_so(
 
     for place, precision in enumerate(("fp32", "bf16", "bf16")):
         with monkeypatch.context() as patch:
-            patch.setattr("hornn.heads.base.resolve_precision", lambda *_, kind=precision: kind)
+            for module in ("heads.base", "network"):
+                patch.setattr(f"hornn.{module}.resolve_precision", lambda *_, kind=precision: kind)
             if place < 2:
                 patch.setattr(RunKeeper, "on_train_epoch_end", cut)
                 with pytest.raises(Killed):
                     run(words)
             else:
                 run(words)
-        assert ("the output layer was in fp32 so far" in capsys.readouterr().out) == (place == 1)
+        said = capsys.readouterr().out
+        assert ("the output layer was in fp32 so far" in said) == (place == 1)
+        assert ("the time loop was in fp32 so far" in said) == (place == 1 and in_bf16)
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["dtype"]["output_layer_in_training"] == "fp32, then bf16"
     assert [start["output_layer"] for start in result["starts"]] == ["fp32", "bf16", "bf16"]
+    assert result["dtype"]["time_loop_in_training"] == ("fp32, then bf16" if in_bf16 else "fp32")
 
 
 def test_a_resumed_run_diverges_where_it_would_have(

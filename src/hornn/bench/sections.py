@@ -129,7 +129,12 @@ class Bench(NamedTuple):
             network = build(variant, sizes, self.device, **given)
         except ValueError as error:
             return {**row, "missing": str(error)}
-        runs = {"scan": network.scan_backend, "dtype": network.head.precision, "native": network.native}
+        runs = {
+            "scan": network.scan_backend,
+            "dtype": network.head.precision,
+            "loop_dtype": network.loop_precision,
+            "native": network.native,
+        }
         return {**row, **runs, **measure(network)}
 
 
@@ -332,7 +337,7 @@ def roofline(bench: Bench) -> list[Row]:
         if done["section"] != "step" or "missing" in done or done["other"] in NAIVE.values():
             continue
         parts, ms = done["gflop"], done["ours_ms"]
-        bound = 1e3 * (parts["cells"] / peaks["fp32"] + parts["head"] / peaks[done["dtype"]])
+        bound = 1e3 * (parts["cells"] / peaks[done["loop_dtype"]] + parts["head"] / peaks[done["dtype"]])
         other = {"gflop", "ours_ms", "other", "other_ms", "ratio", "spread", "section"}
         names = {key: value for key, value in done.items() if key not in other}
         total = sum(parts.values())

@@ -32,9 +32,9 @@ struct Gates {
 // Of a GRU with r, z, n stacked in u (T, B, 3 H) and weight (3 H, H), and a bias (H) of the product of n: the outputs
 // (T, B, H), and where `keep` r, z, n and the product of n (T, B, 4, H) that the backward pass needs.
 std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor& weight,
-                               const std::optional<Tensor>& bias, bool keep, int64_t threads) {
+                               const std::optional<Tensor>& bias, bool keep, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(u.size(0), h_0, 3);
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 0, z.B, 4, z.H}, at::kFloat);
@@ -55,7 +55,8 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, 3 * panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, 3 * panel, in_bf16,
+                 packed.mutable_data_ptr<float>());
     pack_left(h_0_, blocks, z.H, slot(-1));
 
     float sums[6 * MAX_ROWS * W], out[2 * MAX_ROWS * W];
@@ -98,9 +99,9 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
 // All steps from the last to the first: the gradients of u, of the product of n (T, B, H) and of the first output.
 std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tensor& grad_last, const Tensor& y,
                                                 const Tensor& h_0, const Tensor& weight, const Tensor& gates,
-                                                std::optional<double> bound, int64_t threads) {
+                                                std::optional<double> bound, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), h_0, 3);
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows);
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
@@ -126,7 +127,8 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 3 * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16,
+                 packed.mutable_data_ptr<float>());
 
     float sum[ACCUMULATORS * W], parts[3][ACCUMULATORS * W];
     // sum = what flows back into the state from step t

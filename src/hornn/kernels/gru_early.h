@@ -16,9 +16,9 @@ namespace {
 // Of a GRU with r, z, n stacked in u (T, B, 3 H) and weight (3 H, H): the outputs (T, B, H), and where `keep` r, z, n
 // (T, B, 3, H) that the backward pass needs. A step has two parts: the product of n waits for all of r.
 std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const Tensor& weight, bool keep,
-                                     int64_t threads) {
+                                     bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(u.size(0), h_0, 3);
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows);
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
@@ -41,7 +41,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 3 * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, panel, in_bf16, packed.mutable_data_ptr<float>());
     pack_left(h_0_, blocks, z.H, slot(-1));
 
     float sums[2][ACCUMULATORS * W];
@@ -92,9 +92,9 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
 // All steps from the last to the first: the gradients of u and of the first output.
 std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor& grad_last, const Tensor& y,
                                               const Tensor& h_0, const Tensor& weight, const Tensor& gates,
-                                              std::optional<double> bound, int64_t threads) {
+                                              std::optional<double> bound, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), h_0, 3);
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows);
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
@@ -117,7 +117,8 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 3 * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16,
+                 packed.mutable_data_ptr<float>());
 
     float sum[ACCUMULATORS * W], part[ACCUMULATORS * W];
     // sum += W^T of a gate times the gradient of its argument

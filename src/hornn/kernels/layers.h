@@ -126,13 +126,13 @@ struct Layer {
 class Network {
  public:
   Network(int64_t T, at::TensorList timelines, at::TensorList weights, at::IntArrayRef places,
-          const std::vector<std::string>& activations, const Pools& pools, bool forward)
+          const std::vector<std::string>& activations, const Pools& pools, bool forward, bool in_bf16)
       : B(timelines[0].size(1)) {
     const size_t count = places.size() / 3, pooled = count - pools.pieces.size();
     for (size_t i = 0; i < count; ++i) {
       taps.push_back({static_cast<size_t>(places[3 * i]), static_cast<size_t>(places[3 * i + 1]), places[3 * i + 2],
                       std::nullopt, std::nullopt});
-      if (i < weights.size()) taps[i].matrix.emplace(weights[i], forward);
+      if (i < weights.size()) taps[i].matrix.emplace(weights[i], forward, in_bf16);
       if (i >= pooled) taps[i].pool = pools.at(i - pooled, timelines[taps[i].layer].size(2));
     }
     int64_t room = 0;
@@ -156,7 +156,7 @@ class Network {
       layer.ring = next;
       next += layer.slots * B * layer.z.H;
     }
-    blocks = blocks_of(B);
+    blocks = blocks_of(B, in_bf16);
   }
 
   void pack() const {
@@ -190,9 +190,10 @@ class Network {
 // ones with pools.
 void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, at::IntArrayRef taps,
             std::vector<std::string> activations, at::IntArrayRef fed, at::IntArrayRef pieces, at::TensorList orders,
-            at::TensorList factors, at::TensorList slopes, at::TensorList order_slopes, int64_t threads) {
+            at::TensorList factors, at::TensorList slopes, at::TensorList order_slopes, bool in_bf16, int64_t threads) {
   const int64_t T = u.size(0), G = u.size(2);
-  const Network network(T, timelines, weights, taps, activations, {pieces, orders, factors, slopes, order_slopes}, true);
+  const Network network(T, timelines, weights, taps, activations, {pieces, orders, factors, slopes, order_slopes}, true,
+                        in_bf16);
   const float* u_ = u.const_data_ptr<float>();
 
   Barrier barrier;
@@ -244,9 +245,9 @@ void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, a
 // whole gradient. `bound` is for one state, of one step, of the last layer.
 Tensor layers_backward(at::TensorList gradients, at::TensorList timelines, at::TensorList weights, at::IntArrayRef taps,
                        std::vector<std::string> activations, int64_t T, std::optional<double> bound,
-                       at::IntArrayRef pieces, at::TensorList slopes, int64_t threads) {
+                       at::IntArrayRef pieces, at::TensorList slopes, bool in_bf16, int64_t threads) {
   const std::vector<Tensor> none(pieces.size(), at::empty({0}));
-  const Network network(T, timelines, weights, taps, activations, {pieces, none, none, slopes, none}, false);
+  const Network network(T, timelines, weights, taps, activations, {pieces, none, none, slopes, none}, false, in_bf16);
   const int64_t B = network.B;
   const size_t last = network.layers.size() - 1;
   Tensor arguments = at::empty({T, B, network.width}, at::kFloat);

@@ -9,6 +9,7 @@ from torch import Tensor
 from hornn.cells.base import ACTIVATIONS
 from hornn.checks import require_choice
 from hornn.kernels.library import operators, require_floats
+from hornn.kernels.reduced import product_over_time
 
 LINEAR = "linear"  # the activation of a layer that has none
 
@@ -38,14 +39,14 @@ class NativeLayers(torch.autograd.Function):
 
         z_lt = f_l(u_lt + sum over its taps (l, k, n) of W z_{k, t-n}),   y_t = z_Lt
 
-    `apply(u, histories, weights, taps, activations, fed, max_norm=None, pools=())` -> y (T, B, N_L) and, for each
-    layer, its last states (K_l, B, N_l), newest first. u (T, B, G) is u_lt of the layers that are `fed`, side by side;
-    the others have none. histories[l] (K_l, B, N_l) are the layer's last states before the chunk, newest first; K_l is
-    the largest lag at which it is heard, or 0. At lag 0 a layer hears those before it alone. taps[i] has weights[i]
-    (N_layer, N_source); the taps after the last weight add what they hear as it is, the last ones of these what their
-    `pools` make of it. f_l is `activations[l]`: sigmoid, tanh, relu or linear. `max_norm` bounds the gradient that
-    flows back into each state of the last layer (`hornn.scan.scan`), where it is the only state and is heard one step
-    later alone.
+    `apply(u, histories, weights, taps, activations, fed, max_norm=None, in_bf16=False, pools=())` -> y (T, B, N_L) and,
+    for each layer, its last states (K_l, B, N_l), newest first. u (T, B, G) is u_lt of the layers that are `fed`, side
+    by side; the others have none. histories[l] (K_l, B, N_l) are the layer's last states before the chunk, newest
+    first; K_l is the largest lag at which it is heard, or 0. At lag 0 a layer hears those before it alone. taps[i] has
+    weights[i] (N_layer, N_source); the taps after the last weight add what they hear as it is, the last ones of these
+    what their `pools` make of it. f_l is `activations[l]`: sigmoid, tanh, relu or linear. `max_norm` bounds the
+    gradient that flows back into each state of the last layer (`hornn.scan.scan`), where it is the only state and is
+    heard one step later alone. `in_bf16` is as in `hornn.kernels.table.run_native`.
 
     The backward pass runs back through time for the gradients of the layers alone; each weight's gradient is then
     one product over all steps and columns.
@@ -63,6 +64,7 @@ class NativeLayers(torch.autograd.Function):
         activations: Sequence[str],
         fed: Sequence[bool],
         max_norm: float | None = None,
+        in_bf16: bool = False,
         pools: Sequence[Pool] = (),
     ) -> tuple[Tensor, ...]:
         for activation in activations:
@@ -87,6 +89,7 @@ class NativeLayers(torch.autograd.Function):
             tuple(activations),
             tuple(fed),
             max_norm,
+            in_bf16,
             tuple(pools),
             len(histories),
             *histories,
@@ -103,6 +106,7 @@ class NativeLayers(torch.autograd.Function):
         activations: tuple[str, ...],
         fed: tuple[bool, ...],
         max_norm: float | None,
+        in_bf16: bool,
         pools: tuple[Pool, ...],
         depth: int,
         *tensors: Any,
@@ -122,17 +126,25 @@ class NativeLayers(torch.autograd.Function):
         order_slopes = [none if p is none else u.new_empty(*u.shape[:2], len(p)) for p in orders]
         pooled = [pool.pieces for pool in pools], orders, factors, slopes, order_slopes
         operators().layers(
-            u.contiguous(), timelines, weights, places, activations, parts, *pooled, torch.get_num_threads()
+            u.contiguous(),
+            timelines,
+            weights,
+            places,
+            activations,
+            parts,
+            *pooled,
+            in_bf16,
+            torch.get_num_threads(),
         )
         ctx.save_for_backward(*timelines, *weights, *slopes, *order_slopes)
-        ctx.constants = taps, activations, fed, max_norm, [pool.pieces for pool in pools], depth
+        ctx.constants = taps, activations, fed, max_norm, in_bf16, [pool.pieces for pool in pools], depth
         steps = len(u)
         return timelines[-1][-steps:], *(timeline[steps:].flip(0) for timeline in timelines)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_y: Tensor, *grad_last: Tensor) -> tuple[Tensor | None, ...]:
-        taps, activations, fed, max_norm, pieces, depth = ctx.constants
+        taps, activations, fed, max_norm, in_bf16, pieces, depth = ctx.constants
         count, saved = len(pieces), ctx.saved_tensors
         rest = len(saved) - 2 * count
         timelines, weights = saved[:depth], saved[depth:rest]
@@ -155,17 +167,18 @@ class NativeLayers(torch.autograd.Function):
             max_norm,
             pieces,
             slopes,
+            in_bf16,
             torch.get_num_threads(),
         )
         parts = arguments.split([line.size(-1) for line in timelines], dim=-1)
         heard = [part for part, is_fed in zip(parts, fed, strict=True) if is_fed]
         u = arguments if all(fed) else heard[0] if len(heard) == 1 else torch.cat(heard, dim=-1)
         products = []
-        needs = ctx.needs_input_grad[7 + depth :]
+        needs = ctx.needs_input_grad[8 + depth :]
         for tap, needed in zip(taps, needs[: len(weights)], strict=False):
             first = len(timelines[tap.source]) - steps - tap.lag
-            source = timelines[tap.source][first : first + steps].flatten(0, 1)
-            products.append(parts[tap.layer].flatten(0, 1).mT @ source if needed else None)
+            heard_states = timelines[tap.source][first : first + steps]
+            products.append(product_over_time(parts[tap.layer], heard_states, in_bf16) if needed else None)
         for tap, slope, needed in zip(
             taps[len(taps) - count :], order_slopes, needs[len(weights) :], strict=True
         ):
@@ -173,7 +186,7 @@ class NativeLayers(torch.autograd.Function):
         histories = [
             gradient[: len(grad)].flip(0) for gradient, grad in zip(gradients, grad_last, strict=True)
         ]
-        return u, None, None, None, None, None, None, *histories, *products
+        return u, None, None, None, None, None, None, None, *histories, *products
 
 
 def parts_of(pool: Pool) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """The library of `native.cpp`: compiled for this machine on first use, loaded from a cache ever after.
 
-Its kernels compute on the CPU what the readable code computes for the same parameters: in fp32, but for the products
-of the output layer in training. The library lies in the folder that the environment variable HORNN_CACHE names, or
+Its kernels compute on the CPU what the readable code computes for the same parameters: in fp32, but for products in
+training. The library lies in the folder that the environment variable HORNN_CACHE names, or
 else in `~/.cache/hornn/kernels`. Its folder's name is a hash of all that decides its contents. Beside it lies its
 checksum: a library that was cut short would end the process on loading, without a word, so it is built anew.
 """

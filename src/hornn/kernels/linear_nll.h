@@ -59,7 +59,7 @@ Tensor pack_words(const Tensor& weight, int64_t threads) {
   float* packed_ = packed.mutable_data_ptr<float>();
 #pragma omp parallel for num_threads(threads)
   for (int64_t p = 0; p < panels; ++p)
-    pack_panel_transposed(weight_ + p * W * H, H, H, std::max<int64_t>(V - p * W, 0), packed_ + p * H * W);
+    pack_panel_transposed(weight_ + p * W * H, H, H, std::max<int64_t>(V - p * W, 0), false, packed_ + p * H * W);
   return packed;
 }
 

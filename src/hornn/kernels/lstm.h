@@ -17,10 +17,11 @@ namespace {
 // (T, B, H), and where `keep` the gates (T, B, 4, H) that the backward pass needs. The state that is fed back is the
 // `projection` (R, H) of what the cells give, or that itself, R = H.
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, const Tensor& c_0, const Tensor& weight,
-                                        const std::optional<Tensor>& projection, bool keep, int64_t threads) {
+                                        const std::optional<Tensor>& projection, bool keep, bool in_bf16,
+                                        int64_t threads) {
   const Sizes z = Sizes::of_gates(u.size(0), c_0, 4), fed(z.T, z.B, r_0.size(1));
   const int64_t R = fed.H;
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows);  // gates at a time
 
   Tensor y = at::empty({z.T, z.B, R}, at::kFloat);
@@ -30,7 +31,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
   Tensor ring = buffer(2 * z.B * R);  // the outputs of this step and of the last one, packed
   Tensor whole = buffer(projection ? z.B * z.H : 0);  // what is projected, packed
   std::optional<Matrix> narrow;
-  if (projection) narrow.emplace(*projection, true);
+  if (projection) narrow.emplace(*projection, true, in_bf16);
 
   const float* u_ = u.const_data_ptr<float>();
   const float* c_0_ = c_0.const_data_ptr<float>();
@@ -47,7 +48,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = R * W;
-    pack_weights(weight.const_data_ptr<float>(), true, 4, R, z.H, 4 * panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), true, 4, R, z.H, 4 * panel, in_bf16, packed.mutable_data_ptr<float>());
     if (narrow) narrow->pack();
     pack_left(r_0.const_data_ptr<float>(), blocks, R, slot(-1));
 
@@ -102,10 +103,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
                                                          const Tensor& grad_c, const Tensor& c_0, const Tensor& weight,
                                                          const std::optional<Tensor>& projection, const Tensor& cells,
                                                          const Tensor& gates, std::optional<double> bound,
-                                                         int64_t threads) {
+                                                         bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), c_0, 4), fed(z.T, z.B, grad_r.size(1));
   const int64_t R = fed.H;
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows);
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
@@ -116,7 +117,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
   Tensor ring = buffer(2 * 4 * z.B * z.H);  // the gradients of the gates' arguments, of two steps, packed
   Tensor narrow = buffer(projection ? z.B * R : 0);  // the gradient of this step's output, packed
   std::optional<Matrix> widen;
-  if (projection) widen.emplace(*projection, false);
+  if (projection) widen.emplace(*projection, false, in_bf16);
 
   const float* grad_y_ = grad_y.const_data_ptr<float>();
   const float* grad_r_ = grad_r.const_data_ptr<float>();
@@ -139,7 +140,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = 4 * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), false, 4, z.H, R, panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), false, 4, z.H, R, panel, in_bf16, packed.mutable_data_ptr<float>());
     if (widen) widen->pack();
 
     float sum[ACCUMULATORS * W], parts[4][ACCUMULATORS * W];

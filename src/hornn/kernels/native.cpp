@@ -25,41 +25,44 @@
 OPERATORS(HORNN_NAMESPACE, library) {
   library.def(
       "scan(Tensor u, Tensor history, Tensor weight, Tensor? gate_weight, str pooling, str activation, bool keep,"
-      " int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      " bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan);
   library.def(
       "scan_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor history, Tensor weight, Tensor? gate_weight,"
       " Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, float? bound, bool need_history,"
-      " bool need_weights, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      " bool need_weights, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan_backward);
   library.def(
-      "lstm(Tensor u, Tensor r_0, Tensor c_0, Tensor weight, Tensor? projection, bool keep, int threads)"
+      "lstm(Tensor u, Tensor r_0, Tensor c_0, Tensor weight, Tensor? projection, bool keep, bool in_bf16, int threads)"
       " -> (Tensor, Tensor, Tensor)",
       &lstm);
   library.def(
       "lstm_backward(Tensor grad_y, Tensor grad_r, Tensor grad_c, Tensor c_0, Tensor weight, Tensor? projection,"
-      " Tensor cells, Tensor gates, float? bound, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      " Tensor cells, Tensor gates, float? bound, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &lstm_backward);
   library.def(
-      "gru(Tensor u, Tensor h_0, Tensor weight, Tensor? bias, bool keep, int threads) -> (Tensor, Tensor)", &gru);
+      "gru(Tensor u, Tensor h_0, Tensor weight, Tensor? bias, bool keep, bool in_bf16, int threads)"
+      " -> (Tensor, Tensor)",
+      &gru);
   library.def(
       "gru_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor h_0, Tensor weight, Tensor gates, float? bound,"
-      " int threads) -> (Tensor, Tensor, Tensor)",
+      " bool in_bf16, int threads) -> (Tensor, Tensor, Tensor)",
       &gru_backward);
-  library.def("gru_early(Tensor u, Tensor h_0, Tensor weight, bool keep, int threads) -> (Tensor, Tensor)",
-              &gru_early);
+  library.def(
+      "gru_early(Tensor u, Tensor h_0, Tensor weight, bool keep, bool in_bf16, int threads) -> (Tensor, Tensor)",
+      &gru_early);
   library.def(
       "gru_early_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor h_0, Tensor weight, Tensor gates,"
-      " float? bound, int threads) -> (Tensor, Tensor)",
+      " float? bound, bool in_bf16, int threads) -> (Tensor, Tensor)",
       &gru_early_backward);
   library.def(
       "layers(Tensor u, Tensor(a!)[] timelines, Tensor[] weights, int[] taps, str[] activations, int[] fed,"
-      " int[] pieces, Tensor[] orders, Tensor[] factors, Tensor(b!)[] slopes, Tensor(c!)[] order_slopes, int threads)"
-      " -> ()",
+      " int[] pieces, Tensor[] orders, Tensor[] factors, Tensor(b!)[] slopes, Tensor(c!)[] order_slopes, bool in_bf16,"
+      " int threads) -> ()",
       &layers);
   library.def(
       "layers_backward(Tensor(a!)[] gradients, Tensor[] timelines, Tensor[] weights, int[] taps, str[] activations,"
-      " int steps, float? bound, int[] pieces, Tensor[] slopes, int threads) -> Tensor",
+      " int steps, float? bound, int[] pieces, Tensor[] slopes, bool in_bf16, int threads) -> Tensor",
       &layers_backward);
   library.def("leak(Tensor b, Tensor s_0, Tensor kept) -> Tensor", &leak);
   library.def("leak_backward(Tensor grad_s, Tensor grad_last, Tensor kept, float? bound) -> (Tensor, Tensor)",

@@ -1,4 +1,4 @@
-// Products of matrices, one step of a scan at a time: packed factors, tiles, and the threads that share them out.
+// Products of matrices, one step of a scan at a time: weights, tiles, and the threads that share them out.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,150 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "factors.h"
 #include "vectors.h"
 
 namespace {
 
 using at::Tensor;
-
-// The left factor of a product is packed in blocks of R rows, [depth][R]; the right one in panels of W columns,
-// [depth][W]. A tile is R rows of C vectors.
-using Product = void (*)(const float* a, const float* b, int64_t panel, int64_t depth, float* tile);
-
-// In how many parts a product of few rows sums: an addition waits for the one before it in its part. It depends on the
-// rows alone, so that a sum is the same in a tile of any width.
-constexpr int parts(int rows) { return rows > 3 ? 1 : std::min(rows == 1 ? 4 : 2, ACCUMULATORS / (4 * rows)); }
-
-// sum[u][r][c] += a(r, k) b[c][k] over k, of which part u takes every U-th, beginning at u.
-template <int U, int R, int C, class A>
-inline void accumulate(Vec (&sum)[U][R][C], const A& a, const float* b, int64_t panel, int64_t depth) {
-  const auto add = [&](int u, int64_t k) {
-    Vec column[C];
-    for (int c = 0; c < C; ++c) {
-      column[c] = load(b + c * panel + k * W);
-      __builtin_prefetch(b + c * panel + (k + AHEAD) * W);
-    }
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) sum[u][r][c] += a(r, k) * column[c];
-  };
-  int64_t k = 0;
-  for (; k + U <= depth; k += U)
-    for (int u = 0; u < U; ++u) add(u, k + u);
-  for (int u = 0; k < depth; ++u, ++k) add(u, k);
-  for (int u = 1; u < U; ++u)
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) sum[0][r][c] += sum[u][r][c];
-}
-
-// tile += A B, for the C panels that start at b, b + panel, ...
-template <int R, int C>
-void product(const float* a, const float* b, int64_t panel, int64_t depth, float* tile) {
-  Vec sum[parts(R)][R][C] = {};
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) sum[0][r][c] = load(tile + (r * C + c) * W);
-  accumulate(sum, [&](int r, int64_t k) { return a[k * R + r]; }, b, panel, depth);
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[0][r][c]);
-}
-
-constexpr int MOST_APART = ACCUMULATORS / 4 < 4 ? ACCUMULATORS / 4 : 4;
-
-// The same for S rows that lie apart: the rows of `out`, `step` floats apart, are the rows a[0] .. a[S - 1] times B. Of
-// at most M rows each is summed alike, however many there are.
-template <int M, int S, int C>
-void product_apart(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out, int64_t step) {
-  Vec sum[parts(M)][S][C] = {};
-  accumulate(sum, [&](int s, int64_t k) { return a[s][k]; }, b, panel, depth);
-  for (int s = 0; s < S; ++s)
-    for (int c = 0; c < C; ++c) store(out + s * step + c * W, sum[0][s][c]);
-}
-
-using ProductApart = void (*)(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out,
-                              int64_t step);
-using ProductsApart = std::array<std::array<ProductApart, 3>, MOST_APART>;  // [rows - 1][panels / 2]
-
-template <int M, int... S>
-constexpr ProductsApart up_to(std::integer_sequence<int, S...>) {
-  return {std::array<ProductApart, 3>{product_apart<M, S + 1, 1>, product_apart<M, S + 1, 2>,
-                                      product_apart<M, S + 1, 4>}...};
-}
-
-template <int... M>
-constexpr auto all_apart(std::integer_sequence<int, M...> all) {
-  return std::array{up_to<M + 1>(all)...};
-}
-
-constexpr auto PRODUCTS_APART = all_apart(std::make_integer_sequence<int, MOST_APART>());  // [most rows - 1]
-
-// Two ways into a packed left factor: out[i][r] = x[r * ld + i], and out[i][r] = x[i * ld + r].
-using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
-
-template <int R>
-void pack_rows(const float* x, int64_t ld, int64_t depth, float* out) {
-  for (int64_t i = 0; i < depth; ++i)
-    for (int r = 0; r < R; ++r) out[i * R + r] = x[r * ld + i];
-}
-
-template <int R>
-void pack_columns(const float* x, int64_t ld, int64_t depth, float* out) {
-  for (int64_t i = 0; i < depth; ++i)
-    for (int r = 0; r < R; ++r) out[i * R + r] = x[i * ld + r];
-}
-
-constexpr int widest(int rows) { return 4 * rows <= ACCUMULATORS ? 4 : 2; }
-
-// What there is for a number of rows: the products with 1, 2 or 4 panels, and the packing.
-struct Kernels {
-  Product products[3];
-  Pack pack_rows, pack_columns;
-
-  Product product(int64_t columns) const { return products[columns / 2]; }
-};
-
-template <int... R>
-constexpr auto all_kernels(std::integer_sequence<int, R...>) {
-  return std::array{Kernels{{product<R + 1, 1>, product<R + 1, 2>, product<R + 1, widest(R + 1)>},
-                            pack_rows<R + 1>,
-                            pack_columns<R + 1>}...};
-}
-
-constexpr auto KERNELS = all_kernels(std::make_integer_sequence<int, MAX_ROWS>());
-
-// Rows [start, start + rows).
-struct Block {
-  int64_t start;
-  int rows;
-
-  const Kernels& kernels() const { return KERNELS[rows - 1]; }
-};
-
-// `count` rows in blocks of at most MAX_ROWS, as even as can be.
-inline std::vector<Block> blocks_of(int64_t count) {
-  const int64_t number = (count + MAX_ROWS - 1) / MAX_ROWS;
-  std::vector<Block> blocks;
-  for (int64_t i = 0; i < number; ++i) {
-    const int64_t start = count * i / number;
-    blocks.push_back({start, static_cast<int>(count * (i + 1) / number - start)});
-  }
-  return blocks;
-}
-
-inline int64_t panels_of(int64_t columns) { return (columns + W - 1) / W; }
-
-// A panel of the right factor x[k * ld + j]; columns from `columns` on are zeros.
-inline void pack_panel(const float* x, int64_t ld, int64_t depth, int64_t columns, float* out) {
-  for (int64_t k = 0; k < depth; ++k) store(out + k * W, load(x + k * ld, columns));
-}
-
-// A panel of the right factor x[j * ld + k]; columns from `columns` on are zeros.
-inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int64_t columns, float* out) {
-  float square[W][W] = {};
-  for (int64_t k = 0; k < depth; k += W) {
-    for (int64_t j = 0; j < std::min<int64_t>(columns, W); ++j) store(square[j], load(x + j * ld + k, depth - k));
-    for (int64_t i = 0; i < std::min<int64_t>(depth - k, W); ++i)
-      for (int64_t j = 0; j < W; ++j) *out++ = square[j][i];
-  }
-}
 
 // A matrix (rows, depth) as a packed left factor. By all threads of a team.
 inline void pack_left(const float* x, const std::vector<Block>& blocks, int64_t depth, float* out) {
@@ -215,16 +77,16 @@ struct Sizes {
 // Panels of K matrices, each (columns, depth) where `transposed`, or else (depth, columns): [panels][K][depth][W],
 // `stride` floats from a panel to the next.
 inline void pack_weights(const float* weight, bool transposed, int64_t K, int64_t depth, int64_t columns,
-                         int64_t stride, float* out) {
+                         int64_t stride, bool in_bf16, float* out) {
 #pragma omp for collapse(2)
   for (int64_t p = 0; p < panels_of(columns); ++p)
     for (int64_t n = 0; n < K; ++n) {
       const float* matrix = weight + n * depth * columns;
       float* packed = out + p * stride + n * depth * W;
       if (transposed)
-        pack_panel_transposed(matrix + p * W * depth, depth, depth, columns - p * W, packed);
+        pack_panel_transposed(matrix + p * W * depth, depth, depth, columns - p * W, in_bf16, packed);
       else
-        pack_panel(matrix + p * W, columns, depth, columns - p * W, packed);
+        pack_panel(matrix + p * W, columns, depth, columns - p * W, in_bf16, packed);
     }
 }
 
@@ -243,7 +105,8 @@ struct Tile {
 
   // The tile's place in a packed (B, H) left factor gets its contents.
   void pack(const float* tile, float* factor) const {
-    block.kernels().pack_rows(tile, width, std::min(width, H - p * W), factor + block.start * H + p * W * block.rows);
+    float* place = factor + block.start * H + block.units(p * W) * block.rows;
+    block.kernels().pack_rows(tile, width, std::min(width, H - p * W), place);
   }
 };
 
@@ -266,13 +129,14 @@ void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, i
 // A right factor that stays: the panels of a weight (rows, depth), transposed, or of a weight (depth, columns).
 class Matrix {
  public:
-  Matrix(const Tensor& weight, bool transposed)
-      : transposed(transposed), columns(weight.size(transposed ? 0 : 1)), depth(weight.size(transposed ? 1 : 0)),
+  Matrix(const Tensor& weight, bool transposed, bool in_bf16)
+      : transposed(transposed), in_bf16(in_bf16), columns(weight.size(transposed ? 0 : 1)),
+        depth(weight.size(transposed ? 1 : 0)),
         weight(weight.const_data_ptr<float>()), packed(buffer(panels_of(columns) * depth * W)),
         packed_(packed.mutable_data_ptr<float>()) {}
 
   // By all threads of a team.
-  void pack() const { pack_weights(weight, transposed, 1, depth, columns, depth * W, packed_); }
+  void pack() const { pack_weights(weight, transposed, 1, depth, columns, depth * W, in_bf16, packed_); }
 
   // sum += this tile of a packed left factor (B, depth) times the matrix.
   void multiply(const Tile& tile, const float* left, float* sum) const {
@@ -281,7 +145,7 @@ class Matrix {
   }
 
  private:
-  bool transposed;
+  bool transposed, in_bf16;
   int64_t columns, depth;
   const float* weight;
   Tensor packed;

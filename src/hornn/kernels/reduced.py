@@ -44,3 +44,12 @@ def reduced_product(
         )
     operators().reduced_product(left, right, out, dtype == torch.bfloat16, factor, torch.get_num_threads())
     return out
+
+
+def product_over_time(g: Tensor, states: Tensor, in_bf16: bool, out: Tensor | None = None) -> Tensor:
+    """The gradient (N, H) of a matrix: the sum over t and b of g_tb states_tb^T, for g (T, B, N), states (T, B, H)."""
+    left, right = g.flatten(0, 1).mT, states.flatten(0, 1)
+    out = g.new_empty(g.size(-1), states.size(-1)) if out is None else out
+    if in_bf16:
+        return reduced_product(left, right, out, torch.bfloat16)
+    return torch.mm(left, right, out=out)

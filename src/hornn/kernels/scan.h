@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "products.h"
+#include "weight_gradients.h"
 #include "vectors.h"
 
 namespace {
@@ -21,11 +22,11 @@ Pooling pooling_of(c10::string_view name) {
 
 // The products of one column with the matrices of a step, which takes as long as to read the matrices. Only W_1 waits
 // for the step before: at step t all states up to t - 1 are known, so W_n multiplies n of them at once, for the steps
-// t .. t + n - 1, and is read once in n steps.
+// t .. t + n - 1, and is read once in n steps. In fp32 alone: training has more columns.
 class Ahead {
  public:
-  Ahead(const Sizes& z, int64_t per)
-      : step(z.panels * per * W), kept(buffer(z.B == 1 && z.K > 1 ? z.K * MOST_APART * step : 0)),
+  Ahead(const Sizes& z, int64_t per, bool in_bf16)
+      : step(z.panels * per * W), kept(buffer(z.B == 1 && z.K > 1 && !in_bf16 ? z.K * MOST_APART * step : 0)),
         kept_(kept.mutable_data_ptr<float>()) {}
 
   explicit operator bool() const { return kept.numel() > 0; }
@@ -57,13 +58,13 @@ class Ahead {
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
                                                 const std::optional<Tensor>& gate_weight,
                                                 c10::string_view pooling_name, c10::string_view activation_name,
-                                                bool keep, int64_t threads) {
+                                                bool keep, bool in_bf16, int64_t threads) {
   const Pooling pooling = pooling_of(pooling_name);
   const Activation f = activation_of(activation_name);
   const bool gated = pooling == Pooling::gated;
   const Sizes z(u.size(0), history, gated);
   const int64_t per = gated ? 2 : 1;  // panels of weights for a panel of the state
-  const std::vector<Block> blocks = blocks_of(z.B);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows) / per;
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
@@ -83,16 +84,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   float* ring_ = ring.mutable_data_ptr<float>();
   const auto slot = [&](int64_t t) { return ring_ + (t + z.K + 1) % (z.K + 1) * z.B * z.H; };
 
-  const Ahead ahead(z, per);
+  const Ahead ahead(z, per, in_bf16);
   Barrier barrier;
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.K * z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, packed.mutable_data_ptr<float>());
+    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, in_bf16,
+                 packed.mutable_data_ptr<float>());
     if (gated)
-      pack_weights(gate_weight->const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel,
-                   packed.mutable_data_ptr<float>() + panel);
+      pack_weights(gate_weight->const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, in_bf16,
+                 packed.mutable_data_ptr<float>() + panel);
     for (int64_t n = 1; n <= z.K; ++n) pack_left(history_ + (n - 1) * z.B * z.H, blocks, z.H, slot(-n));
 
     float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], winner[ACCUMULATORS * W];
@@ -154,26 +156,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   return {y, winners, gates, taps};
 }
 
-// out[j][k] = sum over rows of g[row][j] states[row][k]; g has `ld` floats a row, the states are panels.
-struct WeightGradient {
-  const float *g, *states;
-  int64_t ld;
-  float* out;
-};
-
 // All steps from the last to the first, and then the steps of the history, where its gradient is needed, for the
 // gradients of the states; after them the gradients of the weights. `bound` is for sum pooling of one state.
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
     const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
     const std::optional<Tensor>& gate_weight, const Tensor& winners, const Tensor& gates, const Tensor& taps,
     c10::string_view pooling_name, c10::string_view activation_name, std::optional<double> bound, bool need_history,
-    bool need_weights, int64_t threads) {
+    bool need_weights, bool in_bf16, int64_t threads) {
   const Pooling pooling = pooling_of(pooling_name);
   const Activation f = activation_of(activation_name);
   const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
   const Sizes z(y.size(0), history, gated);
-  const int64_t rows = z.T * z.B, past = z.K * z.B;
-  const std::vector<Block> blocks = blocks_of(z.B), outputs = blocks_of(z.H);
+  const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = widest(blocks.back().rows);
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
@@ -186,7 +180,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   const int64_t sources = gated ? 2 * z.K : max ? z.K : 1;
   Tensor ring = buffer((z.K + 1) * sources * z.B * z.H);
   Tensor packed = buffer((gated ? 2 : 1) * z.K * z.panels * z.H * W);
-  Tensor states = buffer(need_weights ? z.panels * (past + rows) * W : 0);
 
   const float* grad_y_ = grad_y.const_data_ptr<float>();
   const float* grad_last_ = grad_last.const_data_ptr<float>();
@@ -200,23 +193,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   float* grad_history_ = grad_history.mutable_data_ptr<float>();
   float* packed_ = packed.mutable_data_ptr<float>();
   float* ring_ = ring.mutable_data_ptr<float>();
-  float* states_ = states.mutable_data_ptr<float>();
   const auto slot = [&](int64_t s, int64_t source) {
     return ring_ + (s % (z.K + 1) * sources + source) * z.B * z.H;
   };
-
-  std::vector<WeightGradient> gradients;
-  for (int64_t n = 1; need_weights && n <= z.K; ++n) {
-    const float* taken = states_ + (past - n * z.B) * W;  // h_{t-n} for every t
-    float* out = grad_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H;
-    if (gated || max)
-      gradients.push_back({grad_taps_ + (n - 1) * z.H, taken, z.K * z.H, out});
-    else
-      gradients.push_back({grad_u_, taken, z.G, out});
-    if (gated)
-      gradients.push_back({grad_u_ + n * z.H, taken, z.G,
-                           grad_gate_weight.mutable_data_ptr<float>() + (n - 1) * z.H * z.H});
-  }
 
   Bounded carried(bound, z);
   Barrier barrier;
@@ -224,8 +203,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.K * z.H * W, matrices = z.panels * panel;
-    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed_);
-    if (gated) pack_weights(gate_weight->const_data_ptr<float>(), false, z.K, z.H, z.H, panel, packed_ + matrices);
+    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_);
+    if (gated)
+      pack_weights(gate_weight->const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_ + matrices);
 
     float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], part_gate[ACCUMULATORS * W];
     const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* matrix) {
@@ -301,38 +281,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
       });
       barrier.wait(team);
     }
-
-    if (need_weights) {
-#pragma omp for
-      for (int64_t p = 0; p < z.panels; ++p) {  // the states from the oldest of the history on
-        float* out = states_ + p * (past + rows) * W;
-        for (int64_t n = z.K; n >= 1; --n)
-          pack_panel(history_ + (n - 1) * z.B * z.H + p * W, z.H, z.B, z.H - p * W, out + (past - n * z.B) * W);
-        pack_panel(y_ + p * W, z.H, rows, z.H - p * W, out + past * W);
-      }
-      std::vector<float> left(rows * MAX_ROWS);
-#pragma omp for
-      for (const Block& block : outputs) {
-        const float* packed_from = nullptr;
-        for (const WeightGradient& gradient : gradients) {
-          if (gradient.g != packed_from) {
-            packed_from = gradient.g;
-            block.kernels().pack_columns(gradient.g + block.start, gradient.ld, rows, left.data());
-          }
-          int64_t columns = widest(block.rows);
-          for (int64_t p = 0; p < z.panels; p += columns) {
-            while (columns > z.panels - p) columns /= 2;
-            std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
-            block.kernels().product(columns)(left.data(), gradient.states + p * (past + rows) * W,
-                                             (past + rows) * W, rows, sum);
-            for (int r = 0; r < block.rows; ++r)
-              for (int64_t c = 0; c < columns; ++c)
-                store(gradient.out + (block.start + r) * z.H + (p + c) * W, load(sum + (r * columns + c) * W),
-                      z.H - (p + c) * W);
-          }
-        }
-      }
+  }
+  if (need_weights) {
+    std::vector<WeightGradient> gradients;
+    for (int64_t n = 1; n <= z.K; ++n) {
+      const Tensor of_taps = gated || max ? grad_taps.select(2, n - 1) : grad_u;
+      gradients.push_back({n, of_taps, grad_weight[n - 1]});
+      if (gated) gradients.push_back({n, grad_u.narrow(2, n * z.H, z.H), grad_gate_weight[n - 1]});
     }
+    weight_gradients(gradients, y, history, in_bf16, z.team(threads));
   }
   return {grad_u, grad_history, grad_weight, grad_gate_weight};
 }

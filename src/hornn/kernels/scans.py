@@ -8,6 +8,7 @@ from torch import Tensor
 from hornn.cells.base import ACTIVATIONS
 from hornn.checks import require_choice
 from hornn.kernels.library import operators, require_floats
+from hornn.kernels.reduced import product_over_time
 
 POOLINGS = ("sum", "max", "gated")
 
@@ -19,12 +20,12 @@ class NativeScan(torch.autograd.Function):
         max     h_t = f(u_t + max_{n=1..K} W_h[n-1] h_{t-n})         (element-wise; the first of equals)
         gated   h_t = f(u_t + sum_{n=1..K} r_n * W_h[n-1] h_{t-n}),   r_n = sigmoid(u_tn + W_g2[n-1] h_{t-n})
 
-    `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None)` -> y (T, B, H) and the last states (K, B, H),
-    newest first.
-    u (T, B, H) is what `project_input` gives; for gated pooling (T, B, (1 + K) H), the state's part, then the
-    gates' for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. FOFE is
-    sum pooling with alpha^n W_h[n-1]; order 1 is the Elman network. `max_norm`, for sum pooling of one state, bounds
-    the gradient that flows back into each state (`hornn.scan.scan`).
+    `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None, in_bf16=False)` -> y (T, B, H) and the last
+    states (K, B, H), newest first.
+    u (T, B, H) is what `project_input` gives; for gated pooling (T, B, (1 + K) H), the state's part, then the gates'
+    for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. FOFE is sum pooling
+    with alpha^n W_h[n-1]; order 1 is the Elman network. `max_norm`, for sum pooling of one state, bounds the gradient
+    that flows back into each state (`hornn.scan.scan`); `in_bf16` is as in `hornn.kernels.table.run_native`.
 
     The backward pass runs back through time for the gradients of the states alone; each weight's gradient is then
     one product over all steps and columns. Where no gradient is wanted nothing is kept.
@@ -42,6 +43,7 @@ class NativeScan(torch.autograd.Function):
         pooling: str,
         activation: str,
         max_norm: float | None = None,
+        in_bf16: bool = False,
     ) -> tuple[Tensor, Tensor]:
         require_choice("pooling", pooling, POOLINGS)
         require_choice("activation", activation, ACTIVATIONS)
@@ -63,7 +65,7 @@ class NativeScan(torch.autograd.Function):
                 f"a native scan bounds the gradient of one state, with sum pooling, got {pooling} of {K}"
             )
         result: tuple[Tensor, Tensor] = super().apply(
-            u, history, W_h, W_g2, pooling, activation, max_norm, torch.is_grad_enabled()
+            u, history, W_h, W_g2, pooling, activation, max_norm, in_bf16, torch.is_grad_enabled()
         )
         return result
 
@@ -77,17 +79,19 @@ class NativeScan(torch.autograd.Function):
         pooling: str,
         activation: str,
         max_norm: float | None,
+        in_bf16: bool,
         training: bool,
     ) -> tuple[Tensor, Tensor]:
         history, W_h = history.contiguous(), W_h.contiguous()
         W_g2 = None if W_g2 is None else W_g2.contiguous()
         keep = training and any(ctx.needs_input_grad)
         y, *kept = operators().scan(
-            u.contiguous(), history, W_h, W_g2, pooling, activation, keep, torch.get_num_threads()
+            u.contiguous(), history, W_h, W_g2, pooling, activation, keep, in_bf16, torch.get_num_threads()
         )
         if keep:
             ctx.save_for_backward(y, history, W_h, W_g2, *kept)
             ctx.constants = pooling, activation, max_norm
+            ctx.in_bf16 = in_bf16
         order = len(history)
         return y, torch.cat([y[-order:].flip(0), history])[:order]
 
@@ -102,19 +106,21 @@ class NativeScan(torch.autograd.Function):
             *ctx.constants,
             needs_history,
             any(needs_weights),
+            ctx.in_bf16,
             torch.get_num_threads(),
         )
         needed = zip(ctx.needs_input_grad, (u, history, W_h, W_g2), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None, None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None, None, None
 
 
 class NativeLstm(torch.autograd.Function):
     """The scan of the LSTM (`hornn.cells.lstm.Lstm`, `Lstmp`) over a chunk.
 
-    `apply(u, r, c, W_h, P=None, max_norm=None)` -> y (T, B, R), the last r (B, R) and the last c (B, H). u (T, B, 4 H)
-    is what `project_input` gives and W_h (4 H, R), both with the blocks i, f, g, o; P (R, H) projects what is fed back,
-    without it R = H; r (B, R) and c (B, H) are the state before the chunk. `max_norm` bounds the gradients that flow
-    back into each r and each c (`hornn.scan.scan`). The backward pass runs back through time for the gradients of the
+    `apply(u, r, c, W_h, P=None, max_norm=None, in_bf16=False)` -> y (T, B, R), the last r (B, R) and the last c (B, H).
+    u (T, B, 4 H) is what `project_input` gives and W_h (4 H, R), both with the blocks i, f, g, o; P (R, H) projects
+    what is fed back, without it R = H; r (B, R) and c (B, H) are the state before the chunk. `max_norm` bounds the
+    gradients that flow back into each r and each c (`hornn.scan.scan`), `in_bf16` is as in
+    `hornn.kernels.table.run_native`. The backward pass runs back through time for the gradients of the
     states alone; the gradients of W_h and P are then one product each over all steps and columns.
     Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
     kernels.
@@ -129,6 +135,7 @@ class NativeLstm(torch.autograd.Function):
         W_h: Tensor,
         P: Tensor | None = None,
         max_norm: float | None = None,
+        in_bf16: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         require_floats(u=u, r=r, c=c, W_h=W_h, P=P)
         B, H = c.shape if c.ndim == 2 else (0, 0)
@@ -142,7 +149,7 @@ class NativeLstm(torch.autograd.Function):
                 f"all sizes >= 1; got {found}"
             )
         result: tuple[Tensor, Tensor, Tensor] = super().apply(
-            u, r, c, W_h, P, max_norm, torch.is_grad_enabled()
+            u, r, c, W_h, P, max_norm, in_bf16, torch.is_grad_enabled()
         )
         return result
 
@@ -155,15 +162,18 @@ class NativeLstm(torch.autograd.Function):
         W_h: Tensor,
         P: Tensor | None,
         max_norm: float | None,
+        in_bf16: bool,
         training: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         r, c, W_h = r.contiguous(), c.contiguous(), W_h.contiguous()
         P = None if P is None else P.contiguous()
         keep = training and any(ctx.needs_input_grad)
-        y, cells, gates = operators().lstm(u.contiguous(), r, c, W_h, P, keep, torch.get_num_threads())
+        y, cells, gates = operators().lstm(
+            u.contiguous(), r, c, W_h, P, keep, in_bf16, torch.get_num_threads()
+        )
         if keep:
             ctx.save_for_backward(y, r, c, W_h, P, cells, gates)
-            ctx.max_norm = max_norm
+            ctx.constants = max_norm, in_bf16
         return y, y[-1].clone(), cells[-1].clone()
 
     @staticmethod
@@ -172,25 +182,26 @@ class NativeLstm(torch.autograd.Function):
         y, r, c, W_h, P, cells, gates = ctx.saved_tensors
         grads = [grad.contiguous() for grad in (grad_y, grad_r, grad_c)]
         u, r_0, c_0, product = operators().lstm_backward(
-            *grads, c, W_h, P, cells, gates, ctx.max_norm, torch.get_num_threads()
+            *grads, c, W_h, P, cells, gates, *ctx.constants, torch.get_num_threads()
         )
         weight = projection = None
+        _, in_bf16 = ctx.constants
         if ctx.needs_input_grad[3]:
-            weight = u.flatten(0, 1).mT @ torch.cat([r.unsqueeze(0), y[:-1]]).flatten(0, 1)
+            weight = product_over_time(u, torch.cat([r.unsqueeze(0), y[:-1]]), in_bf16)
         if ctx.needs_input_grad[4]:
-            projection = product.flatten(0, 1).mT @ (gates[:, :, 3] * cells.tanh()).flatten(0, 1)
+            projection = product_over_time(product, gates[:, :, 3] * cells.tanh(), in_bf16)
         needed = zip(ctx.needs_input_grad, (u, r_0, c_0, weight, projection), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None
 
 
 class NativeGru(torch.autograd.Function):
     """The scan of the GRU (`hornn.cells.gru.Gru`) over a chunk.
 
-    `apply(u, h, W_h, b_n, reset_after=True, max_norm=None)` -> y (T, B, H) and the last h (B, H). u (T, B, 3 H) is what
-    `project_input` gives and W_h (3 H, H), both with the blocks r, z, n; b_n is (H), only where `reset_after`, or None;
-    h (B, H) is the state before the chunk. `max_norm` bounds the gradient that flows back into each h
-    (`hornn.scan.scan`). The backward pass runs back through time for the gradients of the states alone; the gradient of
-    W_h is then two products over all steps and columns.
+    `apply(u, h, W_h, b_n, reset_after=True, max_norm=None, in_bf16=False)` -> y (T, B, H) and the last h (B, H). u (T,
+    B, 3 H) is what `project_input` gives and W_h (3 H, H), both with the blocks r, z, n; b_n is (H), only where
+    `reset_after`, or None; h (B, H) is the state before the chunk. `max_norm` bounds the gradient that flows back into
+    each h (`hornn.scan.scan`), `in_bf16` is as in `hornn.kernels.table.run_native`. The backward pass runs back through
+    time for the gradients of the states alone; the gradient of W_h is then two products over all steps and columns.
     Raises ValueError for tensors that are not fp32 on the CPU or do not fit together, NativeError where there are no
     kernels.
     """
@@ -204,6 +215,7 @@ class NativeGru(torch.autograd.Function):
         b_n: Tensor | None = None,
         reset_after: bool = True,
         max_norm: float | None = None,
+        in_bf16: bool = False,
     ) -> tuple[Tensor, Tensor]:
         require_floats(u=u, h=h, W_h=W_h, b_n=b_n)
         B, H = h.shape if h.ndim == 2 else (0, 0)
@@ -216,7 +228,7 @@ class NativeGru(torch.autograd.Function):
                 f"without reset_after; got {found}"
             )
         result: tuple[Tensor, Tensor] = super().apply(
-            u, h, W_h, b_n, reset_after, max_norm, torch.is_grad_enabled()
+            u, h, W_h, b_n, reset_after, max_norm, in_bf16, torch.is_grad_enabled()
         )
         return result
 
@@ -229,26 +241,27 @@ class NativeGru(torch.autograd.Function):
         b_n: Tensor | None,
         reset_after: bool,
         max_norm: float | None,
+        in_bf16: bool,
         training: bool,
     ) -> tuple[Tensor, Tensor]:
         u, h, W_h = u.contiguous(), h.contiguous(), W_h.contiguous()
         b_n = None if b_n is None else b_n.contiguous()
         keep, threads = training and any(ctx.needs_input_grad), torch.get_num_threads()
         if reset_after:
-            y, gates = operators().gru(u, h, W_h, b_n, keep, threads)
+            y, gates = operators().gru(u, h, W_h, b_n, keep, in_bf16, threads)
         else:
-            y, gates = operators().gru_early(u, h, W_h, keep, threads)
+            y, gates = operators().gru_early(u, h, W_h, keep, in_bf16, threads)
         if keep:
             ctx.save_for_backward(y, h, W_h, gates)
-            ctx.constants = reset_after, max_norm
+            ctx.constants = reset_after, max_norm, in_bf16
         return y, y[-1].clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
         y, h, W_h, gates = ctx.saved_tensors
-        reset_after, max_norm = ctx.constants
-        given = (grad_y.contiguous(), grad_last.contiguous(), y, h, W_h, gates, max_norm)
+        reset_after, max_norm, in_bf16 = ctx.constants
+        given = (grad_y.contiguous(), grad_last.contiguous(), y, h, W_h, gates, max_norm, in_bf16)
         before = torch.cat([h.unsqueeze(0), y[:-1]])
         if reset_after:  # n reads the product of h, times r
             u, product, h_0 = operators().gru_backward(*given, torch.get_num_threads())
@@ -259,11 +272,11 @@ class NativeGru(torch.autograd.Function):
         weight = None
         if ctx.needs_input_grad[2]:
             weight, both = torch.empty_like(W_h), 2 * len(W_h) // 3
-            torch.mm(u.flatten(0, 1)[:, :both].mT, before.flatten(0, 1), out=weight[:both])
-            torch.mm(product.flatten(0, 1).mT, read.flatten(0, 1), out=weight[both:])
+            product_over_time(u[:, :, :both], before, in_bf16, out=weight[:both])
+            product_over_time(product, read, in_bf16, out=weight[both:])
         bias = product.sum((0, 1)) if ctx.needs_input_grad[3] else None
         needed = zip(ctx.needs_input_grad, (u, h_0, weight, bias), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None, None
 
 
 class NativeLeak(torch.autograd.Function):

@@ -34,19 +34,24 @@ from hornn.kernels.layers import LINEAR, NativeLayers, Pool, Tap
 from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 
 
-def run_rnn(cell: Rnn, u: Tensor, state: RnnState, max_norm: float | None) -> tuple[Tensor, RnnState]:
-    y, h = run_elman(u, state.h, cell.W_h, cell.activation, max_norm)
+class How(NamedTuple):
+    """Of a time loop: the bound of `hornn.scan.scan` on the gradient of each state, and the dtype of its products."""
+
+    max_norm: float | None = None
+    in_bf16: bool = False
+
+
+def run_rnn(cell: Rnn, u: Tensor, state: RnnState, how: How) -> tuple[Tensor, RnnState]:
+    y, h = run_elman(u, state.h, cell.W_h, cell.activation, how)
     return y, RnnState(h)
 
 
-def run_srn(cell: Srn, u: Tensor, state: SrnState, max_norm: float | None) -> tuple[Tensor, SrnState]:
-    y, h = run_elman(u, state.h, cell.R, cell.activation, max_norm)
+def run_srn(cell: Srn, u: Tensor, state: SrnState, how: How) -> tuple[Tensor, SrnState]:
+    y, h = run_elman(u, state.h, cell.R, cell.activation, how)
     return y, SrnState(h)
 
 
-def run_deep(
-    cell: DeepRnn, u: Tensor, state: DeepRnnState, max_norm: float | None
-) -> tuple[Tensor, DeepRnnState]:
+def run_deep(cell: DeepRnn, u: Tensor, state: DeepRnnState, how: How) -> tuple[Tensor, DeepRnnState]:
     """The biases are a part of the input, and a layer that x_t does not feed has an input of zeros.
 
     A layer of maxout or L_p units, or with dropout, is two native ones: its pieces and what is made of them.
@@ -83,7 +88,7 @@ def run_deep(
         [*weights, *(Tap(level, level - 1, 0) for level in pooled)],
         [level.activation for level in levels],
         [level.pool is None for level in levels],
-        max_norm,
+        *how,
         [pool for *_, pool in levels if pool is not None],
     )
     return y, DeepRnnState(last.squeeze(0))
@@ -114,7 +119,7 @@ class NativeLevel(NamedTuple):
 
 
 def run_stacked(
-    cell: StackedRnn, u: Tensor, state: StackedRnnState, max_norm: float | None
+    cell: StackedRnn, u: Tensor, state: StackedRnnState, how: How
 ) -> tuple[Tensor, StackedRnnState]:
     """Level by level, each over all time: a level hears the one below at the same step alone."""
     fed = u.split(cell.hidden_size, dim=-1)
@@ -126,63 +131,53 @@ def run_stacked(
             heard.append(F.linear(levels[-1], cell.U[level - 1]))
         if cell.b is not None:
             heard.append(cell.b[level])
-        y, h = run_elman(sum(heard[1:], heard[0]), h, W_h, cell.activation, max_norm)
+        y, h = run_elman(sum(heard[1:], heard[0]), h, W_h, cell.activation, how)
         levels.append(y)
         last.append(h)
     y = torch.cat(levels, dim=-1) if cell.output_shortcuts else levels[-1]
     return y, StackedRnnState(torch.stack(last))
 
 
-def run_elman(
-    u: Tensor, h: Tensor, W_h: Tensor, activation: str, max_norm: float | None
-) -> tuple[Tensor, Tensor]:
+def run_elman(u: Tensor, h: Tensor, W_h: Tensor, activation: str, how: How) -> tuple[Tensor, Tensor]:
     """h_t = f(u_t + W_h h_{t-1}): all of them and the last one (B, H)."""
-    y, last = NativeScan.apply(u, h.unsqueeze(0), W_h.unsqueeze(0), None, "sum", activation, max_norm)
+    y, last = NativeScan.apply(u, h.unsqueeze(0), W_h.unsqueeze(0), None, "sum", activation, *how)
     return y, last.squeeze(0)
 
 
-def run_hornn(cell: Hornn, u: Tensor, state: HornnState, max_norm: float | None) -> tuple[Tensor, HornnState]:
-    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "sum", cell.activation, max_norm)
+def run_hornn(cell: Hornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
+    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "sum", cell.activation, *how)
     return y, HornnState(last)
 
 
-def run_fofe(
-    cell: FofeHornn, u: Tensor, state: HornnState, max_norm: float | None
-) -> tuple[Tensor, HornnState]:
+def run_fofe(cell: FofeHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
     W_h = cell.powers() * cell.W_h
-    y, last = NativeScan.apply(u, state.history, W_h, None, "sum", cell.activation, max_norm)
+    y, last = NativeScan.apply(u, state.history, W_h, None, "sum", cell.activation, *how)
     return y, HornnState(last)
 
 
-def run_max(
-    cell: MaxHornn, u: Tensor, state: HornnState, max_norm: float | None
-) -> tuple[Tensor, HornnState]:
-    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "max", cell.activation, max_norm)
+def run_max(cell: MaxHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
+    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "max", cell.activation, *how)
     return y, HornnState(last)
 
 
-def run_gated(
-    cell: GatedHornn, u: Tensor, state: HornnState, max_norm: float | None
-) -> tuple[Tensor, HornnState]:
-    y, last = NativeScan.apply(u, state.history, cell.W_h, cell.W_g2, "gated", cell.activation, max_norm)
+def run_gated(cell: GatedHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
+    y, last = NativeScan.apply(u, state.history, cell.W_h, cell.W_g2, "gated", cell.activation, *how)
     return y, HornnState(last)
 
 
-def run_acoustic(
-    cell: ReluHornn, u: Tensor, state: HistoryState, max_norm: float | None
-) -> tuple[Tensor, HistoryState]:
+def run_acoustic(cell: ReluHornn, u: Tensor, state: HistoryState, how: How) -> tuple[Tensor, HistoryState]:
     """One layer, which hears itself."""
     taps = [Tap(0, 0, 1), Tap(0, 0, cell.n)]
     if isinstance(cell, SigmoidHornn):
         taps.append(Tap(0, 0, cell.m))
     y, last = NativeLayers.apply(
-        u, [state.history], [cell.U_1, cell.U_n], taps, [cell.activation], [True], max_norm
+        u, [state.history], [cell.U_1, cell.U_n], taps, [cell.activation], [True], *how
     )
     return y, HistoryState(last)
 
 
 def run_projected(
-    cell: ReluHornnp, u: Tensor, state: ReluHornnpState | SigmoidHornnpState, max_norm: float | None
+    cell: ReluHornnp, u: Tensor, state: ReluHornnpState | SigmoidHornnpState, how: How
 ) -> tuple[Tensor, ReluHornnpState | SigmoidHornnpState]:
     """The units, which hear their projection and themselves, and the projection."""
     weights = [cell.U_p1, cell.U_pn, cell.P]
@@ -192,48 +187,46 @@ def run_projected(
         history = state.history
         taps.append(Tap(0, 0, len(history)))
     y, *last = NativeLayers.apply(
-        u, [history, state.projected], weights, taps, [cell.f.__name__, LINEAR], [True, False]
+        u, [history, state.projected], weights, taps, [cell.f.__name__, LINEAR], [True, False], *how
     )
     after = SigmoidHornnpState(last[1], last[0]) if len(history) else ReluHornnpState(last[1])
     return y, after
 
 
-def run_residual(
-    cell: ResRnn, u: Tensor, state: HistoryState, max_norm: float | None
-) -> tuple[Tensor, HistoryState]:
+def run_residual(cell: ResRnn, u: Tensor, state: HistoryState, how: How) -> tuple[Tensor, HistoryState]:
     """The inner layer, and the state above it."""
     taps = [Tap(0, 1, 1), Tap(1, 0, 0), Tap(1, 1, cell.m)]
     none = u.new_empty(0, *u.shape[1:])
     y, _, last = NativeLayers.apply(
-        u, [none, state.history], [cell.U_d1, cell.U_d2], taps, [cell.activation] * 2, [True, False], max_norm
+        u, [none, state.history], [cell.U_d1, cell.U_d2], taps, [cell.activation] * 2, [True, False], *how
     )
     return y, HistoryState(last)
 
 
-def run_lstm(cell: Lstm, u: Tensor, state: LstmState, max_norm: float | None) -> tuple[Tensor, LstmState]:
-    y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, None, max_norm)
+def run_lstm(cell: Lstm, u: Tensor, state: LstmState, how: How) -> tuple[Tensor, LstmState]:
+    y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, None, *how)
     return y, LstmState(h, c)
 
 
-def run_lstmp(cell: Lstmp, u: Tensor, state: LstmpState, max_norm: float | None) -> tuple[Tensor, LstmpState]:
-    y, r, c = NativeLstm.apply(u, state.r, state.c, cell.W_h, cell.P, max_norm)
+def run_lstmp(cell: Lstmp, u: Tensor, state: LstmpState, how: How) -> tuple[Tensor, LstmpState]:
+    y, r, c = NativeLstm.apply(u, state.r, state.c, cell.W_h, cell.P, *how)
     return y, LstmpState(r, c)
 
 
-def run_gru(cell: Gru, u: Tensor, state: GruState, max_norm: float | None) -> tuple[Tensor, GruState]:
-    y, h = NativeGru.apply(u, state.h, cell.W_h, cell.b_n, cell.reset_after, max_norm)
+def run_gru(cell: Gru, u: Tensor, state: GruState, how: How) -> tuple[Tensor, GruState]:
+    y, h = NativeGru.apply(u, state.h, cell.W_h, cell.b_n, cell.reset_after, *how)
     return y, GruState(h)
 
 
-def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, max_norm: float | None) -> tuple[Tensor, ScrnState]:
+def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, how: How) -> tuple[Tensor, ScrnState]:
     """First the context, which hears nothing of the hidden units, then these."""
     a, b = u.split([cell.hidden_size, cell.context_size], dim=-1)
     learned = cell.learned_factors()
     kept = b.new_full((cell.context_size,), cell.alpha) if learned is None else learned
-    s, last_s = NativeLeak.apply(b, state.s, kept, max_norm)
+    s, last_s = NativeLeak.apply(b, state.s, kept, how.max_norm)
     if not cell.hidden_size:
         return s, ScrnState(state.h, last_s)
-    h, last_h = run_elman(a + F.linear(s, cell.P), state.h, cell.R, cell.activation, max_norm)
+    h, last_h = run_elman(a + F.linear(s, cell.P), state.h, cell.R, cell.activation, how)
     return torch.cat([h, s], dim=-1), ScrnState(last_h, last_s)
 
 
@@ -264,11 +257,11 @@ def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
 class NativeCell(NamedTuple):
     """How the kernels run a cell of one class.
 
-    `run(cell, u, state, max_norm)` gives y and the last state, for u (T, B, G) of `project_input`; `max_norm` is as in
-    `hornn.scan.scan`. `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments.
+    `run(cell, u, state, how)` gives y and the last state, for u (T, B, G) of `project_input`.
+    `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments.
     """
 
-    run: Callable[[Any, Tensor, Any, float | None], tuple[Tensor, Any]]
+    run: Callable[[Any, Tensor, Any, How], tuple[Tensor, Any]]
     obstacle: Callable[[Any, float | None], str | None] = nothing
 
 
@@ -309,6 +302,12 @@ def find_native_obstacle(cell: Cell, device: torch.device, max_norm: float | Non
     return library.why_not()
 
 
-def run_native(cell: Cell, u: Tensor, state: Any, max_norm: float | None = None) -> tuple[Tensor, Any]:
-    """The time loop of a cell to which there is no obstacle."""
-    return NATIVE[type(cell)].run(cell, u, state, max_norm)
+def run_native(
+    cell: Cell, u: Tensor, state: Any, max_norm: float | None = None, in_bf16: bool = False
+) -> tuple[Tensor, Any]:
+    """The time loop of a cell to which there is no obstacle.
+
+    in_bf16: round the factors of its products, and of those of its weights' gradients, to bf16; the sums, the states
+    and all else are in fp32. Only where `hornn.kernels.reduced.multiplies_in` allows bf16.
+    """
+    return NATIVE[type(cell)].run(cell, u, state, How(max_norm, in_bf16))

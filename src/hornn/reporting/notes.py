@@ -1,5 +1,7 @@
 """The notes below a table."""
 
+from collections.abc import Sequence
+
 from hornn.reporting.grid import device_letters, shared_marks
 from hornn.reporting.lines import SECONDS
 from hornn.reporting.numbers import percent
@@ -58,18 +60,29 @@ def where_results_come_from(table: Table) -> list[str]:
     place = f" Devices: {'; '.join(named if len(named) > 1 else table.devices)}." if named else ""
     several = "s" if len(table.commits) > 1 else ""
     where = f"The runs are of commit{several} {', '.join(table.commits)}{finish_dates(table)}.{place}"
-    return [f"{where}{output_layers(table)}"]
+    return [f"{where}{precisions(table)}"]
 
 
-def output_layers(table: Table) -> str:
-    """In how many runs the products of the output layer were in bf16 or fp16 while it learned, where runs differ."""
-    runs = {run.path: run.result.get("dtype") or {} for line in table.lines for run in line.measured}
-    kinds = [kind for dtype in runs.values() if (kind := dtype.get("output_layer_in_training"))]
+def precisions(table: Table) -> str:
+    """In how many runs the output layer and the time loop multiplied in bf16 or fp16 while training, where runs differ.
+
+    The time loop was always in fp32 before results said so.
+    """
+    runs = {run.path: run.result.get("dtype") for line in table.lines for run in line.measured}
+    told = [dtype for dtype in runs.values() if dtype and "output_layer_in_training" in dtype]
+    kinds = {
+        part: [dtype.get(f"{part}_in_training", "fp32") for dtype in told]
+        for part in ("output_layer", "time_loop")
+    }
+    return "".join(precisions_of(part.replace("_", " "), found) for part, found in kinds.items())
+
+
+def precisions_of(part: str, kinds: Sequence[str]) -> str:
     if len(set(kinds)) < 2:
         return ""
     counts = {kind: kinds.count(kind) for kind in sorted(set(kinds)) if kind != "fp32"}
     told = " and ".join(f"in {kind} in {count}" for kind, count in counts.items())
-    return f" In training the output layer multiplied {told} of {len(kinds)} runs, else in fp32."
+    return f" In training the {part} multiplied {told} of {len(kinds)} runs, else in fp32."
 
 
 def finish_dates(table: Table) -> str:

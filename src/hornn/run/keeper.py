@@ -212,8 +212,8 @@ class RunKeeper(Checkpoint):
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
         self.starts.past = saved["starts"]
-        if trainer.is_global_zero and (before := self.starts.other_precision()):
-            self.console.print(f"  the output layer was in {before} so far", highlight=False)
+        for part, before in self.starts.other_precisions().items() if trainer.is_global_zero else ():
+            self.console.print(f"  the {part.replace('_', ' ')} was in {before} so far", highlight=False)
         if trainer.is_global_zero and (other := self.starts.other_code()):
             said = f"  warning: it goes on by other code ({other}): overwrite=true starts anew by this code"
             self.console.print(said, highlight=False, soft_wrap=True)

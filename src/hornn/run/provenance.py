@@ -85,8 +85,8 @@ class Starts:
     """The starts of a run that was cut off and continued, each with its program and its seconds up to now.
 
     `program` is this start's program, `overrides` what its command line said, less where this machine keeps corpora,
-    `machine` what computes: the device, and the precision of the output layer. The checkpoints carry the list on,
-    `past` is what they brought.
+    `machine` what computes: the device, and the precisions of the output layer and of the time loop. The checkpoints
+    carry the list on, `past` is what they brought.
     """
 
     def __init__(self, program: Mapping[str, Any], overrides: Sequence[str] = ()) -> None:
@@ -97,22 +97,22 @@ class Starts:
         self.machine: dict[str, Any] = {}
         self.past: list[dict[str, Any]] = []
 
-    def compute_on(self, device: torch.device, precision: str) -> None:
-        self.machine = {"device": device_name(device), "output_layer": precision}
+    def compute_on(self, device: torch.device, output_layer: str, time_loop: str) -> None:
+        self.machine = {"device": device_name(device), "output_layer": output_layer, "time_loop": time_loop}
 
     def all(self) -> list[dict[str, Any]]:
         started = datetime.fromtimestamp(self.began, UTC).isoformat(timespec="seconds")
         here = {**self.program, **self.machine, "started": started, "seconds": time.time() - self.began}
         return [*self.past, here]
 
-    def precisions(self) -> list[str]:
-        """In which the output layer was, one after the other, as far as the starts say."""
-        return precisions_of(self.all())
+    def precisions(self, part: str) -> list[str]:
+        """In which the `output_layer` or the `time_loop` was, one after the other, as far as the starts say."""
+        return precisions_of(self.all(), part)
 
-    def other_precision(self) -> str | None:
-        """In which the output layer was before this start, where that is another one."""
-        before = precisions_of(self.past)
-        return before[-1] if before and before[-1] != self.machine["output_layer"] else None
+    def other_precisions(self) -> dict[str, str]:
+        """By part, in which it was before this start, where that is another one."""
+        before = {part: precisions_of(self.past, part)[-1:] for part in ("output_layer", "time_loop")}
+        return {part: last for part, found in before.items() for last in found if last != self.machine[part]}
 
     def other_code(self) -> str:
         """How the code of the model differs from the code before this start, in words; empty where it does not."""
@@ -130,5 +130,7 @@ class Starts:
         }
 
 
-def precisions_of(starts: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [kind for kind, _ in groupby(start["output_layer"] for start in starts if "output_layer" in start)]
+def precisions_of(starts: Sequence[Mapping[str, Any]], part: str) -> list[str]:
+    # the time loop was in fp32 before starts said so
+    told = [start for start in starts if "output_layer" in start]
+    return [kind for kind, _ in groupby(start.get(part, "fp32") for start in told)]

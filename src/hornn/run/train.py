@@ -141,8 +141,9 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     callbacks = build_callbacks(config["callbacks"] or {}, data)
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data), callbacks)
     module.configure_optimizers()
-    module.network.prepare(trainer.strategy.root_device)
-    starts.compute_on(trainer.strategy.root_device, module.network.head.precision)
+    network, device = module.network, trainer.strategy.root_device
+    network.prepare(device)
+    starts.compute_on(device, network.head.precision, network.loop_precision)
     return Training(data, identity.seed, module, trainer, keeper)
 
 
@@ -221,7 +222,8 @@ def notes_on(training: Training) -> list[str]:
     network, processes = training.module.network, training.trainer.world_size
     batch_size = training.data.batch_size
     kernels = ", native kernels" if network.native else ""
-    notes = [f"time loop {network.scan_backend}, output layer {network.head.precision}{kernels}"]
+    loop = f"time loop {network.scan_backend} in {network.loop_precision}"
+    notes = [f"{loop}, output layer in {network.head.precision}{kernels}"]
     if network.missing:
         notes.append(network.missing)
     if processes > batch_size:
@@ -294,7 +296,13 @@ def summarise(training: Training) -> dict[str, Any]:
             "state": "carried",
             "test_tokens": tested,
         },
-        "dtype": {"weights": "fp32", "output_layer_in_training": ", then ".join(keeper.starts.precisions())},
+        "dtype": {
+            "weights": "fp32",
+            **{
+                f"{part}_in_training": ", then ".join(keeper.starts.precisions(part))
+                for part in ("output_layer", "time_loop")
+            },
+        },
         "backend": module.network.scan_backend,
         "native_kernels": module.network.native,
         "world_size": trainer.world_size,

@@ -27,7 +27,7 @@ TAKEN: dict[str, tuple[tuple[Any, ...], str]] = {
     "gradient_clip_algorithm": ((), CLIP),
     "precision": (
         (32, "32", "32-true"),
-        "would take the weights out of fp32: leave it out; network.precision says how the output layer multiplies",
+        "would take the weights out of fp32: leave it out; network.precision says how training multiplies",
     ),
     "strategy": (("auto", "ddp"), "is none of auto and ddp, the two that a run can have"),
     "deterministic": ((True, False, "warn"), "is none of true, false and warn"),

@@ -1,0 +1,217 @@
+// Packed factors and the products of their tiles, in fp32 or in bf16.
+//
+// In bf16 two neighbours along the depth, a pair, lie where one float lies in fp32: a packed factor takes the first half
+// of the same room, and both products of a pair are added up at once, in fp32. Where a depth is odd, a zero ends it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "formats.h"
+#include "vectors.h"
+
+namespace {
+
+// How a sum in fp32 takes in a float, or a pair of numbers, of both factors; `units` of them lie along a depth.
+struct Floats {
+  static int64_t units(int64_t depth) { return depth; }
+  static Vec add(Vec sum, float a, Vec column) { return sum + a * column; }
+};
+
+#if defined(__AVX512BF16__)
+struct Pairs {
+  static int64_t units(int64_t depth) { return (depth + 1) / 2; }
+  static Vec add(Vec sum, float a, Vec column) {
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_ps(a), (__m512bh)column);
+  }
+
+  // Neighbours in a vector as pairs, half a vector; the numbers of two vectors as pairs, a vector.
+  static void join(Vec x, float* out) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), (__m256i)_mm512_cvtneps_pbh(x));
+  }
+  static void join(Vec first, Vec second, float* out) {
+    const __m512i both = pairs((__m256i)_mm512_cvtneps_pbh(first), (__m256i)_mm512_cvtneps_pbh(second));
+    _mm512_storeu_si512(out, both);
+  }
+};
+#endif
+
+// The left factor of a product is packed in blocks of R rows, [units][R]; the right one in panels of W columns,
+// [units][W]. A tile is R rows of C vectors.
+using Product = void (*)(const float* a, const float* b, int64_t panel, int64_t depth, float* tile);
+
+// In how many parts a product of few rows sums: an addition waits for the one before it in its part. It depends on the
+// rows alone, so that a sum is the same in a tile of any width.
+constexpr int parts(int rows) { return rows > 3 ? 1 : std::min(rows == 1 ? 4 : 2, ACCUMULATORS / (4 * rows)); }
+
+// sum[u][r][c] += a(r, k) b[c][k] over k, of which part u takes every U-th, beginning at u.
+template <class Numbers, int U, int R, int C, class A>
+inline void accumulate(Vec (&sum)[U][R][C], const A& a, const float* b, int64_t panel, int64_t units) {
+  const auto add = [&](int u, int64_t k) {
+    Vec column[C];
+    for (int c = 0; c < C; ++c) {
+      column[c] = load(b + c * panel + k * W);
+      __builtin_prefetch(b + c * panel + (k + AHEAD) * W);
+    }
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) sum[u][r][c] = Numbers::add(sum[u][r][c], a(r, k), column[c]);
+  };
+  int64_t k = 0;
+  for (; k + U <= units; k += U)
+    for (int u = 0; u < U; ++u) add(u, k + u);
+  for (int u = 0; k < units; ++u, ++k) add(u, k);
+  for (int u = 1; u < U; ++u)
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) sum[0][r][c] += sum[u][r][c];
+}
+
+// tile += A B, for the C panels that start at b, b + panel, ...
+template <class Numbers, int R, int C>
+void product(const float* a, const float* b, int64_t panel, int64_t depth, float* tile) {
+  Vec sum[parts(R)][R][C] = {};
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) sum[0][r][c] = load(tile + (r * C + c) * W);
+  accumulate<Numbers>(sum, [&](int r, int64_t k) { return a[k * R + r]; }, b, panel, Numbers::units(depth));
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[0][r][c]);
+}
+
+constexpr int MOST_APART = ACCUMULATORS / 4 < 4 ? ACCUMULATORS / 4 : 4;
+
+// The same in fp32 for S rows that lie apart: the rows of `out`, `step` floats apart, are the rows a[0] .. a[S - 1]
+// times B. Of at most M rows each is summed alike, however many there are.
+template <int M, int S, int C>
+void product_apart(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out, int64_t step) {
+  Vec sum[parts(M)][S][C] = {};
+  accumulate<Floats>(sum, [&](int s, int64_t k) { return a[s][k]; }, b, panel, depth);
+  for (int s = 0; s < S; ++s)
+    for (int c = 0; c < C; ++c) store(out + s * step + c * W, sum[0][s][c]);
+}
+
+using ProductApart = void (*)(const float* const* a, const float* b, int64_t panel, int64_t depth, float* out,
+                              int64_t step);
+using ProductsApart = std::array<std::array<ProductApart, 3>, MOST_APART>;  // [rows - 1][panels / 2]
+
+template <int M, int... S>
+constexpr ProductsApart up_to(std::integer_sequence<int, S...>) {
+  return {std::array<ProductApart, 3>{product_apart<M, S + 1, 1>, product_apart<M, S + 1, 2>,
+                                      product_apart<M, S + 1, 4>}...};
+}
+
+template <int... M>
+constexpr auto all_apart(std::integer_sequence<int, M...> all) {
+  return std::array{up_to<M + 1>(all)...};
+}
+
+constexpr auto PRODUCTS_APART = all_apart(std::make_integer_sequence<int, MOST_APART>());  // [most rows - 1]
+
+// Two ways into a packed left factor: out[i][r] = x[r * ld + i], and out[i][r] = x[i * ld + r].
+using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
+
+template <class Numbers, int R>
+void pack_rows(const float* x, int64_t ld, int64_t depth, float* out) {
+  if constexpr (std::is_same_v<Numbers, Floats>) {
+    for (int64_t i = 0; i < depth; ++i)
+      for (int r = 0; r < R; ++r) out[i * R + r] = x[r * ld + i];
+  } else {
+    for (int64_t k = 0; k < depth; k += W)
+      for (int r = 0; r < R; ++r) {
+        float row[W / 2];
+        Numbers::join(load(x + r * ld + k, depth - k), row);
+        for (int64_t i = 0; i < Numbers::units(std::min<int64_t>(depth - k, W)); ++i) out[(k / 2 + i) * R + r] = row[i];
+      }
+  }
+}
+
+template <int R>
+void pack_columns(const float* x, int64_t ld, int64_t depth, float* out) {
+  for (int64_t i = 0; i < depth; ++i)
+    for (int r = 0; r < R; ++r) out[i * R + r] = x[i * ld + r];
+}
+
+constexpr int widest(int rows) { return 4 * rows <= ACCUMULATORS ? 4 : 2; }
+
+// What there is for a number of rows: the products with 1, 2 or 4 panels, and the packing; by columns in fp32 alone.
+struct Kernels {
+  Product products[3];
+  Pack pack_rows, pack_columns;
+
+  Product product(int64_t columns) const { return products[columns / 2]; }
+};
+
+template <class Numbers, int... R>
+constexpr auto all_kernels(std::integer_sequence<int, R...>) {
+  return std::array{
+      Kernels{{product<Numbers, R + 1, 1>, product<Numbers, R + 1, 2>, product<Numbers, R + 1, widest(R + 1)>},
+              pack_rows<Numbers, R + 1>,
+              pack_columns<R + 1>}...};
+}
+
+constexpr auto IN_FP32 = all_kernels<Floats>(std::make_integer_sequence<int, MAX_ROWS>());
+#if defined(__AVX512BF16__)
+constexpr auto IN_BF16 = all_kernels<Pairs>(std::make_integer_sequence<int, MAX_ROWS>());
+#else
+constexpr auto& IN_BF16 = IN_FP32;  // nobody asks for it: `has_bf16`
+#endif
+
+// Rows [start, start + rows).
+struct Block {
+  int64_t start;
+  int rows;
+  bool in_bf16;
+
+  const Kernels& kernels() const { return (in_bf16 ? IN_BF16 : IN_FP32)[rows - 1]; }
+  int64_t units(int64_t depth) const { return in_bf16 ? (depth + 1) / 2 : depth; }  // of floats or pairs
+};
+
+// `count` rows in blocks of at most MAX_ROWS, as even as can be.
+inline std::vector<Block> blocks_of(int64_t count, bool in_bf16 = false) {
+  const int64_t number = (count + MAX_ROWS - 1) / MAX_ROWS;
+  std::vector<Block> blocks;
+  for (int64_t i = 0; i < number; ++i) {
+    const int64_t start = count * i / number;
+    blocks.push_back({start, static_cast<int>(count * (i + 1) / number - start), in_bf16});
+  }
+  return blocks;
+}
+
+inline int64_t panels_of(int64_t columns) { return (columns + W - 1) / W; }
+
+// A panel of the right factor x[k * ld + j]; columns from `columns` on are zeros.
+inline void pack_panel(const float* x, int64_t ld, int64_t depth, int64_t columns, bool in_bf16, float* out) {
+#if defined(__AVX512BF16__)
+  for (int64_t k = 0; in_bf16 && k < depth; k += 2) {
+    const Vec second = k + 1 < depth ? load(x + (k + 1) * ld, columns) : Vec{};
+    Pairs::join(load(x + k * ld, columns), second, out + k / 2 * W);
+  }
+#endif
+  for (int64_t k = 0; !in_bf16 && k < depth; ++k) store(out + k * W, load(x + k * ld, columns));
+}
+
+// A panel of the right factor x[j * ld + k]; columns from `columns` on are zeros.
+inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int64_t columns, bool in_bf16,
+                                  float* out) {
+  float square[W][W] = {};
+  for (int64_t k = 0; k < depth; k += W) {
+    int64_t units = std::min<int64_t>(depth - k, W);
+    for (int64_t j = 0; j < std::min<int64_t>(columns, W); ++j) {
+      const Vec x_j = load(x + j * ld + k, depth - k);
+#if defined(__AVX512BF16__)
+      if (in_bf16) {
+        Pairs::join(x_j, square[j]);
+        continue;
+      }
+#endif
+      store(square[j], x_j);
+    }
+    if (in_bf16) units = (units + 1) / 2;
+    for (int64_t i = 0; i < units; ++i)
+      for (int64_t j = 0; j < W; ++j) *out++ = square[j][i];
+  }
+}
+
+}  // namespace

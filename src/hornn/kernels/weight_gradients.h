@@ -1,0 +1,80 @@
+// The gradients of the matrices of a scan: one product over all steps and columns each.
+#pragma once
+
+#include <ATen/ops/cat.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "products.h"
+#include "reduced.h"
+#include "vectors.h"
+
+namespace {
+
+// out (H, H) = sum over t and b of g_tb h_{t-lag,b}^T, for g (T, B, H), whose last neighbours lie side by side.
+struct WeightGradient {
+  int64_t lag;
+  Tensor g, out;
+};
+
+// All of them, in fp32: the states are packed once, and g once where it serves several lags in turn.
+void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, const Tensor& y, const Tensor& history,
+                              int team) {
+  const int64_t K = history.size(0), B = y.size(1), H = y.size(2);
+  const int64_t rows = y.size(0) * B, past = K * B, panels = panels_of(H), panel = (past + rows) * W;
+  const std::vector<Block> blocks = blocks_of(H);
+  Tensor states = buffer(panels * panel);  // from the oldest of the history on
+  const float* y_ = y.const_data_ptr<float>();
+  const float* history_ = history.const_data_ptr<float>();
+  float* states_ = states.mutable_data_ptr<float>();
+#pragma omp parallel num_threads(team)
+  {
+#pragma omp for
+    for (int64_t p = 0; p < panels; ++p) {
+      float* out = states_ + p * panel;
+      for (int64_t n = K; n >= 1; --n)
+        pack_panel(history_ + (n - 1) * B * H + p * W, H, B, H - p * W, false, out + (past - n * B) * W);
+      pack_panel(y_ + p * W, H, rows, H - p * W, false, out + past * W);
+    }
+    std::vector<float> left(rows * MAX_ROWS);
+    float sum[ACCUMULATORS * W];
+#pragma omp for
+    for (const Block& block : blocks) {
+      const float* packed_from = nullptr;
+      for (const WeightGradient& gradient : gradients) {
+        const float* g = gradient.g.const_data_ptr<float>();
+        const float* taken = states_ + (past - gradient.lag * B) * W;
+        float* out = gradient.out.mutable_data_ptr<float>();
+        if (g != packed_from) {
+          packed_from = g;
+          block.kernels().pack_columns(g + block.start, gradient.g.stride(1), rows, left.data());
+        }
+        int64_t columns = widest(block.rows);
+        for (int64_t p = 0; p < panels; p += columns) {
+          while (columns > panels - p) columns /= 2;
+          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          block.kernels().product(columns)(left.data(), taken + p * panel, panel, rows, sum);
+          for (int r = 0; r < block.rows; ++r)
+            for (int64_t c = 0; c < columns; ++c)
+              store(out + (block.start + r) * H + (p + c) * W, load(sum + (r * columns + c) * W), H - (p + c) * W);
+        }
+      }
+    }
+  }
+}
+
+// All of them, for the states y (T, B, H) after the history (K, B, H), newest first.
+void weight_gradients(const std::vector<WeightGradient>& gradients, const Tensor& y, const Tensor& history,
+                      bool in_bf16, int team) {
+  if (!in_bf16) return weight_gradients_in_fp32(gradients, y, history, team);
+  const int64_t K = history.size(0), T = y.size(0);
+  const Tensor states = at::cat({history.flip(0), y});
+  for (const WeightGradient& gradient : gradients) {
+    const Tensor taken = states.narrow(0, K - gradient.lag, T).flatten(0, 1);
+    reduced_product(gradient.g.flatten(0, 1).t(), taken, gradient.out, true, 1.0, team);
+  }
+}
+
+}  // namespace
