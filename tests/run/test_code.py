@@ -155,6 +155,57 @@ def test_of_a_package_all_files_count(tmp_path: Path, monkeypatch: pytest.Monkey
     assert code_of({"_target_": "of_many_files.Cell"})["source"] != before["source"]
 
 
+@pytest.mark.parametrize(
+    ("module", "statement", "other"),
+    [
+        ("mine_a", "from squash_a import squash", "squash_a.py"),
+        ("mine_b", "import shapes_b.squash", "shapes_b/squash.py"),
+        ("mine_c", "import shapes_c.squash", "shapes_c/__init__.py"),
+        ("own_d.cell", "from .shapes import squash", "own_d/shapes.py"),
+        ("own_e.deep.cell", "from .. import squash", "own_e/squash.py"),
+        ("mine_f", "from first_f import *", "second_f.py"),
+    ],
+)
+def test_what_a_cell_of_ones_own_imports_from_beside_it_counts(
+    module: str, statement: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    cell = tmp_path.joinpath(*module.split(".")).with_suffix(".py")
+    for file, text in (
+        (cell, f"import torch, hornn\n{statement}\nclass Cell: pass\n"),
+        (tmp_path / "first_f.py", "import mine_f, second_f\n"),
+        (tmp_path / other, "x = 1\n"),
+        (tmp_path / "shapes_b" / "__init__.py", ""),
+        (tmp_path / "shapes_c" / "squash.py", ""),
+        (tmp_path / "hornn" / "__init__.py", "x = 1\n"),
+        (tmp_path / "unread.py", "x = 1\n"),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def source() -> str:
+        return code_of({"_target_": f"{module}.Cell"})["source"]
+
+    before = source()
+    for unread in ("unread.py", "hornn/__init__.py"):
+        (tmp_path / unread).write_text("x = 2\n")
+    assert source() == before
+    (tmp_path / other).write_text("x = 2\n")
+    assert source() != before
+    (tmp_path / other).write_text("a line that Python refuses\n")
+    assert source() != before
+
+
+def test_of_an_installed_package_its_own_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"purelib": str(tmp_path)})
+    (tmp_path / "installed_cell.py").write_text("import beside_it\nclass Cell: pass\n")
+    (tmp_path / "beside_it.py").write_text("")
+    before = code_of({"_target_": "installed_cell.Cell"})
+    (tmp_path / "beside_it.py").write_text("x = 1\n")
+    assert code_of({"_target_": "installed_cell.Cell"}) == before
+
+
 def test_what_is_not_found_has_no_source() -> None:
     assert code_of({}) == {}
     assert code_of({"_target_": "no_such_module.Cell"}) == {"class": "no_such_module.Cell"}

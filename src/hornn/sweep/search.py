@@ -26,7 +26,8 @@ from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
-from hornn.result import unit_of, write_atomically
+from hornn.result import read_result, unit_of, write_atomically
+from hornn.run.code import CODE, is_own, other_code
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
@@ -172,6 +173,8 @@ class Runs:
         }
         if cfg.batch != BATCH:
             search["batch"] = cfg.batch
+        if is_own(identity.code):  # an edited cell is searched anew
+            search["code"] = dict(identity.code)
         self.identity = hashlib.sha256(json.dumps(search, sort_keys=True).encode()).hexdigest()[:10]
         self.name = f"{choices['model']}-{choices['data']}-{self.identity}".replace("/", "_")
 
@@ -183,7 +186,18 @@ class Runs:
         words = [*self.settings(found), f"{ROW}'{row}'"]
         (job,) = compose_jobs(self.loader, self.master, [words], self.options)
         check_folder(job)
+        require_same_code(job)
         return job
+
+
+def require_same_code(job: Job) -> None:
+    """Raise ValueError where a trial is done by other code than that of a cell of the user's own by now."""
+    code = job.identity.code
+    if is_own(code) and (changed := other_code((read_result(job.run_dir) or {}).get(CODE), code)):
+        raise ValueError(
+            f"{job.run_dir} holds a run of other code ({changed}): move it away, or give another seed=, which draws "
+            "other constants"
+        )
 
 
 def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
