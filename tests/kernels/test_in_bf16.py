@@ -1,5 +1,6 @@
 """Time loops whose products are in bf16: the loop over `step` with the factors of all its products rounded to bf16."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hornn.network import SequenceModel
 from kernels.test_reduced import distance
 from kernels.test_table import BOUNDABLE, OTHERS, run_cell
 
+pytestmark = pytest.mark.parametrize("kernels", ["native"], indirect=True)  # lesser processors have no bf16
 SIZES = [(1, 3, 50), (7, 1, 17), (6, 21, 33), (5, 7, 130)]
 PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.bmm.default, torch.ops.aten.addmm.default)
 # FOFE rounds alpha^n W_n, its step W_n; what lies between the loops of stacked levels and of contexts stays in fp32.
@@ -74,6 +76,13 @@ def test_fofe_rounds_what_a_plain_hornn_rounds(bf16: None) -> None:
     plain.W_h.data = fofe.powers() * fofe.W_h.data
     found = [run_native(cell, u, cell.initial_state(4), in_bf16=True)[0] for cell in (fofe, plain)]
     assert torch.equal(*found)
+
+
+def test_a_cpu_without_bf16_is_named(kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "operators", lambda: SimpleNamespace(has_bf16=lambda: False))
+    cell = Rnn(3, 4)
+    with pytest.raises(ValueError, match="needs a CPU with AVX-512 BF16: set network"):
+        run_native(cell, torch.zeros(2, 1, 4), cell.initial_state(1), in_bf16=True)
 
 
 @pytest.mark.parametrize("name", ["rnn", "hornn_gated", "hornn_max", "lstmp", "gru", "resrnn"])

@@ -155,7 +155,7 @@ constexpr auto IN_FP32 = all_kernels<Floats>(std::make_integer_sequence<int, MAX
 #if defined(__AVX512BF16__)
 constexpr auto IN_BF16 = all_kernels<Pairs>(std::make_integer_sequence<int, MAX_ROWS>());
 #else
-constexpr auto& IN_BF16 = IN_FP32;  // nobody asks for it: `has_bf16`
+constexpr auto& IN_BF16 = IN_FP32;  // never asked for: `has_bf16`
 #endif
 
 // Rows [start, start + rows).

@@ -308,6 +308,8 @@ def run_native(
     """The time loop of a cell to which there is no obstacle.
 
     in_bf16: round the factors of its products, and of those of its weights' gradients, to bf16; the sums, the states
-    and all else are in fp32. Only where `hornn.kernels.reduced.multiplies_in` allows bf16.
+    and all else are in fp32. Raises ValueError where the CPU has no such products.
     """
+    if in_bf16 and not library.operators().has_bf16():
+        raise ValueError("a time loop in bf16 needs a CPU with AVX-512 BF16: set network.precision=fp32")
     return NATIVE[type(cell)].run(cell, u, state, How(max_norm, in_bf16))
