@@ -34,12 +34,16 @@ settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it."""
+    """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it; begin with what is marked `slow`.
+
+    So no process is left with a slow test when the others have ended.
+    """
     asked = str(config.getoption("markexpr"))
     marks = [mark for mark in ("faults", "thorough") if mark not in asked]
     left_out = {item for item in items if any(map(item.get_closest_marker, marks))}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-    items[:] = [item for item in items if item not in left_out]
+    kept = [item for item in items if item not in left_out]
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is None)
 
 
 class Outcome(NamedTuple):
