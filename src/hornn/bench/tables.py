@@ -279,12 +279,9 @@ def header(columns: Collection[str]) -> list[str]:
 def cells(formats: Collection[str], row: Row) -> str:
     """A line of a table; a cell whose values the row lacks is empty."""
     layer = f"{row['dtype']}, native" if row.get("native") else row.get("dtype")
-    backend = (
-        f"{row['backend']}, {loop}"
-        if (loop := row.get("loop_dtype", "fp32")) != "fp32"
-        else row.get("backend")
-    )
-    row = {**row, "backend": backend, "layer": layer, "drops": describe_drops(row)}
+    loop = row.get("loop_dtype", "fp32")
+    scan = row.get("scan") if loop == "fp32" else f"{row['scan']}, {loop}"
+    row = {**row, "scan": scan, "layer": layer, "drops": describe_drops(row)}
     texts = []
     for format_ in formats:
         names = [name.partition("[")[0] for _, name, _, _ in string.Formatter().parse(format_) if name]
