@@ -14,10 +14,7 @@ from typing import Any
 
 import pytest
 
-from commands.outcomes import refusal
-from hornn.run.code import code_of
 from hornn.sweep.run_state import claim, is_claimed
-from run.test_code import Own
 from words import settled
 
 ROOT = Path(__file__).parents[2]
@@ -329,25 +326,3 @@ def test_a_search_over_real_runs(
     completed = [result["valid_ppl"] for result in results if result["status"] == "completed"]
     assert f"best: {min(completed):.2f} (perplexity, validation)," in done.out
     assert len(shlex.split(done.out.splitlines()[-1])) == 2 + len(small) + 7
-
-
-def test_an_edited_cell_of_ones_own_is_searched_anew(
-    command: Command, search: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own").mkdir()
-    monkeypatch.syspath_prepend(tmp_path / "own")
-    own = Own(tmp_path / "own")
-    own.write(0.5)
-    words = [f"--config-dir={own.conf}", *FAKE, "model=halving", "trials=1"]
-    assert command("tune", *words).code == 0
-    ((folder, result),) = runs().items()
-    result["code"] = code_of({"_target_": "halving.Halving"})
-    (folder / "result.json").write_text(json.dumps(result))
-    own.write(0.25)
-    line = refusal(command("tune", *words))
-    assert f"{folder} holds a run of other code (the source of halving.Halving was " in line
-    assert "give another seed=, which draws other constants" in line
-    assert command("tune", *words, "seed=9").code == 0
-    own.write(0.5)
-    assert "1 of 1 trials" in command("tune", *words).out
-    assert len(runs()) == 2

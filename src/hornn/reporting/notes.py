@@ -69,9 +69,9 @@ def precisions(table: Table) -> str:
     The time loop was always in fp32 before results said so.
     """
     runs = {run.path: run.result.get("dtype") for line in table.lines for run in line.measured}
-    told = [dtype for dtype in runs.values() if dtype and "output_layer_in_training" in dtype]
+    told = [dtype for dtype in runs.values() if dtype and dtype.get("output_layer_in_training")]
     kinds = {
-        part: [dtype.get(f"{part}_in_training", "fp32") for dtype in told]
+        part: [dtype.get(f"{part}_in_training") or "fp32" for dtype in told]
         for part in ("output_layer", "time_loop")
     }
     return "".join(precisions_of(part.replace("_", " "), found) for part, found in kinds.items())
