@@ -48,7 +48,9 @@ def settings_of(place: Place, **changes: str) -> Settings:
 
 
 def test_a_table_has_the_numbers_of_its_csv_and_the_place_in_the_figure(place: Place) -> None:
-    toy = next(table for table in measured_tables(place.results, place.sweeps) if table.sweep.name == "toy")
+    toy = next(
+        table for table in measured_tables(place.results, place.sweeps)[0] if table.sweep.name == "toy"
+    )
     columns, lines = cells(toy)
     rows = {line[columns.index("row")]: dict(zip(columns, line, strict=True)) for line in lines}
     assert set(columns) >= dashboard.NUMBERS
@@ -78,7 +80,9 @@ def test_tables_are_logged_without_a_network(process: Command, place: Place, wor
     assert records["exit"]["exit"]["exit_code"] == 0
     (table,) = log.glob("files/media/table/comparison_*.table.json")
     logged = json.loads(table.read_text())
-    toy = next(table for table in measured_tables(place.results, place.sweeps) if table.sweep.name == "toy")
+    toy = next(
+        table for table in measured_tables(place.results, place.sweeps)[0] if table.sweep.name == "toy"
+    )
     assert (logged["columns"], logged["data"]) == cells(toy)
 
 
@@ -99,6 +103,23 @@ def test_sweep_files_are_found_outside_of_the_checkout(
     assert done.startswith("spec.json: the spec of the dashboard, ")
     with pytest.raises(ValueError, match="there is no folder absent: give sweeps=FOLDER"):
         show(Settings("tests", sweeps="absent"))
+    with pytest.raises(ValueError, match="there is no folder absent: give config_dir=FOLDER"):
+        show(Settings("tests", config_dir="absent"))
+
+
+def test_a_table_that_cannot_be_read_is_left_out_and_one_of_ones_own_is_shown(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(dashboard, "log_table", lambda table, *_: logged.append(table.sweep.name))
+    own = tmp_path / "own" / "sweeps"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text((place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: mine"))
+    (place.sweeps / "sizes.yaml").write_text("sweep: {name: [\n")
+    warning, said = show(settings_of(place, offline="true", config_dir=str(own.parent))).splitlines()
+    assert warning.startswith(f"warning: left out: {place.sweeps / 'sizes.yaml'}")
+    assert said.startswith("2 tables, to be uploaded: ")
+    assert sorted(logged) == ["mine", "toy"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +180,7 @@ def test_scores_have_the_units_of_the_tables(place: Place) -> None:
     pytest.importorskip("wandb_workspaces", reason=NEEDED)
     text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: tunes")
     place.write_sweep("tunes", text.replace("test_ppl", "test_nll").replace("perplexity, test", "nats, test"))
-    tables = measured_tables(place.results, place.sweeps)
+    tables, _ = measured_tables(place.results, place.sweeps)
     spec = build_dashboard(tables, "tests")._to_model().spec.model_dump(by_alias=True, exclude_none=True)
     panels = [panel for _, panel in panels_of(spec)]
     plots = [panel["config"] for panel in panels if panel["viewType"] == "Scatter Plot"]
@@ -256,7 +277,7 @@ def test_without_a_login_it_is_one_line(process: Command, words: list[str], tmp_
 
 def test_the_committed_results_make_a_dashboard() -> None:
     pytest.importorskip("wandb_workspaces", reason=NEEDED)
-    tables = measured_tables(ROOT / "outputs", ROOT / "sweeps")
+    tables, _ = measured_tables(ROOT / "outputs", ROOT / "sweeps")
     dashboard = build_dashboard(tables, "hornn")
     headings = [block.text for block in dashboard.blocks if type(block).__name__ == "H1"]
     assert headings == ["All runs", *(table.sweep.title for table in tables)]

@@ -20,10 +20,11 @@ from hornn.reporting.notes import table_notes
 from hornn.reporting.run_data import SPLITS, UNITS
 from hornn.reporting.runs import find_runs
 from hornn.reporting.scores import has_other_unit
-from hornn.reporting.sweeps import Metric, read_sweeps
+from hornn.reporting.sweeps import Metric, find_sweeps
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.result import write_atomically
+from hornn.shown import shown
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report
@@ -39,7 +40,8 @@ NUMBERS = {
 class Settings(NamedTuple):
     """What the command line says; `spec`: the file that takes the report's spec, so that nothing is sent.
 
-    sweeps: the folder of sweep files; empty, it is found as the report finds it.
+    sweeps: the folder of sweep files; empty, it is found as the report finds it. config_dir: a folder of the user's own
+    like conf, whose tables are shown, too.
     """
 
     project: str
@@ -48,6 +50,7 @@ class Settings(NamedTuple):
     spec: str = ""
     results: str = "outputs"
     sweeps: str = ""
+    config_dir: str = ""
 
 
 def read_settings(words: Sequence[str]) -> Settings:
@@ -70,7 +73,7 @@ def read_settings(words: Sequence[str]) -> Settings:
 
 
 def show(settings: Settings) -> str:
-    """Log the tables, publish the dashboard; what to tell the user.
+    """Log the tables, publish the dashboard; what to tell the user. A table whose sweep file is wrong is left out.
 
     Raises ValueError where there is nothing to show, the extra is missing, or W&B cannot be reached.
     """
@@ -79,7 +82,15 @@ def show(settings: Settings) -> str:
         raise ValueError(
             f"there is no folder {sweeps}: give sweeps=FOLDER, the one that holds the sweep files"
         )
-    tables = measured_tables(Path(settings.results), sweeps)
+    own = Path(settings.config_dir) if settings.config_dir else None
+    if own and not own.is_dir():
+        raise ValueError(f"there is no folder {own}: give config_dir=FOLDER, a folder of your own like conf")
+    tables, refused = measured_tables(Path(settings.results), sweeps, own)
+    return "\n".join([*(f"warning: left out: {shown(why)}" for why in refused), publish(tables, settings)])
+
+
+def publish(tables: Sequence[Table], settings: Settings) -> str:
+    """The same for tables that are at hand."""
     if settings.spec:
         spec = build_dashboard(tables, settings.project, settings.entity)._to_model().spec
         text = json.dumps(spec.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1)
@@ -103,17 +114,21 @@ def show(settings: Settings) -> str:
         ) from error
 
 
-def measured_tables(results: Path, folder: Path) -> list[Table]:
-    """The tables that have results. Raises ValueError where there is none."""
-    sweeps = read_sweeps(folder)
-    sweeps += unwritten_sweeps(sweeps, results)
-    tables = [table for table in build_tables(sweeps, find_runs(sweeps, results)) if table.measured]
+def measured_tables(results: Path, folder: Path, own: Path | None = None) -> tuple[list[Table], list[str]]:
+    """The tables that have results, and why others are left out. Raises ValueError where there is none.
+
+    folder, own: as in `find_sweeps`.
+    """
+    sweeps, refused = find_sweeps(folder, own)
+    sweeps += unwritten_sweeps(sweeps, results, refused)
+    found = find_runs(sweeps, results, refused=refused)
+    tables = [table for table in build_tables(sweeps, found) if table.measured]
     if not tables:
         raise ValueError(
             f"no sweep has results below {results}: run one, python src/train.py -m sweeps=hornn_table1, or give "
             "results=FOLDER"
         )
-    return tables
+    return tables, [*refused.values()]
 
 
 # -- the tables ----------------------------------------------------------------------------------------------

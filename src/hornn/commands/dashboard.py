@@ -6,7 +6,7 @@
     python src/dashboard.py project=hornn spec=FILE        # writes what would be published, sends nothing
 
 results=FOLDER and sweeps=FOLDER are where the runs and the sweep files lie: outputs, and sweeps or else the program's
-own sweep files.
+own sweep files. config_dir=FOLDER adds the tables of your own. A table that cannot be read is left out, with a warning.
 """
 
 import sys
