@@ -244,7 +244,7 @@ class Identity(Cell):
 
 def test_the_two_level_softmax_says_that_it_works_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     network = SequenceModel(COUNTS, Identity, embedding_size=H, head=TwoLevelSoftmaxHead)
-    monkeypatch.setattr("hornn.heads.base.resolve_precision", lambda *_: "bf16")  # as on many machines
+    monkeypatch.setattr("hornn.network.resolve_precision", lambda *_: "bf16")  # as on many machines
     network.prepare(torch.device("cpu"))
     assert network.head.precision == "fp32"
     with pytest.raises(ValueError, match=r"network\.precision must be one of auto, fp32, got 'bf16'"):

@@ -16,13 +16,12 @@ import wandb
 
 from hornn.places import sweep_files
 from hornn.reporting.comma_separated import table_csv
+from hornn.reporting.commands import find_tables
 from hornn.reporting.notes import table_notes
 from hornn.reporting.run_data import SPLITS, UNITS
-from hornn.reporting.runs import find_runs
 from hornn.reporting.scores import has_other_unit
-from hornn.reporting.sweeps import Metric, find_sweeps
-from hornn.reporting.tables import Table, build_tables
-from hornn.reporting.unwritten import unwritten_sweeps
+from hornn.reporting.sweeps import Metric
+from hornn.reporting.tables import Table
 from hornn.result import write_atomically
 from hornn.shown import shown
 
@@ -119,10 +118,8 @@ def measured_tables(results: Path, folder: Path, own: Path | None = None) -> tup
 
     folder, own: as in `find_sweeps`.
     """
-    sweeps, refused = find_sweeps(folder, own)
-    sweeps += unwritten_sweeps(sweeps, results, refused)
-    found = find_runs(sweeps, results, refused=refused)
-    tables = [table for table in build_tables(sweeps, found) if table.measured]
+    found, _, refused = find_tables(results, folder, own)
+    tables = [table for table in found if table.measured]
     if not tables:
         raise ValueError(
             f"no sweep has results below {results}: run one, python src/train.py -m sweeps=hornn_table1, or give "

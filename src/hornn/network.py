@@ -228,9 +228,9 @@ class SequenceModel(nn.Module):
         self.missing = library.why_not() if wanted else None
         self.native = wanted and self.missing is None and next(self.parameters()).dtype == torch.float32
         self.head.native = self.native
-        self.head.precision = self.head.choose_precision(self.precision, device, self.native)
-        wants_bf16 = resolve_precision(self.precision, device, self.native) == "bf16"
-        in_bf16 = wants_bf16 and self.scan_backend == "native" and multiplies_in(torch.bfloat16)
+        resolved = resolve_precision(self.precision, device, self.native)
+        self.head.precision = self.head.nearest(resolved)
+        in_bf16 = resolved == "bf16" and self.scan_backend == "native" and multiplies_in(torch.bfloat16)
         self.loop_precision = "bf16" if in_bf16 else "fp32"
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:

@@ -180,8 +180,7 @@ def test_a_run_that_goes_on_in_another_precision_says_so(
 
     for place, precision in enumerate(("fp32", "bf16", "bf16")):
         with monkeypatch.context() as patch:
-            for module in ("heads.base", "network"):
-                patch.setattr(f"hornn.{module}.resolve_precision", lambda *_, kind=precision: kind)
+            patch.setattr("hornn.network.resolve_precision", lambda *_, kind=precision: kind)
             if place < 2:
                 patch.setattr(RunKeeper, "on_train_epoch_end", cut)
                 with pytest.raises(Killed):

@@ -78,7 +78,6 @@ class Head(nn.Module, ABC):
         found = self.log_probs(features).argmax(-1) == targets
         return torch.stack([(found & scored).sum(), scored.sum()]).double()
 
-    def choose_precision(self, precision: str, device: torch.device, native: bool) -> str:
-        """`resolve_precision`, for a head that has it; else fp32."""
-        resolved = resolve_precision(precision, device, native)
+    def nearest(self, resolved: str) -> str:
+        """What `resolve_precision` found, if this head has it; else fp32."""
         return resolved if resolved in self.precisions else "fp32"

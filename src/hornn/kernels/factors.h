@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,15 +15,20 @@
 
 namespace {
 
-// How a sum in fp32 takes in a float, or a pair of numbers, of both factors; `units` of them lie along a depth.
+// So many floats, or pairs of bf16, lie along a depth.
+inline int64_t units_of(int64_t depth, bool in_bf16) { return in_bf16 ? (depth + 1) / 2 : depth; }
+
+// How a sum in fp32 takes in a float, or a pair of numbers, of both factors.
 struct Floats {
-  static int64_t units(int64_t depth) { return depth; }
+  static constexpr bool IN_BF16 = false;
+
   static Vec add(Vec sum, float a, Vec column) { return sum + a * column; }
 };
 
 #if defined(__AVX512BF16__)
 struct Pairs {
-  static int64_t units(int64_t depth) { return (depth + 1) / 2; }
+  static constexpr bool IN_BF16 = true;
+
   static Vec add(Vec sum, float a, Vec column) {
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_ps(a), (__m512bh)column);
   }
@@ -75,7 +79,7 @@ void product(const float* a, const float* b, int64_t panel, int64_t depth, float
   Vec sum[parts(R)][R][C] = {};
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c) sum[0][r][c] = load(tile + (r * C + c) * W);
-  accumulate<Numbers>(sum, [&](int r, int64_t k) { return a[k * R + r]; }, b, panel, Numbers::units(depth));
+  accumulate<Numbers>(sum, [&](int r, int64_t k) { return a[k * R + r]; }, b, panel, units_of(depth, Numbers::IN_BF16));
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c) store(tile + (r * C + c) * W, sum[0][r][c]);
 }
@@ -114,7 +118,7 @@ using Pack = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
 
 template <class Numbers, int R>
 void pack_rows(const float* x, int64_t ld, int64_t depth, float* out) {
-  if constexpr (std::is_same_v<Numbers, Floats>) {
+  if constexpr (!Numbers::IN_BF16) {
     for (int64_t i = 0; i < depth; ++i)
       for (int r = 0; r < R; ++r) out[i * R + r] = x[r * ld + i];
   } else {
@@ -122,7 +126,7 @@ void pack_rows(const float* x, int64_t ld, int64_t depth, float* out) {
       for (int r = 0; r < R; ++r) {
         float row[W / 2];
         Numbers::join(load(x + r * ld + k, depth - k), row);
-        for (int64_t i = 0; i < Numbers::units(std::min<int64_t>(depth - k, W)); ++i) out[(k / 2 + i) * R + r] = row[i];
+        for (int64_t i = 0; i < units_of(std::min<int64_t>(depth - k, W), true); ++i) out[(k / 2 + i) * R + r] = row[i];
       }
   }
 }
@@ -165,7 +169,6 @@ struct Block {
   bool in_bf16;
 
   const Kernels& kernels() const { return (in_bf16 ? IN_BF16 : IN_FP32)[rows - 1]; }
-  int64_t units(int64_t depth) const { return in_bf16 ? (depth + 1) / 2 : depth; }  // of floats or pairs
 };
 
 // `count` rows in blocks of at most MAX_ROWS, as even as can be.
@@ -197,7 +200,7 @@ inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int
                                   float* out) {
   float square[W][W] = {};
   for (int64_t k = 0; k < depth; k += W) {
-    int64_t units = std::min<int64_t>(depth - k, W);
+    const int64_t units = units_of(std::min<int64_t>(depth - k, W), in_bf16);
     for (int64_t j = 0; j < std::min<int64_t>(columns, W); ++j) {
       const Vec x_j = load(x + j * ld + k, depth - k);
 #if defined(__AVX512BF16__)
@@ -208,7 +211,6 @@ inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int
 #endif
       store(square[j], x_j);
     }
-    if (in_bf16) units = (units + 1) / 2;
     for (int64_t i = 0; i < units; ++i)
       for (int64_t j = 0; j < W; ++j) *out++ = square[j][i];
   }

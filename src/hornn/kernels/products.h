@@ -105,7 +105,7 @@ struct Tile {
 
   // The tile's place in a packed (B, H) left factor gets its contents.
   void pack(const float* tile, float* factor) const {
-    float* place = factor + block.start * H + block.units(p * W) * block.rows;
+    float* place = factor + block.start * H + units_of(p * W, block.in_bf16) * block.rows;
     block.kernels().pack_rows(tile, width, std::min(width, H - p * W), place);
   }
 };

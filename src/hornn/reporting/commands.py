@@ -1,7 +1,7 @@
 """What `src/report.py` does: write the report, write the pages that are committed, keep results for the commit."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hornn.blocks import Writers, pages_with_blocks, renew_page
@@ -16,7 +16,7 @@ from hornn.reporting.markdown import table_markdown
 from hornn.reporting.memory import draw_memory
 from hornn.reporting.page import render_page
 from hornn.reporting.panels import Plot
-from hornn.reporting.runs import find_runs, keep_results
+from hornn.reporting.runs import FoundRuns, find_runs, keep_results
 from hornn.reporting.server import Written, serve
 from hornn.reporting.studies import SUMMARY, read_studies
 from hornn.reporting.sweeps import find_sweeps, read_sweeps
@@ -60,11 +60,9 @@ def write_report(
 
     folder, own: as in `find_sweeps`. Raises OSError where `out` cannot be written.
     """
-    sweeps, refused = find_sweeps(folder, own)
-    sweeps += unwritten_sweeps(sweeps, results, refused)
-    found = find_runs(sweeps, results, refused=refused)
+    tables, found, refused = find_tables(results, folder, own)
     found.warnings.setdefault("", []).extend(f"left out: {reason}" for reason in refused.values())
-    tables, studies = build_tables(sweeps, found), read_studies(results)
+    studies = read_studies(results)
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = write_table_files(tables, out)
@@ -91,6 +89,19 @@ def write_report(
         {below_server(path, out): path for path in files},
         any(run.state == "running" for run in runs),
     )
+
+
+def find_tables(
+    results: Path, folder: Path, own: Path | None = None
+) -> tuple[list[Table], FoundRuns, Mapping[str, str]]:
+    """All tables, those without a sweep file too, their runs, and why others are left out, by sweep file.
+
+    folder, own: as in `find_sweeps`.
+    """
+    sweeps, refused = find_sweeps(folder, own)
+    sweeps += unwritten_sweeps(sweeps, results, refused)
+    found = find_runs(sweeps, results, refused=refused)
+    return build_tables(sweeps, found), found, refused
 
 
 def serve_report(

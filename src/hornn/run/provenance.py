@@ -18,6 +18,7 @@ from hornn.data.base import Data
 from hornn.places import PACKAGE
 from hornn.run.code import CODE, other_code
 
+PARTS = ("output_layer", "time_loop")  # of a network, which multiply in a precision each
 PROGRAM = ("src", "conf", "sweeps", "pyproject.toml")  # what decides a result, of all that the checkout holds
 
 
@@ -105,14 +106,14 @@ class Starts:
         here = {**self.program, **self.machine, "started": started, "seconds": time.time() - self.began}
         return [*self.past, here]
 
-    def precisions(self, part: str) -> list[str]:
-        """In which the `output_layer` or the `time_loop` was, one after the other, as far as the starts say."""
-        return precisions_of(self.all(), part)
+    def precisions(self) -> dict[str, list[str]]:
+        """By part of the network, in which it was, one after the other, as far as the starts say."""
+        return precisions_of(self.all())
 
     def other_precisions(self) -> dict[str, str]:
         """By part, in which it was before this start, where that is another one."""
-        before = {part: precisions_of(self.past, part)[-1:] for part in ("output_layer", "time_loop")}
-        return {part: last for part, found in before.items() for last in found if last != self.machine[part]}
+        before = {part: kinds[-1] for part, kinds in precisions_of(self.past).items() if kinds}
+        return {part: kind for part, kind in before.items() if kind != self.machine[part]}
 
     def other_code(self) -> str:
         """How the code of the model differs from the code before this start, in words; empty where it does not."""
@@ -130,7 +131,7 @@ class Starts:
         }
 
 
-def precisions_of(starts: Sequence[Mapping[str, Any]], part: str) -> list[str]:
+def precisions_of(starts: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     # the time loop was in fp32 before starts said so
-    told = [start for start in starts if "output_layer" in start]
-    return [kind for kind, _ in groupby(start.get(part, "fp32") for start in told)]
+    told = [{"time_loop": "fp32", **start} for start in starts if "output_layer" in start]
+    return {part: [kind for kind, _ in groupby(start[part] for start in told)] for part in PARTS}

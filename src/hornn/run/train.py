@@ -299,8 +299,8 @@ def summarise(training: Training) -> dict[str, Any]:
         "dtype": {
             "weights": "fp32",
             **{
-                f"{part}_in_training": ", then ".join(keeper.starts.precisions(part))
-                for part in ("output_layer", "time_loop")
+                f"{part}_in_training": ", then ".join(kinds)
+                for part, kinds in keeper.starts.precisions().items()
             },
         },
         "backend": module.network.scan_backend,

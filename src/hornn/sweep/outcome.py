@@ -27,18 +27,18 @@ def conclude(jobs: Sequence[Job], remedy: str) -> None:
 
 def tell_other_code(jobs: Sequence[Job], console: Console) -> None:
     """Say which jobs are skipped as done though their runs were computed by other code than the model's by now."""
-    found = [
-        (job, changed)
-        for job in jobs
-        if job.status == "done"
-        and (changed := other_code((read_result(job.run_dir) or {}).get(CODE), job.identity.code))
-    ]
+    found = [(job, changed) for job in jobs if job.status == "done" and (changed := changed_code(job))]
     if found:
         names = name_jobs([job for job, _ in found])
         text = f"warning: finished runs of other code are skipped ({found[0][1]}): {names}"
         console.print(
             f"{text}; overwrite=true trains them anew", highlight=False, soft_wrap=True, markup=False
         )
+
+
+def changed_code(job: Job) -> str:
+    """How the code of the job's model differs by now from the code of its result, in words; empty without one."""
+    return other_code((read_result(job.run_dir) or {}).get(CODE), job.identity.code)
 
 
 def name_jobs(jobs: Sequence[Job]) -> str:

@@ -26,13 +26,14 @@ from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
-from hornn.result import read_result, unit_of, write_atomically
-from hornn.run.code import CODE, is_own, other_code
+from hornn.result import unit_of, write_atomically
+from hornn.run.code import is_own
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
+from hornn.sweep.outcome import changed_code
 from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import claim, result_of
@@ -186,14 +187,13 @@ class Runs:
         words = [*self.settings(found), f"{ROW}'{row}'"]
         (job,) = compose_jobs(self.loader, self.master, [words], self.options)
         check_folder(job)
-        require_same_code(job)
+        refuse_other_code(job)
         return job
 
 
-def require_same_code(job: Job) -> None:
-    """Raise ValueError where a trial is done by other code than that of a cell of the user's own by now."""
-    code = job.identity.code
-    if is_own(code) and (changed := other_code((read_result(job.run_dir) or {}).get(CODE), code)):
+def refuse_other_code(job: Job) -> None:
+    """Raise ValueError where a cell of the user's own has changed since a trial finished."""
+    if is_own(job.identity.code) and (changed := changed_code(job)):
         raise ValueError(
             f"{job.run_dir} holds a run of other code ({changed}): move it away, or give another seed=, which draws "
             "other constants"

@@ -13,6 +13,7 @@ from hornn.baselines.mixture import em_weights, interpolate
 from hornn.checks import require_choice
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
+from hornn.heads.base import resolve_precision
 from hornn.network import SequenceModel
 from hornn.use.scoring import AT_ONCE, CHUNK, Reader, read_on, score_dynamically, score_lines, score_stream
 
@@ -72,7 +73,7 @@ class NetworkScorer(Scorer):
         """
         head = self.network.head
         require_choice("precision", precision, head.precisions)
-        head.scoring = head.choose_precision(precision, self.network.device, self.network.native)
+        head.scoring = head.nearest(resolve_precision(precision, self.network.device, self.network.native))
         if dynamic_lr is not None and head.scoring != "fp32":
             raise ValueError(f"dynamic_lr= learns in fp32: leave out precision={precision}")
         self.batch_size, self.seq_len = batch_size, seq_len or CHUNK
