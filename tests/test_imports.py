@@ -28,6 +28,7 @@ LEVELS = (
     ("scan",),
     ("initialization", "heads", "network"),
     ("optim", "tally"),
+    ("recorded_updates",),
     ("module", "checkpoint"),
     ("contract",),
     ("build",),
@@ -36,7 +37,7 @@ LEVELS = (
     ("dashboard",),
     ("commands",),
 )
-LIGHTNING = {"module", "run", "bench"}
+LIGHTNING = {"module", "recorded_updates", "run", "bench"}
 HYDRA = {
     "analysis",
     "build",

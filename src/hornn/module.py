@@ -1,7 +1,6 @@
 """The training of a network: truncated back-propagation through time as a LightningModule."""
 
-import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import lightning
@@ -13,20 +12,18 @@ from hornn import columns
 from hornn.cells.base import is_bias
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS, Chunk
-from hornn.heads.softmax import SoftmaxHead
 from hornn.metrics import WORDS, Units
 from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
-from hornn.optim.divergence import DivergenceError
+from hornn.optim.divergence import LossWatch, require_finite
 from hornn.optim.noise import DroppedWeights, WeightNoise
 from hornn.optim.schedules import Schedule
+from hornn.optim.spared import spare_work
+from hornn.recorded_updates import Outcome, RecordedUpdates, record_updates
 from hornn.tally import Tally
 
 REDUCTIONS = ("mean", "sum_time", "sum")
-# A training has diverged whose loss exceeds DIVERGED times a uniform guess's in LASTING updates in a row. A first
-# learning rate too high for the first weights may take dozens of updates to recover from.
-DIVERGED, LASTING = 4.0, 100
 
 
 class TruncatedBptt(lightning.LightningModule):
@@ -46,10 +43,11 @@ class TruncatedBptt(lightning.LightningModule):
     that act on a state that `hornn.optim.DroppedWeights` drops. Parameters named in `pretrained` learn at
     `pretrained_lr` times the learning rate.
 
-    `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up.
+    `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up. On a GPU
+    updates are recorded and replayed (`hornn.recorded_updates`); `settle` takes in what became of them.
 
     Raises ValueError for an unknown reduction; DivergenceError in training for a loss that is not finite
-    or exceeds 4 times the loss of a uniform guess in 100 updates in a row.
+    or exceeds 4 times the loss of a uniform guess in 100 updates in a row; of replayed updates at most 50 later.
     """
 
     def __init__(
@@ -89,13 +87,13 @@ class TruncatedBptt(lightning.LightningModule):
         self.schedule = schedule
         self.loss_reduction = loss_reduction
         self.units = units  # of the targets
-        self.max_nll = DIVERGED * network.head.chance_nll
-        self.above = 0  # updates in a row, up to now, whose loss exceeds max_nll
+        self.watch = LossWatch(network.head.chance_nll, units.target)
         self.tallies = torch.nn.ModuleDict({f"{split}_sums": Tally() for split in SPLITS})
         self.states: dict[str, NetworkState] = {}  # carried along each split
         self.window: list[Tensor] = []  # inputs (T, B) of past training chunks that are read again
         self.grad_norms: list[float] = []  # of the running epoch's updates
         self.factors: dict[str, float] = {}  # that are learned, at the last validation
+        self.recorded: RecordedUpdates | None = None  # where nothing keeps updates from being recorded
         self.last_nll = torch.empty(0)  # of each target (T, B) of the chunk that was scored last
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -136,14 +134,21 @@ class TruncatedBptt(lightning.LightningModule):
             )
         self.network.prepare(self.device)
         self.noise.native = self.network.native
+        self.record_updates()
         if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu":
             wrapped = isinstance(self.trainer.strategy.model, DistributedDataParallel)
             spare_work(self.network, self.optimizer, wrapped)
+
+    def record_updates(self) -> None:
+        """From here on, recurring updates are recorded anew, where they can be."""
+        what = self.network, self.optimizer, self.differentiate
+        self.recorded = record_updates(*what, self.trainer.callbacks)  # type: ignore[attr-defined]
 
     def restore(self, weights: dict[str, Any]) -> None:
         """Go back to these weights, without momentum."""
         self.load_state_dict(weights)
         self.optimizer.state.clear()
+        self.record_updates()  # as momentum will lie elsewhere
 
     def tally(self, split: str) -> Tally:
         tally = self.tallies[f"{split}_sums"]
@@ -157,43 +162,69 @@ class TruncatedBptt(lightning.LightningModule):
             group["lr"] = group["initial_lr"] * self.schedule.rate(started)
         if batch.first:
             self.states["train"], self.window = self.network.initial_state(batch.inputs.size(1)), []
-        features, nll = self.update(batch)
-        self.tally("train").add(nll, batch.count)
+        features = self.update(batch)
         every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         if every and started % every == 0:
             self.report(
                 {
-                    "train/saturation": self.network.saturation(features),
                     f"train/{self.units.key}": self.running_score(),
+                    "train/saturation": self.network.saturation(features),
                     "lr": self.learning_rate,
                     **({"train/grad_norm": self.grad_norms[-1]} if self.grad_norms else {}),
                 }
             )
 
-    def update(self, chunk: Chunk) -> tuple[Tensor, Tensor]:
+    def update(self, chunk: Chunk) -> Tensor:
         """Forward and backward pass over one chunk and one step of the optimizer.
 
-        Returns the features (T, B, H) of this rank's columns, and the summed negative log-likelihood of the chunk over
-        all ranks in nats, float64.
+        Returns the features (T, B, H) of this rank's columns.
         """
         columns.set_width(chunk.width)
-        self.noise.add([*self.window, chunk.inputs])
-        self.dropped.drop()
-        features = self.read_window(chunk)
+        chunks, state = [*self.window, chunk.inputs], self.states["train"]
         scale = self.loss_scale(chunk)
-        loss = self.network.head.loss(features, chunk.targets, scale)
-        nll = columns.total(loss.detach().double() / scale)
-        self.check_nll(float(nll), chunk)
-        self.manual_backward(loss)
-        self.dropped.restore()
-        self.noise.remove()
-        optimizer = self.optimizers()
-        optimizer.step()  # type: ignore[union-attr]
-        optimizer.zero_grad()  # type: ignore[union-attr]
+        if self.recorded is not None:
+            kind = chunks, state, chunk.targets, scale
+            replayed = self.recorded.replay(*kind, chunk.count, self.optimizers().step)  # type: ignore[union-attr]
+            if replayed is not None:
+                features, state = replayed
+                self.pass_on(chunks, state)
+                if self.recorded.log.is_full:
+                    self.settle()
+                return features
+        self.settle()
+        features, state, nll = self.differentiate(chunks, state, chunk.targets, scale)
+        self.pass_on(chunks, state)
+        self.watch.check(float(nll), chunk.count)
+        self.optimizers().step()  # type: ignore[union-attr]
+        self.optimizers().zero_grad()  # type: ignore[union-attr]
+        self.tally("train").add(nll, chunk.count)
         norm = getattr(self.optimizer, "grad_norm", None)  # None: this optimizer does not measure the norm
         if norm is not None:
             self.grad_norms.append(norm)
-        return features.detach(), nll
+        return features
+
+    def differentiate(
+        self, chunks: Sequence[Tensor], state: NetworkState, targets: Tensor, scale: float
+    ) -> Outcome:
+        """The gradient of `scale` times the loss of the last chunk; that loss is the one over all ranks."""
+        self.noise.add(chunks)
+        self.dropped.drop()
+        features, after = self.read_window(chunks, state)
+        loss = self.network.head.loss(features, targets, scale)
+        nll = columns.total(loss.detach().double() / scale)
+        self.manual_backward(loss)
+        self.dropped.restore()
+        self.noise.remove()
+        return Outcome(features.detach(), after, nll)
+
+    def settle(self) -> None:
+        """Take in the losses and norms of the updates that were replayed. It waits for the GPU."""
+        if self.recorded is None:
+            return
+        for nll, grad_norm, count in self.recorded.log.take():
+            self.watch.check(nll, count)
+            self.grad_norms.append(require_finite(grad_norm))
+            self.tally("train").add(torch.tensor(nll, dtype=torch.float64), count)
 
     def loss_scale(self, chunk: Chunk) -> float:
         """What the summed loss is multiplied by before it is differentiated.
@@ -203,26 +234,21 @@ class TruncatedBptt(lightning.LightningModule):
         divisor = {"mean": chunk.count, "sum_time": chunk.width, "sum": 1}[self.loss_reduction]
         return self.trainer.world_size / divisor
 
-    def check_nll(self, nll: float, chunk: Chunk) -> None:
-        mean = nll / chunk.count
-        self.above = self.above + 1 if mean > self.max_nll else 0
-        if not math.isfinite(mean):
-            raise DivergenceError(f"the loss is {mean:.4g} nats per {self.units.target}")
-        if self.above == LASTING:
-            limit = f"{self.max_nll:.4g} nats per {self.units.target}"
-            raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
+    def read_window(self, chunks: Sequence[Tensor], state: NetworkState) -> tuple[Tensor, NetworkState]:
+        """Features (T, B, H) of the last of these chunks, and the state before the next window, detached.
 
-    def read_window(self, chunk: Chunk) -> Tensor:
-        """Features (T, B, H) of a training chunk, at the end of the window that gradients flow back through."""
-        chunks = [*self.window, chunk.inputs]
-        features, state = self.network(chunks[0], self.states["train"])
-        if len(chunks) == self.window_chunks:  # the next window starts one chunk later
-            self.states["train"], self.window = detach_all(state), chunks[1:]
-        else:
-            self.window = chunks
+        Gradients flow back through all chunks. The next window starts one chunk later, once the window is full.
+        """
+        features, after = self.network(chunks[0], state)
+        later = detach_all(after) if len(chunks) == self.window_chunks else state
         if len(chunks) > 1:
-            features, _ = self.network(torch.cat(chunks[1:]), state)
-        return features[-chunk.inputs.size(0) :]
+            features, _ = self.network(torch.cat(list(chunks[1:])), after)
+        return features[-chunks[-1].size(0) :], later
+
+    def pass_on(self, chunks: Sequence[Tensor], state: NetworkState) -> None:
+        """Keep what the next window begins with."""
+        self.states["train"] = state
+        self.window = list(chunks[1:] if len(chunks) == self.window_chunks else chunks)
 
     def report(self, metrics: dict[str, float]) -> None:
         """Log under the number of updates so far."""
@@ -230,6 +256,7 @@ class TruncatedBptt(lightning.LightningModule):
             logger.log_metrics(metrics, step=self.trainer.global_step)
 
     def on_validation_start(self) -> None:
+        self.settle()
         self.tally("valid").clear()
         self.swap_averages()
 
@@ -284,10 +311,12 @@ class TruncatedBptt(lightning.LightningModule):
 
     def running_score(self) -> float:
         """Training perplexity, or whatever else is read, of the running epoch so far."""
+        self.settle()
         return self.units.read(self.tally("train").mean_nll)
 
     def carried(self) -> dict[str, Any]:
         """What a resumed run goes on with: the state of the columns of all ranks, and the sums of the running epoch."""
+        self.settle()
         states = self.states.get("train", ())
         return {
             "states": [[columns.gather(tensor) for tensor in state] for state in states],
@@ -295,7 +324,7 @@ class TruncatedBptt(lightning.LightningModule):
             "nll": self.tally("train").nll,
             "tokens": self.tally("train").targets,
             "grad_norms": self.grad_norms,
-            "above": self.above,
+            "above": self.watch.above,
         }
 
     def carry_on(self, saved: dict[str, Any]) -> None:
@@ -313,26 +342,9 @@ class TruncatedBptt(lightning.LightningModule):
         self.window = [inputs[:, own(inputs.size(1))].to(device) for inputs in saved["window"]]
         self.tally("train").clear()
         self.tally("train").add(saved["nll"], saved["tokens"])
-        self.grad_norms, self.above = saved["grad_norms"], saved["above"]
+        self.grad_norms, self.watch.above = saved["grad_norms"], saved["above"]
 
 
 def gather_inputs(inputs: Tensor) -> Tensor:
     """Inputs (T, B) or (T, B, I) of the columns of this process -> of all processes."""
     return columns.gather(inputs) if inputs.ndim > 2 else columns.gather(inputs.unsqueeze(-1)).squeeze(-1)
-
-
-def spare_work(network: SequenceModel, optimizer: MomentumSGD, wrapped: bool = False) -> None:
-    """Spare an update on the CPU what only this optimizer can do without.
-
-    The gradient of the embedding has the rows of the chunk's words alone. With native kernels the gradient of the
-    output layer stays in bf16 where it was computed so, and the update writes the next bf16 copy of the weights.
-    wrapped: in DistributedDataParallel, which wants gradients as large and as wide as the weights.
-    """
-    optimizer.native = network.native
-    if wrapped:
-        return
-    head = network.head
-    network.spare_rows()
-    if network.native and not network.tied and isinstance(head, SoftmaxHead) and head.precision == "bf16":
-        head.W_out.grad_dtype = torch.bfloat16
-        optimizer.bf16_copy = head.bf16_copy

@@ -35,12 +35,22 @@ def cut_off(curve: Curve, monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize(("before", "after"), [("gpu", "gpu"), ("gpu", "cpu"), ("cpu", "gpu")])
+@pytest.mark.parametrize(
+    ("before", "after", "backend"),
+    [("gpu", "gpu", "eager"), ("gpu", "gpu", "graph"), ("gpu", "cpu", "auto"), ("cpu", "gpu", "auto")],
+)
 def test_a_run_that_was_cut_off(
-    before: str, after: str, optimizer: str, curve: Curve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: str,
+    after: str,
+    backend: str,
+    optimizer: str,
+    curve: Curve,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where it stays on the GPU with noise and dropout, whose random state is kept; a CPU draws other numbers."""
     words = [f"optimizer={optimizer}", *SETTINGS.get(optimizer, ()), "checkpoint_every=3", "bptt_window=10"]
+    words += [f"network.backend={backend}"]
     if before == after:
         words += ["weight_noise=0.05", "network.dropout=0.3"]
     expected = curve("whole", *words, f"trainer={before}")

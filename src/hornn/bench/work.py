@@ -1,7 +1,7 @@
 """What is measured: training steps and output layers, ours and what a user would otherwise write."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,10 +16,11 @@ from hornn.data.streams import ChunkStream
 from hornn.heads.base import Head, resolve_precision
 from hornn.kernels import library
 from hornn.kernels.reduced import DTYPES, multiplies_in, reduced_product
-from hornn.module import spare_work
-from hornn.network import SequenceModel, detach_all
+from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.descent import MomentumSGD
+from hornn.optim.spared import spare_work
 from hornn.places import CONF
+from hornn.recorded_updates import Outcome, record_updates
 
 MODELS = CONF / "model"
 CPU = torch.device("cpu")
@@ -69,7 +70,28 @@ def our_step(network: SequenceModel, sizes: Sizes) -> Work:
     """One training step: forward and backward pass, update."""
     optimizer = our_optimizer(network)
     inputs, targets = batch(sizes, network.device)
-    return lambda: train_on(network, optimizer, inputs, targets, network.initial_state(sizes.batch_size))
+    state, scale = network.initial_state(sizes.batch_size), 1 / targets.numel()
+    recorded = record_updates(network, optimizer, partial(differentiate, network), ())
+
+    def step() -> None:
+        if recorded is not None:
+            if recorded.log.is_full:
+                recorded.log.take()
+            if recorded.replay([inputs], state, targets, scale, targets.numel(), optimizer.step) is not None:
+                return
+        train_on(network, optimizer, inputs, targets, state)
+
+    return step
+
+
+def differentiate(
+    network: SequenceModel, chunks: Sequence[Tensor], state: NetworkState, targets: Tensor, scale: float
+) -> Outcome:
+    """What `hornn.module.TruncatedBptt.differentiate` does of one chunk, without noise."""
+    features, state = network(chunks[0], state)
+    loss = network.head.loss(features, targets, scale)
+    loss.backward()
+    return Outcome(features.detach(), detach_all(state), loss.detach().double() / scale)
 
 
 def step_of(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> Work:

@@ -47,7 +47,7 @@ class Head(nn.Module, ABC):
     each word, each class of a frame, each key that sounds) and `bias=`; its other arguments are bound. It predicts
     `classes`, one of the V at each step, or `keys`, each of the V by itself. `precision`, one of `precisions`, is set
     before training and concerns `loss` alone, `scoring` is the precision of `nll`; `native` says whether the head may
-    use the native kernels.
+    use the native kernels. A head that `waits` reads numbers off its device in `loss`.
     """
 
     predicts: str = "classes"
@@ -55,6 +55,7 @@ class Head(nn.Module, ABC):
     precision: str = "fp32"
     scoring: str = "fp32"
     native: bool = False
+    waits: bool = False
     chance_nll: float  # nats of a target, if all that can come is equally likely
 
     @abstractmethod

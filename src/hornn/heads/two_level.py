@@ -39,6 +39,7 @@ class TwoLevelSoftmaxHead(Head):
     """
 
     precisions = ("auto", "fp32")
+    waits = True
     cluster_of: Tensor  # (V), which cluster each word is in
     first_of: Tensor  # (C), the first word of each cluster
 

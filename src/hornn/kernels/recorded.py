@@ -7,7 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -139,14 +139,22 @@ class Replay(torch.autograd.Function):
         return None, *(None if grad is None else grad.clone() for grad in recording.gradients)
 
 
-class Shelf:
-    """The recordings of one cell, and how often each kind of loop ran without one."""
+class Held(Protocol):
+    @property
+    def free(self) -> bool: ...
+
+
+Kept = TypeVar("Kept", bound=Held)
+
+
+class Shelf(Generic[Kept]):
+    """The recordings of one cell or training, and how often each kind of work was done without one."""
 
     def __init__(self) -> None:
         self.seen: Counter[Hashable] = Counter()
-        self.recordings: dict[Hashable, list[Recording]] = {}
+        self.recordings: dict[Hashable, list[Kept]] = {}
 
-    def find(self, kind: Hashable, make: Callable[[], Recording]) -> Recording | None:
+    def find(self, kind: Hashable, make: Callable[[], Kept]) -> Kept | None:
         """A free recording of this kind; None where it is to run as written."""
         held = self.recordings.setdefault(kind, [])
         for recording in held:
@@ -159,14 +167,16 @@ class Shelf:
         return held[-1]
 
 
-SHELVES: WeakKeyDictionary[Cell, Shelf] = WeakKeyDictionary()
+SHELVES: WeakKeyDictionary[Cell, Shelf[Recording]] = WeakKeyDictionary()
 
 
 def run_recorded(loop: Loop, cell: Cell, u: Tensor, state: Any, *options: Hashable) -> tuple[Tensor, Any]:
     """`loop` over u (T, B, G) from `state`, replayed where a kind of it recurs; `options` tell its kinds apart, too.
 
-    Raises RuntimeError where the loop cannot be recorded.
+    Within a recording of more than the loop it runs as written. Raises RuntimeError where it cannot be recorded.
     """
+    if torch.cuda.is_current_stream_capturing():
+        return loop(u, state)
     tensors = [u, *state]
     differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *cell.parameters()))
     weights = tuple(tensor.data_ptr() for tensor in (*cell.parameters(), *cell.buffers()))

@@ -71,8 +71,13 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter in self.state:
-                    self.state[parameter]["eta"].fill_(group["lr"])
+                    self.state[parameter]["eta"].copy_(torch.as_tensor(group["lr"]))
         torch.optim.ASGD.step(self)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        for parameter, state in self.state.items():  # torch leaves the count of steps on the CPU
+            state["step"] = state["step"].to(parameter.device)
 
     @torch.no_grad()
     def swap_averages(self) -> None:

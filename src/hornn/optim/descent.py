@@ -1,7 +1,8 @@
 """The papers' gradient descent with momentum, and the clip that every optimizer has."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -23,11 +24,15 @@ class ClippedOptimizer(torch.optim.Optimizer):
     Euclidean norm of the whole gradient where it is `norm`. After `step`, `grad_norm` holds the norm before
     the clip. Raises ValueError for a constant outside its range, DivergenceError for a gradient that is
     not finite.
+
+    On a GPU an update can be recorded as a CUDA graph by `step_on_device`. `replay` then takes the place of clip and
+    update in `step`, and whoever set it has the norm.
     """
 
     clip: float | None
     clip_mode: str
     grad_norm: float = math.nan
+    replay: Callable[[], None] | None = None
 
     def set_clip(self, clip: float | None, clip_mode: str) -> None:
         require_range("optimizer.clip", clip, "> 0 or null", clip is None or clip > 0)
@@ -41,6 +46,9 @@ class ClippedOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if self.replay is not None:
+            self.replay()
+            return loss
         with torch.no_grad():
             self.clip_gradients()
             self.update()
@@ -49,6 +57,37 @@ class ClippedOptimizer(torch.optim.Optimizer):
     def update(self) -> None:
         """The update itself, on clipped gradients."""
         super().step()
+
+    @torch.no_grad()
+    def step_on_device(self, rates: Sequence[Tensor]) -> Tensor:
+        """Clip and update without a number read off the GPU; returns the gradient's norm before the clip, in float64.
+
+        rates: the learning rate of each group, a scalar of fp32 on the GPU.
+        """
+        grads = self.gradients()
+        grad_norm = norm(grads)
+        if self.clip is not None and self.clip_mode == "element":
+            torch._foreach_clamp_min_(grads, -self.clip)
+            torch._foreach_clamp_max_(grads, self.clip)
+        elif self.clip is not None:
+            torch._foreach_mul_(grads, (self.clip / grad_norm).clamp(max=1.0).to(grads[0].dtype))
+        with self.rates_on_device(rates):
+            self.update()
+        return grad_norm
+
+    @contextmanager
+    def rates_on_device(self, rates: Sequence[Tensor]) -> Iterator[None]:
+        """Meanwhile the groups have these learning rates, and torch's optimizers read nothing off the GPU."""
+        held = [dict(group) for group in self.param_groups]
+        try:
+            for group, rate in zip(self.param_groups, rates, strict=True):
+                group["lr"] = rate
+                if "capturable" in group:
+                    group["capturable"] = True
+            yield
+        finally:
+            for group, before in zip(self.param_groups, held, strict=True):
+                group.update(before)
 
     def clip_gradients(self) -> None:
         """Measure the gradient's norm, stop where it is not finite, clip."""
@@ -193,11 +232,20 @@ class MomentumSGD(ClippedOptimizer):
         return momentum
 
 
-def descend(params: list[Tensor], momenta: list[Tensor], grads: list[Tensor], lr: float, mu: float) -> None:
-    """M <- mu M - lr g, w <- w + M in one pass over each tensor.
+def descend(
+    params: list[Tensor], momenta: list[Tensor], grads: list[Tensor], lr: float | Tensor, mu: float
+) -> None:
+    """M <- mu M - lr g, w <- w + M, in one pass over each tensor where lr is a float; g is overwritten where not.
 
     torch's fused step is M <- mu M + (1 - dampening) g, w <- w - lr' M; without momentum it has no M.
     """
+    if isinstance(lr, Tensor):
+        torch._foreach_mul_(grads, -lr)
+        if mu:
+            torch._foreach_mul_(momenta, mu)
+            torch._foreach_add_(momenta, grads)
+        torch._foreach_add_(params, momenta if mu else grads)
+        return
     rate, dampening = (-1.0, 1 + lr) if mu else (lr, 0.0)
     torch._fused_sgd_(
         params,

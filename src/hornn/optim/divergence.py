@@ -2,9 +2,32 @@
 
 import math
 
+# A training has diverged whose loss exceeds DIVERGED times a uniform guess's in LASTING updates in a row. A first
+# learning rate too high for the first weights may take dozens of updates to recover from.
+DIVERGED, LASTING = 4.0, 100
+
 
 class DivergenceError(ArithmeticError):
     """A loss or gradient that is not finite, or a loss far above a uniform guess's."""
+
+
+class LossWatch:
+    """Looks at the loss of each update. chance_nll: nats of a uniform guess at a `target`, as those are called."""
+
+    def __init__(self, chance_nll: float, target: str) -> None:
+        self.limit = DIVERGED * chance_nll
+        self.target = target
+        self.above = 0  # updates in a row, up to now, whose loss exceeds the limit
+
+    def check(self, nll: float, count: int) -> None:
+        """The summed loss of an update on `count` targets. DivergenceError if the training has diverged."""
+        mean = nll / count
+        self.above = self.above + 1 if mean > self.limit else 0
+        if not math.isfinite(mean):
+            raise DivergenceError(f"the loss is {mean:.4g} nats per {self.target}")
+        if self.above == LASTING:
+            limit = f"{self.limit:.4g} nats per {self.target}"
+            raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
 
 
 def require_finite(grad_norm: float) -> float:

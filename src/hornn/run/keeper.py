@@ -113,6 +113,7 @@ class RunKeeper(Checkpoint):
         return last or trainer.fit_loop.epoch_loop._num_ready_batches_reached()
 
     def on_validation_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        module.settle()
         self.clock.stop()
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
@@ -187,6 +188,7 @@ class RunKeeper(Checkpoint):
         self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         assert isinstance(module, TruncatedBptt)
+        module.settle()
         self.clock.stop()
         device = trainer.strategy.root_device
         checkpoint[PAYLOAD] = {
