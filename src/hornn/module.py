@@ -16,7 +16,7 @@ from hornn.metrics import WORDS, Units
 from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
-from hornn.optim.divergence import LossWatch, require_finite
+from hornn.optim.divergence import LossWatch
 from hornn.optim.noise import DroppedWeights, WeightNoise
 from hornn.optim.schedules import Schedule
 from hornn.optim.spared import spare_work
@@ -221,9 +221,8 @@ class TruncatedBptt(lightning.LightningModule):
         """Take in the losses and norms of the updates that were replayed. It waits for the GPU."""
         if self.recorded is None:
             return
-        for nll, grad_norm, count in self.recorded.log.take():
-            self.watch.check(nll, count)
-            self.grad_norms.append(require_finite(grad_norm))
+        for nll, grad_norm, count in self.watch.checked(self.recorded.log.take()):
+            self.grad_norms.append(grad_norm)
             self.tally("train").add(torch.tensor(nll, dtype=torch.float64), count)
 
     def loss_scale(self, chunk: Chunk) -> float:

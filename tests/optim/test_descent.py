@@ -55,9 +55,11 @@ def descend(
 @pytest.mark.parametrize("c", [None, 1.1])
 @pytest.mark.parametrize("gamma", [0.0, 0.05])
 @pytest.mark.parametrize("mu", [0.0, 0.9])
+@pytest.mark.parametrize("recorded", [False, True])
 def test_momentum_sgd_is_the_thesis(
-    mu: float, gamma: float, c: float | None, clip: float | None, mode: str
+    recorded: bool, mu: float, gamma: float, c: float | None, clip: float | None, mode: str
 ) -> None:
+    """Also as a GPU records it, whose learning rate is a tensor."""
     draw = np.random.default_rng(0)
     shapes = [(4, 3), (2, 3, 3), (5,)]
     weights = [draw.normal(size=shape) for shape in shapes]
@@ -69,8 +71,13 @@ def test_momentum_sgd_is_the_thesis(
     for step in gradients:
         for parameter, gradient in zip(parameters, step, strict=True):
             parameter.grad = torch.from_numpy(gradient.copy())
-        optimizer.step()
-        assert optimizer.grad_norm == pytest.approx(math.sqrt(sum((g**2).sum() for g in step)), rel=1e-12)
+        if recorded:
+            grad_norm = float(optimizer.step_on_device([torch.tensor(0.3, dtype=torch.float64)]))
+        else:
+            optimizer.step()
+            grad_norm = optimizer.grad_norm
+        assert grad_norm == pytest.approx(math.sqrt(sum((g**2).sum() for g in step)), rel=1e-12)
+    assert optimizer.param_groups[0]["lr"] == 0.3
     expected = descend(weights, gradients, 0.3, mu, gamma, c, clip, mode)
     for parameter, weight in zip(parameters, expected, strict=True):
         np.testing.assert_allclose(parameter.detach().numpy(), weight, rtol=1e-12, atol=1e-14)

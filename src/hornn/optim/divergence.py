@@ -1,6 +1,7 @@
 """What stops a training that has diverged."""
 
 import math
+from collections.abc import Iterator, Sequence
 
 # A training has diverged whose loss exceeds DIVERGED times a uniform guess's in LASTING updates in a row. A first
 # learning rate too high for the first weights may take dozens of updates to recover from.
@@ -8,7 +9,12 @@ DIVERGED, LASTING = 4.0, 100
 
 
 class DivergenceError(ArithmeticError):
-    """A loss or gradient that is not finite, or a loss far above a uniform guess's."""
+    """A loss or gradient that is not finite, or a loss far above a uniform guess's.
+
+    behind: how many updates were counted by then that began with it or later.
+    """
+
+    behind = 0
 
 
 class LossWatch:
@@ -28,6 +34,17 @@ class LossWatch:
         if self.above == LASTING:
             limit = f"{self.limit:.4g} nats per {self.target}"
             raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
+
+    def checked(self, updates: Sequence[tuple[float, float, int]]) -> Iterator[tuple[float, float, int]]:
+        """Those of these updates (loss, gradient's norm, targets) that were counted before the training diverged."""
+        for place, (nll, grad_norm, count) in enumerate(updates):
+            try:
+                self.check(nll, count)
+                require_finite(grad_norm)
+            except DivergenceError as error:
+                error.behind = len(updates) - place
+                raise
+            yield nll, grad_norm, count
 
 
 def require_finite(grad_norm: float) -> float:

@@ -255,7 +255,7 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
     if config["model"].get("activation") not in (None, "sigmoid"):
         remedies.append("model.activation=sigmoid")
     return (
-        f"training diverged at step {module.global_step}: {error}; the largest gradient norm before was "
+        f"training diverged at step {module.global_step - error.behind}: {error}; the largest gradient norm before was "
         f"{max(norms, default=math.nan):.4g}. Try {', or '.join(remedies)}"
     )
 
