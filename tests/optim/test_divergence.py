@@ -1,5 +1,6 @@
 """Losses of updates that are looked at later."""
 
+import itertools
 import math
 
 import pytest
@@ -18,11 +19,10 @@ from hornn.optim.divergence import DivergenceError, LossWatch
 def test_the_first_update_at_fault_is_found(
     updates: list[tuple[float, float, int]], before: int, says: str
 ) -> None:
-    taken = []
+    taken = LossWatch(2.0, "word").checked(updates)
+    assert list(itertools.islice(taken, before)) == updates[:before]
     with pytest.raises(DivergenceError, match=says) as caught:
-        for update in LossWatch(2.0, "word").checked(updates):
-            taken.append(update)
-    assert taken == updates[:before]
+        next(taken)
     assert caught.value.behind == len(updates) - before
 
 
