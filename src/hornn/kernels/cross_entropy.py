@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hornn.kernels import fused
 from hornn.kernels.library import operators, require_floats
 from hornn.kernels.reduced import multiplies_in, reduced_product
 
@@ -82,7 +83,7 @@ def differentiate(
     logits = h_operand @ operand.mT
     if outside is not None:
         logits.masked_fill_(outside, -math.inf)
-    total, grad_bias = torch_cross_entropy_(logits, bias, targets, scale)
+    total, grad_bias = cross_entropy_(logits, bias, targets, scale)
     grad_h = (logits @ operand).to(h.dtype)
     return total, grad_h, (logits.mT @ h_operand).to(weight.grad_dtype), grad_bias
 
@@ -192,6 +193,18 @@ class LogitMemory:
     def drop(self) -> None:
         """Give the memory back until it is taken again."""
         self.tensor = None
+
+
+def cross_entropy_(
+    logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float
+) -> tuple[Tensor, Tensor | None]:
+    """`torch_cross_entropy_`, on a GPU in one pass where Triton is installed."""
+    if logits.is_cuda and logits.dtype in (torch.float32, torch.bfloat16) and fused.why_not() is None:
+        from hornn.kernels import fused_passes
+
+        if logits.size(1) <= fused_passes.WORDS:
+            return fused_passes.cross_entropy_(logits, bias, targets, scale)
+    return torch_cross_entropy_(logits, bias, targets, scale)
 
 
 def torch_cross_entropy_(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hornn.checks import require_choice, require_range
+from hornn.kernels import fused
 from hornn.kernels import update as kernels
 from hornn.kernels.bf16_copy import Bf16Copy
 from hornn.norm import norm
@@ -65,15 +66,21 @@ class ClippedOptimizer(torch.optim.Optimizer):
         rates: the learning rate of each group, a scalar of fp32 on the GPU.
         """
         grads = self.gradients()
-        grad_norm = norm(grads)
+        grad_norm, factor = norm(grads), None
         if self.clip is not None and self.clip_mode == "element":
             torch._foreach_clamp_min_(grads, -self.clip)
             torch._foreach_clamp_max_(grads, self.clip)
         elif self.clip is not None:
-            torch._foreach_mul_(grads, (self.clip / grad_norm).clamp(max=1.0).to(grads[0].dtype))
+            factor = (self.clip / grad_norm).clamp(max=1.0).to(grads[0].dtype)
         with self.rates_on_device(rates):
-            self.update()
+            self.update_scaled(grads, factor)
         return grad_norm
+
+    def update_scaled(self, grads: list[Tensor], factor: Tensor | None) -> None:
+        """The update on these gradients, times the scalar `factor`."""
+        if factor is not None:
+            torch._foreach_mul_(grads, factor)
+        self.update()
 
     @contextmanager
     def rates_on_device(self, rates: Sequence[Tensor]) -> Iterator[None]:
@@ -193,6 +200,22 @@ class MomentumSGD(ClippedOptimizer):
             if group["max_norm"] is not None:
                 for p in params:
                     project_rows(p, group["max_norm"])
+
+    def update_scaled(self, grads: list[Tensor], factor: Tensor | None) -> None:
+        if not grads[0].is_cuda or fused.why_not() is not None:
+            super().update_scaled(grads, factor)
+            return
+        from hornn.kernels.fused_passes import momentum_update_
+
+        scale = torch.ones((), device=grads[0].device) if factor is None else factor
+        for group in self.param_groups:
+            mu, decay = group["momentum"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is not None:
+                    momentum = self.momentum_of(p) if mu else None
+                    momentum_update_(p, momentum, p.grad.contiguous(), group["lr"], scale, mu, decay)
+                    if group["max_norm"] is not None:
+                        project_rows(p, group["max_norm"])
 
     def update_rows(self, weight: Tensor, group: dict[str, Any], clip: float, scale: float) -> None:
         """The update of a matrix whose gradient is 0 but in some rows.
