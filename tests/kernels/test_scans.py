@@ -91,7 +91,9 @@ def weights(cell: Any) -> list[Tensor]:
     return [cell.W_h, cell.W_g2] if isinstance(cell, GatedHornn) else [cell.W_h]
 
 
-def apply_native(p: Problem, u: Tensor, history: Tensor) -> tuple[Tensor, Tensor]:
+def apply_native(
+    p: Problem, u: Tensor, history: Tensor, kind: type[NativeScan] = NativeScan
+) -> tuple[Tensor, Tensor]:
     cell, W_h, W_g2 = p.cell, p.cell.W_h, None
     pooling = "sum"
     if isinstance(cell, Rnn):
@@ -102,12 +104,12 @@ def apply_native(p: Problem, u: Tensor, history: Tensor) -> tuple[Tensor, Tensor
         pooling = "max"
     elif isinstance(cell, GatedHornn):
         pooling, W_g2 = "gated", cell.W_g2
-    return NativeScan.apply(u, history, W_h, W_g2, pooling, cell.activation)
+    return kind.apply(u, history, W_h, W_g2, pooling, cell.activation)
 
 
-def run_native(p: Problem) -> dict[str, Tensor]:
+def run_native(p: Problem, kind: type[NativeScan] = NativeScan) -> dict[str, Tensor]:
     u, history = (tensor.clone().requires_grad_() for tensor in (p.u, p.history))
-    y, last = apply_native(p, u, history)
+    y, last = apply_native(p, u, history, kind)
     inputs = {"u": u, "history": history, **dict(zip(("W_h", "W_g2"), weights(p.cell), strict=False))}
     return differentiate(p, y, last, inputs)
 
@@ -124,8 +126,8 @@ def draw_smooth(
     raise AssertionError("count() does not end")
 
 
-def check(p: Problem, expected: dict[str, Tensor]) -> None:
-    found = run_native(p)
+def check(p: Problem, expected: dict[str, Tensor], kind: type[NativeScan] = NativeScan) -> None:
+    found = run_native(p, kind)
     assert found.keys() == expected.keys()
     errors = {name: error(found[name], expected[name]) for name in expected}
     assert max(errors.values()) < SCAN_ERROR, errors

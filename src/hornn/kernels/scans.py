@@ -13,6 +13,11 @@ from hornn.kernels.reduced import product_over_time
 POOLINGS = ("sum", "max", "gated")
 
 
+def require_native(in_bf16: bool, **tensors: Tensor | None) -> None:
+    """Raise ValueError unless the kernels of a CPU take these tensors."""
+    require_floats(**tensors)
+
+
 class NativeScan(torch.autograd.Function):
     """The scan of the Elman network and of the higher-order cells over a chunk.
 
@@ -33,6 +38,8 @@ class NativeScan(torch.autograd.Function):
     are no kernels.
     """
 
+    require = staticmethod(require_native)
+
     @classmethod
     def apply(
         cls,
@@ -47,7 +54,7 @@ class NativeScan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         require_choice("pooling", pooling, POOLINGS)
         require_choice("activation", activation, ACTIVATIONS)
-        require_floats(u=u, history=history, W_h=W_h, W_g2=W_g2)
+        cls.require(in_bf16, u=u, history=history, W_h=W_h, W_g2=W_g2)
         K, B, H = history.shape if history.ndim == 3 else (0, 0, 0)
         G = (1 + K) * H if pooling == "gated" else H
         expected = {"u": (len(u), B, G), "history": (K, B, H), "W_h": (K, H, H)}
@@ -126,6 +133,8 @@ class NativeLstm(torch.autograd.Function):
     kernels.
     """
 
+    require = staticmethod(require_native)
+
     @classmethod
     def apply(
         cls,
@@ -137,7 +146,7 @@ class NativeLstm(torch.autograd.Function):
         max_norm: float | None = None,
         in_bf16: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        require_floats(u=u, r=r, c=c, W_h=W_h, P=P)
+        cls.require(in_bf16, u=u, r=r, c=c, W_h=W_h, P=P)
         B, H = c.shape if c.ndim == 2 else (0, 0)
         R = H if P is None else len(P)
         expected = {"u": (len(u), B, 4 * H), "r": (B, R), "c": (B, H), "W_h": (4 * H, R), "P": (R, H)}
@@ -206,6 +215,8 @@ class NativeGru(torch.autograd.Function):
     kernels.
     """
 
+    require = staticmethod(require_native)
+
     @classmethod
     def apply(
         cls,
@@ -217,7 +228,7 @@ class NativeGru(torch.autograd.Function):
         max_norm: float | None = None,
         in_bf16: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        require_floats(u=u, h=h, W_h=W_h, b_n=b_n)
+        cls.require(in_bf16, u=u, h=h, W_h=W_h, b_n=b_n)
         B, H = h.shape if h.ndim == 2 else (0, 0)
         expected = {"u": (len(u), B, 3 * H), "h": (B, H), "W_h": (3 * H, H), "b_n": (H,)}
         found = {"u": tuple(u.shape), "h": tuple(h.shape), "W_h": tuple(W_h.shape)}
@@ -288,11 +299,13 @@ class NativeLeak(torch.autograd.Function):
     kernels.
     """
 
+    require = staticmethod(require_native)
+
     @classmethod
     def apply(
         cls, b: Tensor, s: Tensor, kept: Tensor, max_norm: float | None = None
     ) -> tuple[Tensor, Tensor]:
-        require_floats(b=b, s=s, kept=kept)
+        cls.require(False, b=b, s=s, kept=kept)
         expected = {"b": (len(b), *s.shape), "s": (*s.shape[:1], *kept.shape), "kept": kept.shape}
         found = {"b": tuple(b.shape), "s": tuple(s.shape), "kept": tuple(kept.shape)}
         if b.ndim != 3 or not len(b) or found != expected:
