@@ -81,11 +81,11 @@ class FusedScan(NativeScan):
         most, gated = keep and pooling == "max", keep and pooling == "gated"
         winners = u.new_empty((T if most else 0, B, H), dtype=torch.int8)
         gates, taps = (u.new_empty(T if gated else 0, K, B, H) for _ in range(2))
-        given = u.contiguous(), states, packed, transpose(W_h), None if W_g2 is None else transpose(W_g2)
-        for t in range(T):
-            scan_step[tiles.grid(B, H)](
-                *given, winners, gates, taps, t, B, H, P, K, pooling, activation, keep, *tiles
-            )
+        early = u.new_empty(2, 2 * K - 2 if pooling == "gated" else K - 1, B, H)
+        weights = transpose(W_h), None if W_g2 is None else transpose(W_g2)
+        given = u.contiguous(), states, packed, *weights, early, winners, gates, taps
+        for t in range(-1 if K > 1 else 0, T):
+            scan_step[*tiles.grid(B, H), K](*given, t, B, H, P, K, pooling, activation, keep, *tiles)
         if keep:
             ctx.save_for_backward(states, W_h, W_g2, winners, gates, taps)
             ctx.constants = K, pooling, activation, max_norm, tiles
@@ -145,10 +145,10 @@ def back(
     sources = {"sum": 1, "max": K, "gated": 2 * K}[pooling]
     packed = states.new_empty(sources, T, H, P)
     grad_u = states.new_empty(T, B, (1 + K) * H if pooling == "gated" else H)
-    grad_history = torch.empty_like(grad_last)
-    given = grad_y, grad_last, states, packed, W_h, W_g2, winners, gates, taps, grad_u, grad_history
+    grad_history, early = torch.empty_like(grad_last), states.new_zeros(2, K - 1, B, H)
+    given = grad_y, grad_last, states, packed, W_h, W_g2, early, winners, gates, taps, grad_u, grad_history
     for s in range(T - 1, -K - 1 if needs_history else -1, -1):
-        scan_step_back[tiles.grid(B, H)](*given, s, T, B, H, P, K, pooling, activation, *tiles)
+        scan_step_back[*tiles.grid(B, H), K](*given, s, T, B, H, P, K, pooling, activation, *tiles)
     return grad_u, grad_history
 
 

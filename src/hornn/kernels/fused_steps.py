@@ -97,6 +97,7 @@ def scan_step(
     packed,
     W_h,
     W_g2,
+    early,
     winners,
     gates,
     taps,
@@ -113,49 +114,94 @@ def scan_step(
     DEPTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """h_t of `NativeScan`, from u (T, B, G).
+    """h_t of `NativeScan`, from u (T, B, G), by the programs of n = 1; those of n > 1 compute W_n h_{t+1-n} meanwhile.
 
     states (K + T, B, H) and packed (K + T, H, P) begin with the oldest of the history; W_h and W_g2 (K, H, H) are
-    transposed. Where KEEP: winners (T, B, H), the tap that won, or gates and taps (T, K, B, H).
+    transposed. early (2, S, B, H) holds the products of n = 2..K for an even and for an odd step, S = K - 1, and for
+    gated pooling those with W_g2 behind them, S = 2 (K - 1). Where KEEP: winners (T, B, H), the tap that won, or
+    gates and taps (T, K, B, H). Step -1 has the products alone.
     """
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    n = tl.program_id(2) + 1
     inside = (b < B)[:, None] & (j < H)[None, :]
     at = b[:, None] * H + j[None, :]
     t = t.to(tl.int64)
-    past = packed + (t + K - 1) * H * P  # h_{t-1}
-    G = (1 + K) * H if POOLING == "gated" else H
-    u_t = u + (t * B + b[:, None]) * G + j[None, :]
-    z = tl.load(u_t, mask=inside, other=0.0)
-    if POOLING == "sum":
-        z += product(past, -H * P, W_h, H * H, K, H, H, P, b, j, DEPTH, GROUPS)
-    elif POOLING == "max":
-        most = product(past, 0, W_h, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
-        winner = tl.full((ROWS, COLUMNS), 1, tl.int8)
-        for n in range(2, K + 1):
-            h, w = past - (n - 1) * H * P, W_h + (n - 1) * H * H
-            tap = product(h, 0, w, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
-            wins = ((tap > most) | (tap != tap)) & (most == most)  # the first of equals; a NaN wins and stays
-            most = tl.where(wins, tap, most)
-            winner = tl.where(wins, n, winner).to(tl.int8)
-        z += most
-        if KEEP:
-            tl.store(winners + t * B * H + at, winner, mask=inside)
-    else:
-        for n in range(1, K + 1):
-            h = past - (n - 1) * H * P
-            w = (n - 1) * H * H
-            tap = product(h, 0, W_h + w, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+    S = 2 * (K - 1) if POOLING == "gated" else K - 1
+    if n > 1:
+        h, w = packed + (t + 1 + K - n) * H * P, (n - 1) * H * H
+        kept = early + (((t + 1) % 2) * S + n - 2) * B * H + at
+        tl.store(kept, product(h, 0, W_h + w, 0, 1, H, H, P, b, j, DEPTH, GROUPS), mask=inside)
+        if POOLING == "gated":
             r = product(h, 0, W_g2 + w, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
-            r = tl.sigmoid(r + tl.load(u_t + n * H, mask=inside, other=0.0))
-            z += r * tap
+            tl.store(kept + (K - 1) * B * H, r, mask=inside)
+    elif t >= 0:
+        past = packed + (t + K - 1) * H * P  # h_{t-1}
+        kept = early + (t % 2) * S * B * H + at
+        G = (1 + K) * H if POOLING == "gated" else H
+        u_t = u + (t * B + b[:, None]) * G + j[None, :]
+        z = tl.load(u_t, mask=inside, other=0.0)
+        tap = product(past, 0, W_h, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+        if POOLING == "sum":
+            z += tap
+            for m in tl.static_range(2, K + 1):
+                z += tl.load(kept + (m - 2) * B * H, mask=inside, other=0.0)
+        elif POOLING == "max":
+            winner = tl.full((ROWS, COLUMNS), 1, tl.int8)
+            for m in tl.static_range(2, K + 1):
+                other = tl.load(kept + (m - 2) * B * H, mask=inside, other=0.0)
+                wins = ((other > tap) | (other != other)) & (
+                    tap == tap
+                )  # the first of equals; a NaN wins and stays
+                tap = tl.where(wins, other, tap)
+                winner = tl.where(wins, m, winner).to(tl.int8)
+            z += tap
             if KEEP:
-                kept = (t * K + n - 1) * B * H + at
-                tl.store(gates + kept, r, mask=inside)
-                tl.store(taps + kept, tap, mask=inside)
-    h = activate(z, ACTIVATION)
-    tl.store(states + (t + K) * B * H + at, h, mask=inside)
-    tl.store(past + H * P + j[None, :] * P + b[:, None], h, mask=(j < H)[None, :])
+                tl.store(winners + t * B * H + at, winner, mask=inside)
+        else:
+            r = product(past, 0, W_g2, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+            for m in tl.static_range(1, K + 1):
+                if m > 1:
+                    tap = tl.load(kept + (m - 2) * B * H, mask=inside, other=0.0)
+                    r = tl.load(kept + (K + m - 3) * B * H, mask=inside, other=0.0)
+                r = tl.sigmoid(r + tl.load(u_t + m * H, mask=inside, other=0.0))
+                z += r * tap
+                if KEEP:
+                    place = (t * K + m - 1) * B * H + at
+                    tl.store(gates + place, r, mask=inside)
+                    tl.store(taps + place, tap, mask=inside)
+        h = activate(z, ACTIVATION)
+        tl.store(states + (t + K) * B * H + at, h, mask=inside)
+        tl.store(past + H * P + j[None, :] * P + b[:, None], h, mask=(j < H)[None, :])
+
+
+@triton.jit
+def flow_back(
+    packed,
+    W_h,
+    W_g2,
+    n,
+    s,
+    T,
+    H,
+    P,
+    b,
+    j,
+    K: tl.constexpr,
+    POOLING: tl.constexpr,
+    DEPTH: tl.constexpr,
+    GROUPS: tl.constexpr,
+):
+    """What flows back into h_s by way of W_n h_s, which step s + n reads; 0 where there is no such step."""
+    exists = ((s + n >= 0) & (s + n < T)).to(tl.int32)
+    x, w = packed + (s + n) * H * P, (n - 1) * H * H
+    if POOLING != "sum":
+        x += (n - 1) * T * H * P
+    flow = product(x, 0, W_h + w, 0, exists, H, H, P, b, j, DEPTH, GROUPS)
+    if POOLING == "gated":
+        x += K * T * H * P
+        flow += product(x, 0, W_g2 + w, 0, exists, H, H, P, b, j, DEPTH, GROUPS)
+    return flow
 
 
 @triton.jit(do_not_specialize=["s", "T"])
@@ -166,6 +212,7 @@ def scan_step_back(
     packed,
     W_h,
     W_g2,
+    early,
     winners,
     gates,
     taps,
@@ -186,51 +233,49 @@ def scan_step_back(
 ):
     """The gradients of u_s, or of h_s where s < 0, and for the steps before it those of W_n h_{s-n}, packed.
 
+    The programs of n = 1 compute them; those of n > 1 compute meanwhile what flows back into h_{s-1} through W_n.
     packed is (T, H, P) of all n for sum pooling, (K, T, H, P) for max pooling, and (2 K, T, H, P) for gated pooling,
-    where the gradients of W_g2[n-1] h_{s-n} follow.
+    where the gradients of W_g2[n-1] h_{s-n} follow. early (2, K - 1, B, H) begins as 0.
     """
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    n = tl.program_id(2) + 1
     inside = (b < B)[:, None] & (j < H)[None, :]
     at = b[:, None] * H + j[None, :]
     s, T = s.to(tl.int64), T.to(tl.int64)
-    dh = tl.load(grad_y + s * B * H + at, mask=inside & (s >= 0), other=0.0)
-    dh += tl.load(grad_last + (T - 1 - s) * B * H + at, mask=inside & (T - 1 - s < K), other=0.0)
-    first = tl.maximum(1, -s)  # of the steps s + n that read h_s
-    count = tl.minimum(K, T - 1 - s) - first + 1
-    W = (first - 1) * H * H
-    if POOLING == "sum":
-        x = packed + (s + first) * H * P
-        dh += product(x, H * P, W_h + W, H * H, count, H, H, P, b, j, DEPTH, GROUPS)
+    even = (s + K) % 2  # s >= -K
+    if n > 1:
+        flow = flow_back(packed, W_h, W_g2, n, s - 1, T, H, P, b, j, K, POOLING, DEPTH, GROUPS)
+        tl.store(early + ((1 - even) * (K - 1) + n - 2) * B * H + at, flow, mask=inside)
     else:
-        x, step = packed + ((first - 1) * T + s + first) * H * P, (T + 1) * H * P
-        dh += product(x, step, W_h + W, H * H, count, H, H, P, b, j, DEPTH, GROUPS)
-        if POOLING == "gated":
-            x += K * T * H * P
-            dh += product(x, step, W_g2 + W, H * H, count, H, H, P, b, j, DEPTH, GROUPS)
-    if s < 0:
-        tl.store(grad_history + (-s - 1) * B * H + at, dh, mask=inside)
-    else:
-        dz = dh * slope(tl.load(states + (K + s) * B * H + at, mask=inside, other=0.0), ACTIVATION)
-        G = (1 + K) * H if POOLING == "gated" else H
-        grad_u_s = grad_u + (s * B + b[:, None]) * G + j[None, :]
-        packed_s = packed + (s * H + j[None, :]) * P + b[:, None]
-        units = (j < H)[None, :]
-        tl.store(grad_u_s, dz, mask=inside)
-        if POOLING == "sum":
-            tl.store(packed_s, dz, mask=units)
-        elif POOLING == "max":
-            winner = tl.load(winners + s * B * H + at, mask=inside, other=0)
-            for n in tl.static_range(1, K + 1):
-                tl.store(packed_s + (n - 1) * T * H * P, tl.where(winner == n, dz, 0.0), mask=units)
+        dh = tl.load(grad_y + s * B * H + at, mask=inside & (s >= 0), other=0.0)
+        dh += tl.load(grad_last + (T - 1 - s) * B * H + at, mask=inside & (T - 1 - s < K), other=0.0)
+        dh += flow_back(packed, W_h, W_g2, 1, s, T, H, P, b, j, K, POOLING, DEPTH, GROUPS)
+        for m in tl.static_range(2, K + 1):
+            dh += tl.load(early + (even * (K - 1) + m - 2) * B * H + at, mask=inside, other=0.0)
+        if s < 0:
+            tl.store(grad_history + (-s - 1) * B * H + at, dh, mask=inside)
         else:
-            for n in tl.static_range(1, K + 1):
-                kept = (s * K + n - 1) * B * H + at
-                r = tl.load(gates + kept, mask=inside, other=0.0)
-                dr = dz * tl.load(taps + kept, mask=inside, other=0.0) * (r * (1 - r))
-                tl.store(grad_u_s + n * H, dr, mask=inside)
-                tl.store(packed_s + (n - 1) * T * H * P, dz * r, mask=units)
-                tl.store(packed_s + (K + n - 1) * T * H * P, dr, mask=units)
+            dz = dh * slope(tl.load(states + (K + s) * B * H + at, mask=inside, other=0.0), ACTIVATION)
+            G = (1 + K) * H if POOLING == "gated" else H
+            grad_u_s = grad_u + (s * B + b[:, None]) * G + j[None, :]
+            packed_s = packed + (s * H + j[None, :]) * P + b[:, None]
+            units = (j < H)[None, :]
+            tl.store(grad_u_s, dz, mask=inside)
+            if POOLING == "sum":
+                tl.store(packed_s, dz, mask=units)
+            elif POOLING == "max":
+                winner = tl.load(winners + s * B * H + at, mask=inside, other=0)
+                for m in tl.static_range(1, K + 1):
+                    tl.store(packed_s + (m - 1) * T * H * P, tl.where(winner == m, dz, 0.0), mask=units)
+            else:
+                for m in tl.static_range(1, K + 1):
+                    kept = (s * K + m - 1) * B * H + at
+                    r = tl.load(gates + kept, mask=inside, other=0.0)
+                    dr = dz * tl.load(taps + kept, mask=inside, other=0.0) * (r * (1 - r))
+                    tl.store(grad_u_s + m * H, dr, mask=inside)
+                    tl.store(packed_s + (m - 1) * T * H * P, dz * r, mask=units)
+                    tl.store(packed_s + (K + m - 1) * T * H * P, dr, mask=units)
 
 
 @triton.jit(do_not_specialize=["s", "T"])
