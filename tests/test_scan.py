@@ -12,6 +12,7 @@ from hornn.cells.elman import Rnn
 from hornn.cells.hornn import Hornn
 from hornn.cells.lstm import Lstm
 from hornn.cells.scrn import Scrn
+from hornn.kernels import fused
 from hornn.network import SequenceModel
 from hornn.scan import choose_backend, scan
 from reference.cases import build_cell, draw, draw_state, fill, seeded
@@ -28,11 +29,15 @@ def test_the_choice_of_a_backend() -> None:
         choose_backend("fused", Rnn(INPUT, H), CPU)
 
 
-def test_loops_are_recorded_on_a_gpu_alone() -> None:
+@pytest.mark.parametrize(("missing", "chosen"), [(None, "native"), ("Triton is missing", "graph")])
+def test_loops_are_recorded_on_a_gpu_alone(
+    missing: str | None, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fused, "why_not", lambda: missing)
     gpu = torch.device("cuda")
-    for name in ("highway", "rnn"):
+    for name, expected in (("highway", "graph"), ("rnn", chosen)):
         cell = build_cell(name, INPUT, hidden_size=H)
-        assert choose_backend("auto", cell, gpu) == choose_backend("auto", cell, gpu, 1.0) == "graph"
+        assert choose_backend("auto", cell, gpu) == choose_backend("auto", cell, gpu, 1.0) == expected
     assert choose_backend("auto", build_cell("nnlm", INPUT, hidden_size=H), gpu) == "parallel"
     with pytest.raises(
         ValueError, match="cannot run LeakyRnn on this cpu: CUDA graphs are for GPUs; use auto, eager"

@@ -219,8 +219,8 @@ class SequenceModel(nn.Module):
 
         `scan_backend` is then the backend of the time loop, `loop_precision` and `head.precision` are the precisions of
         the products of the time loop and of the output layer in training. `native` says whether the output layer and
-        the update may use the native kernels, `missing` why `auto` does without them. Raises ValueError
-        for a backend or precision that was asked for by name and cannot run there.
+        the update may use the native kernels, which a CPU alone has for them, `missing` why `auto` does without them.
+        Raises ValueError for a backend or precision that was asked for by name and cannot run there.
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
@@ -230,7 +230,8 @@ class SequenceModel(nn.Module):
         self.head.native = self.native
         resolved = resolve_precision(self.precision, device, self.native)
         self.head.precision = self.head.nearest(resolved)
-        in_bf16 = resolved == "bf16" and self.scan_backend == "native" and multiplies_in(torch.bfloat16)
+        in_bf16 = resolved == "bf16" and self.native and self.scan_backend == "native"
+        in_bf16 = in_bf16 and multiplies_in(torch.bfloat16)
         self.loop_precision = "bf16" if in_bf16 else "fp32"
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:

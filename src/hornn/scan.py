@@ -20,7 +20,7 @@ PARALLEL_STEPS = 256  # computed at once, of a longer chunk: the memory that the
 def choose_backend(
     backend: str, cell: Cell, device: torch.device, state_grad_norm: float | None = None
 ) -> str:
-    """What runs `cell` on `device`: for `auto` the first of parallel, graph, native and eager that can.
+    """What runs `cell` on `device`: for `auto` the first of parallel, native, graph and eager that can.
 
     Raises ValueError for a backend that cannot, and names the backends that can.
     """
@@ -28,8 +28,8 @@ def choose_backend(
     if backend == "eager":
         return backend
     obstacles = {
-        "native": find_native_obstacle(cell, device, state_grad_norm),
         "graph": find_graph_obstacle(device, state_grad_norm),
+        "native": find_native_obstacle(cell, device, state_grad_norm),
         "parallel": find_parallel_obstacle(cell, state_grad_norm),
     }
     able = ["eager", *(name for name, obstacle in obstacles.items() if obstacle is None)]
@@ -70,8 +70,9 @@ def scan(
     gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
 
     `backend` is `eager`, the loop over `cell.step`, which is the specification. `graph` replays that loop on a GPU
-    (`hornn.kernels.recorded`). `native` (`hornn.kernels.table`) and `parallel` (`cell.all_steps`, all steps at once)
-    give the same numbers to rounding. Each is for cells that `choose_backend` allows.
+    (`hornn.kernels.recorded`). `native` (`hornn.kernels.table`, replayed likewise on a GPU) and `parallel`
+    (`cell.all_steps`, all steps at once) give the same numbers to rounding. Each is for cells that `choose_backend`
+    allows.
 
     `in_bf16` has `native` multiply in bf16 (`run_native`); the other backends do not know it.
     """
@@ -81,10 +82,14 @@ def scan(
     if backend == "parallel":
         y, state = run_parallel(cell, u, state)
     elif backend == "native":
-        y, state = run_native(cell, u, state, state_grad_norm, in_bf16)
+        loop = partial(run_native, cell, max_norm=state_grad_norm, in_bf16=in_bf16)
+        if u.device.type == "cuda":
+            y, state = run_recorded(loop, cell, u, state, state_grad_norm, backend)
+        else:
+            y, state = loop(u, state)
     elif backend == "graph":
         loop = partial(run_eager, cell, state_grad_norm=state_grad_norm)
-        y, state = run_recorded(loop, cell, u, state, state_grad_norm)
+        y, state = run_recorded(loop, cell, u, state, state_grad_norm, backend)
     else:
         y, state = run_eager(cell, u, state, state_grad_norm)
     return cell.project_output(y), state

@@ -12,12 +12,15 @@ from torch import Tensor
 
 from hornn.data.base import IGNORE
 from hornn.heads.base import resolve_precision
+from hornn.kernels import fused
 from hornn.kernels.recorded import RECURS, SHELVES
+from hornn.kernels.table import find_native_obstacle
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error
 from reference.cases import MODEL_FOLDER, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
 pytestmark = pytest.mark.gpu
+needs_triton = pytest.mark.skipif(fused.why_not() is not None, reason="needs Triton and a C compiler")
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 T, B, INPUT, H, V = 31, 3, 40, 48, 300
@@ -27,11 +30,12 @@ HEAD_ERROR = {"fp32": 1e-5, "bf16": 3e-2}
 HEADS = sorted(path.stem for path in MODEL_FOLDER.with_name("head").glob("*.yaml"))
 
 
-def build(name: str) -> Any:
+def build(name: str, units: int = H) -> Any:
     """The cell with random weights of a size that keeps its states from growing."""
     embeds = "embedded_input" in OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
     arguments = SMALL.get(name, {}) | ({"embedded_input": False} if embeds else {})
-    return fill(build_cell(name, INPUT, hidden_size=H, **arguments), seeded(0), scale=0.1).float()
+    scale = 0.1 * min(1, H / units)
+    return fill(build_cell(name, INPUT, hidden_size=units, **arguments), seeded(0), scale).float()
 
 
 def run_cell(
@@ -42,7 +46,7 @@ def run_cell(
     A loop that is recorded is replayed here, after runs on other inputs.
     """
     cell = deepcopy(cell).to(device)
-    for _ in range(RECURS + 2 if backend == "graph" else 0):
+    for _ in range(RECURS + 2 if backend in ("graph", "native") else 0):
         y, last = scan(
             cell, x.to(device) + 1, type(state)(*(t.to(device) + 1 for t in state)), bound, backend
         )
@@ -75,24 +79,52 @@ def test_a_cell(name: str) -> None:
     x, state = draw(generator, T, B, INPUT).float(), draw_state(cell, B, generator)
     state = type(state)(*(tensor.float() for tensor in state))
     expected = run_cell(cell, x, state, CPU, "eager")
-    for backend in ("eager", "graph", "parallel") if cell.is_parallel() else ("eager", "graph"):
+    obstacles = {"native": find_native_obstacle(cell, GPU, None)}
+    obstacles["parallel"] = None if cell.is_parallel() else "no"
+    for backend in ("eager", "graph", *(name for name, obstacle in obstacles.items() if obstacle is None)):
         compare(run_cell(cell, x, state, GPU, backend), expected, SCAN_ERROR)
 
 
-@pytest.mark.parametrize("backend", ["eager", "graph"])
-def test_a_bound_on_the_gradient_of_each_state(backend: str) -> None:
-    cell, generator = build("lstm"), seeded(1)
+@needs_triton
+def test_which_cells_have_kernels_of_a_gpu() -> None:
+    found = {name for name in MODEL_NAMES if find_native_obstacle(build(name), GPU, None) is None}
+    expected = {"rnn", "srn", "hornn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "gru", "scrn"}
+    assert expected <= found
+
+
+@needs_triton
+@pytest.mark.parametrize(("columns", "units"), [(1, 48), (20, 400), (70, 50), (130, 200)])
+@pytest.mark.parametrize(
+    "name", ["rnn", "hornn", "hornn_max", "hornn_fofe", "hornn_gated", "lstm", "gru", "scrn"]
+)
+def test_kernels_of_other_sizes(name: str, columns: int, units: int) -> None:
+    """More columns than a program takes, units that fill no whole tile, and the sizes of the papers."""
+    if name == "hornn_max" and columns * units > 4000:
+        pytest.skip("of so many taps two are as good as equal, and either may win")
+    cell, generator = build(name, units), seeded(1)
+    steps = T if units < 400 else 10
+    x, state = draw(generator, steps, columns, INPUT).float(), draw_state(cell, columns, generator)
+    state = type(state)(*(tensor.float() for tensor in state))
+    found = run_cell(cell, x, state, GPU, "native")
+    compare(found, run_cell(cell, x, state, CPU, "eager"), SCAN_ERROR)
+
+
+@pytest.mark.parametrize("backend", ["eager", "graph", pytest.param("native", marks=needs_triton)])
+@pytest.mark.parametrize("name", ["lstm", "rnn", "srn", "scrn"])
+def test_a_bound_on_the_gradient_of_each_state(name: str, backend: str) -> None:
+    cell, generator = build(name), seeded(1)
     x, state = draw(generator, T, B, INPUT).float(), cell.initial_state(B)
     found = run_cell(cell, x, state, GPU, backend, bound=0.5)
     compare(found, run_cell(cell, x, state, CPU, "eager", bound=0.5), SCAN_ERROR)
 
 
-def test_two_chunks_of_one_window_are_recorded_apart() -> None:
+@pytest.mark.parametrize("recorded", ["graph", pytest.param("native", marks=needs_triton)])
+def test_two_chunks_of_one_window_are_recorded_apart(recorded: str) -> None:
     """The gradients of both are taken after both were read: neither may overwrite the numbers of the other."""
     cell, generator = build("hornn_fofe"), seeded(1)
     chunks = draw(generator, 2, T, B, INPUT).float()
     found = []
-    for device, backend in ((GPU, "graph"), (CPU, "eager")):
+    for device, backend in ((GPU, recorded), (CPU, "eager")):
         copy = deepcopy(cell).to(device)
         for _ in range(2 * RECURS):
             copy.zero_grad()

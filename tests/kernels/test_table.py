@@ -274,7 +274,7 @@ def test_which_cells_run_natively() -> None:
             Rnn(4, 5),
             "meta",
             None,
-            "cannot run Rnn on this meta: the native kernels are for CPUs; use auto, eager$",
+            "cannot run Rnn on this meta: the native kernels are for CPUs and for NVIDIA's GPUs; use auto, eager$",
         ),
         (
             Rnn(4, 5).bfloat16(),

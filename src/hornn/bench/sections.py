@@ -88,9 +88,8 @@ class Bench(NamedTuple):
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The backends that are asked for by name: the native kernels are for CPUs, graphs for GPUs."""
-        foreign = "graph" if self.device == CPU else "native"
-        return tuple(name for name in NAMED if name != foreign)
+        """The backends that are asked for by name: graphs are for GPUs."""
+        return tuple(name for name in NAMED if name != "graph" or self.device != CPU)
 
     def compare_steps(
         self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int, **given: Any

@@ -5,6 +5,8 @@ backward passes run back through time for the gradients of the states alone; eac
 over all steps and columns.
 """
 
+import os
+import shutil
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -16,7 +18,12 @@ from hornn.kernels.scans import NativeScan
 
 def why_not() -> str | None:
     """Why the kernels cannot be used, in one line; None if they can."""
-    return None if find_spec("triton") else "the kernels of a GPU need Triton, which is not installed"
+    if find_spec("triton") is None:
+        return "the kernels of a GPU need Triton, which is not installed"
+    compiler = os.environ.get("CC", "gcc")
+    if shutil.which(compiler) is None and shutil.which("clang") is None:
+        return f"Triton needs a C compiler, and {compiler!r} is not found"
+    return None
 
 
 def require_fused(in_bf16: bool, **tensors: Tensor | None) -> None:
@@ -37,9 +44,8 @@ class Tiles(NamedTuple):
     groups: int
 
     @classmethod
-    def of(cls, B: int) -> "Tiles":
+    def of(cls, B: int, columns: int = 8) -> "Tiles":
         rows = min(64, max(16, 1 << (B - 1).bit_length()))
-        columns = 8
         groups = 2048 // (rows * columns)  # sixteen sums for each of 128 threads
         return cls(rows, columns, max(16, 128 // groups), groups)
 
@@ -99,8 +105,8 @@ class FusedScan(NativeScan):
         _, needs_history, *needs_weights = ctx.needs_input_grad[:4]
         grads = grad_y.contiguous(), grad_last.contiguous()
         if max_norm is None:
-            kept = states, W_h.contiguous(), None if W_g2 is None else W_g2.contiguous(), winners, gates, taps
-            u, history = back(*grads, *kept, pooling, activation, tiles, needs_history)
+            kept = (W_h.contiguous(), None if W_g2 is None else W_g2.contiguous(), winners, gates, taps)
+            u, history = back(*grads, states, *kept, pooling, activation, tiles, needs_history)  # type: ignore[arg-type]
         else:
             u, history = back_bounded(*grads, states, W_h[0], activation, max_norm, tiles, needs_history)
         of_taps = u.unsqueeze(0)

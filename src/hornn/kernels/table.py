@@ -29,7 +29,8 @@ from hornn.cells.lstm import Lstm, Lstmp, LstmpState, LstmState
 from hornn.cells.mlp import LpUnits, PointwiseUnits
 from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
 from hornn.columns import drop, world_size
-from hornn.kernels import library
+from hornn.kernels import fused, library
+from hornn.kernels.fused_cells import FusedGru, FusedLeak, FusedLstm
 from hornn.kernels.layers import LINEAR, NativeLayers, Pool, Tap
 from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 
@@ -39,6 +40,22 @@ class How(NamedTuple):
 
     max_norm: float | None = None
     in_bf16: bool = False
+
+
+class Kernels(NamedTuple):
+    """The time loops of one kind of device."""
+
+    scan: type[NativeScan]
+    lstm: type[NativeLstm]
+    gru: type[NativeGru]
+    leak: type[NativeLeak]
+
+    @classmethod
+    def of(cls, u: Tensor) -> "Kernels":
+        """Those that read u."""
+        if u.device.type == "cuda":
+            return cls(fused.FusedScan, FusedLstm, FusedGru, FusedLeak)
+        return cls(NativeScan, NativeLstm, NativeGru, NativeLeak)
 
 
 def run_rnn(cell: Rnn, u: Tensor, state: RnnState, how: How) -> tuple[Tensor, RnnState]:
@@ -140,28 +157,28 @@ def run_stacked(
 
 def run_elman(u: Tensor, h: Tensor, W_h: Tensor, activation: str, how: How) -> tuple[Tensor, Tensor]:
     """h_t = f(u_t + W_h h_{t-1}): all of them and the last one (B, H)."""
-    y, last = NativeScan.apply(u, h.unsqueeze(0), W_h.unsqueeze(0), None, "sum", activation, *how)
+    y, last = Kernels.of(u).scan.apply(u, h.unsqueeze(0), W_h.unsqueeze(0), None, "sum", activation, *how)
     return y, last.squeeze(0)
 
 
 def run_hornn(cell: Hornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "sum", cell.activation, *how)
+    y, last = Kernels.of(u).scan.apply(u, state.history, cell.W_h, None, "sum", cell.activation, *how)
     return y, HornnState(last)
 
 
 def run_fofe(cell: FofeHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
     W_h = cell.powers() * cell.W_h
-    y, last = NativeScan.apply(u, state.history, W_h, None, "sum", cell.activation, *how)
+    y, last = Kernels.of(u).scan.apply(u, state.history, W_h, None, "sum", cell.activation, *how)
     return y, HornnState(last)
 
 
 def run_max(cell: MaxHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    y, last = NativeScan.apply(u, state.history, cell.W_h, None, "max", cell.activation, *how)
+    y, last = Kernels.of(u).scan.apply(u, state.history, cell.W_h, None, "max", cell.activation, *how)
     return y, HornnState(last)
 
 
 def run_gated(cell: GatedHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    y, last = NativeScan.apply(u, state.history, cell.W_h, cell.W_g2, "gated", cell.activation, *how)
+    y, last = Kernels.of(u).scan.apply(u, state.history, cell.W_h, cell.W_g2, "gated", cell.activation, *how)
     return y, HornnState(last)
 
 
@@ -204,17 +221,17 @@ def run_residual(cell: ResRnn, u: Tensor, state: HistoryState, how: How) -> tupl
 
 
 def run_lstm(cell: Lstm, u: Tensor, state: LstmState, how: How) -> tuple[Tensor, LstmState]:
-    y, h, c = NativeLstm.apply(u, state.h, state.c, cell.W_h, None, *how)
+    y, h, c = Kernels.of(u).lstm.apply(u, state.h, state.c, cell.W_h, None, *how)
     return y, LstmState(h, c)
 
 
 def run_lstmp(cell: Lstmp, u: Tensor, state: LstmpState, how: How) -> tuple[Tensor, LstmpState]:
-    y, r, c = NativeLstm.apply(u, state.r, state.c, cell.W_h, cell.P, *how)
+    y, r, c = Kernels.of(u).lstm.apply(u, state.r, state.c, cell.W_h, cell.P, *how)
     return y, LstmpState(r, c)
 
 
 def run_gru(cell: Gru, u: Tensor, state: GruState, how: How) -> tuple[Tensor, GruState]:
-    y, h = NativeGru.apply(u, state.h, cell.W_h, cell.b_n, cell.reset_after, *how)
+    y, h = Kernels.of(u).gru.apply(u, state.h, cell.W_h, cell.b_n, cell.reset_after, *how)
     return y, GruState(h)
 
 
@@ -223,7 +240,7 @@ def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, how: How) -> tuple[Tensor,
     a, b = u.split([cell.hidden_size, cell.context_size], dim=-1)
     learned = cell.learned_factors()
     kept = b.new_full((cell.context_size,), cell.alpha) if learned is None else learned
-    s, last_s = NativeLeak.apply(b, state.s, kept, how.max_norm)
+    s, last_s = Kernels.of(u).leak.apply(b, state.s, kept, how.max_norm)
     if not cell.hidden_size:
         return s, ScrnState(state.h, last_s)
     h, last_h = run_elman(a + F.linear(s, cell.P), state.h, cell.R, cell.activation, how)
@@ -254,52 +271,65 @@ def refuse_a_past_context(cell: Scrn, max_norm: float | None) -> str | None:
     return None if cell.context_input == "current" else "there is no native kernel for context_input=previous"
 
 
+def refuse_on_a_gpu(cell: Gru, max_norm: float | None) -> str | None:
+    return refuse_a_bound(cell, max_norm) if cell.reset_after else "a GPU has no kernel for reset_after=false"
+
+
+Obstacle = Callable[[Any, float | None], str | None]
+
+
 class NativeCell(NamedTuple):
     """How the kernels run a cell of one class.
 
     `run(cell, u, state, how)` gives y and the last state, for u (T, B, G) of `project_input`.
-    `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments.
+    `obstacle(cell, max_norm)` says why it cannot run a cell of these arguments, `on_gpu` why not there; it is None
+    where a GPU has no kernels for the class.
     """
 
     run: Callable[[Any, Tensor, Any, How], tuple[Tensor, Any]]
-    obstacle: Callable[[Any, float | None], str | None] = nothing
+    obstacle: Obstacle = nothing
+    on_gpu: Obstacle | None = None
 
 
 NATIVE: dict[type[Cell], NativeCell] = {
-    Rnn: NativeCell(run_rnn),
-    Hornn: NativeCell(run_hornn, refuse_a_bound_on_several),
-    MaxHornn: NativeCell(run_max, refuse_a_bound),
-    FofeHornn: NativeCell(run_fofe, refuse_a_bound_on_several),
-    GatedHornn: NativeCell(run_gated, refuse_a_bound),
+    Rnn: NativeCell(run_rnn, on_gpu=nothing),
+    Hornn: NativeCell(run_hornn, refuse_a_bound_on_several, nothing),
+    MaxHornn: NativeCell(run_max, refuse_a_bound, nothing),
+    FofeHornn: NativeCell(run_fofe, refuse_a_bound_on_several, nothing),
+    GatedHornn: NativeCell(run_gated, refuse_a_bound, nothing),
     ReluHornn: NativeCell(run_acoustic, refuse_a_bound_on_several),
     SigmoidHornn: NativeCell(run_acoustic, refuse_a_bound_on_several),
     ReluHornnp: NativeCell(run_projected, refuse_a_bound),
     SigmoidHornnp: NativeCell(run_projected, refuse_a_bound),
     ResRnn: NativeCell(run_residual, refuse_a_bound_on_several),
-    Lstm: NativeCell(run_lstm),
+    Lstm: NativeCell(run_lstm, on_gpu=nothing),
     Lstmp: NativeCell(run_lstmp),
-    Gru: NativeCell(run_gru),
-    Srn: NativeCell(run_srn),
-    Scrn: NativeCell(run_scrn, refuse_a_past_context),
+    Gru: NativeCell(run_gru, on_gpu=refuse_on_a_gpu),
+    Srn: NativeCell(run_srn, on_gpu=nothing),
+    Scrn: NativeCell(run_scrn, refuse_a_past_context, nothing),
     DeepRnn: NativeCell(run_deep),
-    StackedRnn: NativeCell(run_stacked, refuse_a_bound_on_levels),
+    StackedRnn: NativeCell(run_stacked, refuse_a_bound_on_levels, nothing),
 }
 
 
 def find_native_obstacle(cell: Cell, device: torch.device, max_norm: float | None) -> str | None:
     """Why the native kernels cannot run this cell on this device; None if they can. It builds them if need be."""
-    if device.type != "cpu":
-        return "the native kernels are for CPUs"
-    if type(cell) not in NATIVE:
-        return f"there are native kernels for {', '.join(kind.__name__ for kind in NATIVE)}"
+    if device.type not in ("cpu", "cuda"):
+        return "the native kernels are for CPUs and for NVIDIA's GPUs"
+    on_gpu = device.type == "cuda"
+    able = {kind: own for kind, own in NATIVE.items() if own.on_gpu is not None or not on_gpu}
+    if type(cell) not in able:
+        return f"there are native kernels for {', '.join(kind.__name__ for kind in able)}"
     if max_norm is not None and world_size() > 1:
         return "network.state_grad_norm bounds the gradient of the columns of all processes together"
-    if (obstacle := NATIVE[type(cell)].obstacle(cell, max_norm)) is not None:
-        return obstacle
+    own = able[type(cell)]
+    for refuse in (own.obstacle, own.on_gpu if on_gpu else None):
+        if refuse is not None and (obstacle := refuse(cell, max_norm)) is not None:
+            return obstacle
     dtype = cell.initial_state(1)[0].dtype  # a cell without weights of its own has one, too
     if dtype != torch.float32:
         return f"the native kernels compute in fp32, its weights are {dtype}"
-    return library.why_not()
+    return fused.why_not() if on_gpu else library.why_not()
 
 
 def run_native(
@@ -308,8 +338,8 @@ def run_native(
     """The time loop of a cell to which there is no obstacle.
 
     in_bf16: round the factors of its products, and of those of its weights' gradients, to bf16; the sums, the states
-    and all else are in fp32. Raises ValueError where the CPU has no such products.
+    and all else are in fp32. Raises ValueError on a GPU, and where the CPU has no such products.
     """
-    if in_bf16 and not library.operators().has_bf16():
+    if in_bf16 and u.device.type == "cpu" and not library.operators().has_bf16():
         raise ValueError("a time loop in bf16 needs a CPU with AVX-512 BF16: set network.precision=fp32")
     return NATIVE[type(cell)].run(cell, u, state, How(max_norm, in_bf16))
