@@ -20,6 +20,7 @@ OURS = {
     "orders",
     "ptb_baselines",
     "ptb_best",
+    "ptb_best_rates",
     "ptb_char_rates",
     "ptb_char_recipe",
     "ptb_decay",

@@ -69,12 +69,14 @@ class Meter(NamedTuple):
     """Takes times: `clock` in seconds, `others` the seconds of CPU that other processes have used (None: unknown)."""
 
     seconds: float = 0.25  # least length of a sample
+    warm_up: int = 1  # times that the work is done before; a GPU records what it does for the fourth time
     clock: Callable[[], float] = time.perf_counter
     others: Callable[[], float | None] = cpu_of_others
 
     def sampler(self, work: Work) -> Sampler:
         """Warm up, and repeat the work as often as a sample's length asks for."""
-        work()
+        for _ in range(self.warm_up):
+            work()
         started = self.clock()
         work()
         once = self.clock() - started

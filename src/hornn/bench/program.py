@@ -38,6 +38,7 @@ OF_THE_CPU = {
     "table",
     "text8",
 }  # what a GPU's benchmark leaves out, beside the rows of native kernels
+WARM_UP = {"cuda": 5}  # times that a GPU does a work before it is measured: it records what recurs
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
 
 
@@ -68,7 +69,8 @@ def run(
     set_up_process()  # as training does; torch's own layers, in this process, profit too
     torch.manual_seed(0)
     where = torch.device(device)
-    bench = Bench(plan, Meter(plan.seconds, clock_of(where)), [], where)
+    meter = Meter(plan.seconds, WARM_UP.get(where.type, 1), clock_of(where))
+    bench = Bench(plan, meter, [], where)
     if device == "cuda":
         left_out = ", ".join(sorted(OF_THE_CPU))
         print(f"left out, as they are about the CPU: native kernels, {left_out}", file=sys.stderr, flush=True)
