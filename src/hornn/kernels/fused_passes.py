@@ -85,3 +85,32 @@ def momentum_update_(
     numbers_of_weight[grid](
         weight, held, grad, rate, factor, decay, mu, weight.numel(), momentum is not None, NUMBERS
     )
+
+
+@triton.jit
+def numbers_and_average(weight, average, grad, rate, factor, mu, decay, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    w = tl.load(weight + at, mask=inside)
+    g = tl.load(grad + at, mask=inside) * tl.load(factor) + decay * w
+    w -= tl.load(rate) * g
+    a = tl.load(average + at, mask=inside)
+    tl.store(weight + at, w, mask=inside)
+    tl.store(average + at, a + (w - a) * tl.load(mu), mask=inside)
+
+
+def averaged_update_(
+    weight: Tensor,
+    average: Tensor,
+    grad: Tensor,
+    rate: Tensor,
+    factor: Tensor,
+    mu: Tensor,
+    decay: float,
+) -> None:
+    """w <- w - lr (c g + gamma w), a <- a + mu (w - a), for contiguous fp32 tensors of one size.
+
+    rate: lr, factor: c that the gradient is multiplied by, and mu, scalars of fp32 on the GPU; decay: gamma.
+    """
+    grid = (triton.cdiv(weight.numel(), NUMBERS),)
+    numbers_and_average[grid](weight, average, grad, rate, factor, mu, decay, weight.numel(), NUMBERS)

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from hornn.checks import require_range
+from hornn.kernels import fused
 from hornn.optim.descent import ClippedOptimizer, tell_versions
 
 
@@ -73,6 +75,27 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
                 if parameter in self.state:
                     self.state[parameter]["eta"].copy_(torch.as_tensor(group["lr"]))
         torch.optim.ASGD.step(self)
+
+    def update_scaled(self, grads: list[Tensor], factor: Tensor | None) -> None:
+        known = [p for group in self.param_groups for p in group["params"] if p in self.state]
+        if len(known) < len(grads) or not grads[0].is_cuda or fused.why_not() is not None:
+            super().update_scaled(grads, factor)
+            return
+        from hornn.kernels.fused_passes import averaged_update_
+
+        scale = torch.ones((), device=grads[0].device) if factor is None else factor
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    state = self.state[p]
+                    given = state["ax"], p.grad.contiguous(), group["lr"], scale, state["mu"]
+                    averaged_update_(p, *given, group["weight_decay"])
+        steps = [self.state[p]["step"] for p in known]
+        torch._foreach_add_(steps, 1)
+        later = torch._foreach_sub(steps, self.param_groups[0]["t0"])
+        torch._foreach_maximum_(later, 1.0)
+        torch._foreach_reciprocal_(later)
+        torch._foreach_copy_([self.state[p]["mu"] for p in known], later)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
