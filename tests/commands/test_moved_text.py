@@ -1,4 +1,4 @@
-"""A model of files of one's own, used from another folder and after the files have moved."""
+"""A model of files of one's own, used from another folder, and after the files have moved, changed or gone."""
 
 import json
 from collections.abc import Callable
@@ -85,3 +85,46 @@ def test_whatever_reads_the_corpus_takes_its_new_place(
     ]
     assert "there is no text file data.train=" in refusal(command(entry, *named, "data.cache_dir=cache"))
     assert command(entry, *named, "data.cache_dir=cache", *moved).code == 0
+
+
+def test_another_corpus_than_the_checkpoint_s(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("x y z\n" * 50)
+    line = refusal(
+        command("evaluate", f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}")
+    )
+    assert "is not the one that this checkpoint was trained on" in line
+    assert "give the same corpus, or text=FILE" in line
+
+
+def test_evaluate_needs_nothing_beside_the_checkpoint(
+    command: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    text, figures = tmp_path / "own.txt", tmp_path / "figures.json"
+    text.write_text("a b c\n")
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'own'}", f"text={text}"]
+    found = []
+    for _ in range(2):
+        done = command("evaluate", *words, f"result={figures}")
+        assert (done.code, done.err) == (0, "")
+        found.append(json.loads(figures.read_text())["perplexity"])
+        for path in [*run_dir.glob("*.*"), *(tmp_path / f"{split}.txt" for split in SPLITS)]:
+            if path.name != "best.ckpt":
+                path.unlink(missing_ok=True)
+    assert found[0] == found[1]
+
+
+def test_an_export_needs_no_corpus(command: Command, text: list[str], tmp_path: Path) -> None:
+    """The text that the n-grams were counted on is gone, and so are its tokens."""
+    done = command("train", *text, "model=kn", "model.order=3", "logger=csv", f"run_dir={tmp_path / 'kn'}")
+    assert done.code == 0, done.err
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").unlink()
+    figures, arpa = tmp_path / "figures.json", tmp_path / "kn.arpa"
+    words = [f"checkpoint={tmp_path / 'kn' / 'best.ckpt'}", f"arpa={arpa}", f"result={figures}"]
+    done = command("evaluate", *words, f"data.cache_dir={tmp_path / 'none'}")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(figures.read_text())
+    assert found["arpa"] == str(arpa)
+    assert found["ngrams"][0] == "10 of order 1"  # 9 words and <s>
+    assert len(found["ngrams"]) == 3
+    assert arpa.read_text().startswith("\\data\\\nngram 1=10\n")

@@ -111,7 +111,7 @@ def test_an_error_in_the_middle_of_the_test_marks_it_failed(
 def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
     small: list[str], tmp_path: Path, forked_python: str
 ) -> None:
-    settings = ["schedule=constant", "trainer.max_epochs=150", "checkpoint_every=5", "logger=wandb_offline"]
+    settings = ["schedule=constant", "trainer.max_epochs=40", "checkpoint_every=5", "logger=wandb_offline"]
     run_dir = tmp_path / "run"
     words = [
         forked_python,

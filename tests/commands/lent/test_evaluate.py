@@ -137,33 +137,3 @@ def test_a_text_may_have_any_name(evaluate: Command, tmp_path: Path, name: str) 
     text = tmp_path / name
     text.write_text("a b\n")
     assert evaluate(f"text={text}")["tokens"] == 3
-
-
-def test_evaluate_needs_nothing_beside_the_checkpoint(
-    evaluate: Command, run_dir: Path, tmp_path: Path
-) -> None:
-    text = tmp_path / "own.txt"
-    text.write_text("a b c\n")
-    before = evaluate(f"text={text}")
-    for path in [*run_dir.glob("*.*"), *tmp_path.glob("t*.txt"), tmp_path / "valid.txt"]:
-        if path.name != "best.ckpt":
-            path.unlink(missing_ok=True)
-    text.write_text("a b c\n")
-    assert evaluate(f"text={text}")["perplexity"] == before["perplexity"]
-
-
-def test_an_export_needs_no_corpus(command: Command, text: list[str], tmp_path: Path) -> None:
-    """The text that the n-grams were counted on is gone, and so are its tokens."""
-    done = command("train", *text, "model=kn", "model.order=3", "logger=csv", f"run_dir={tmp_path / 'kn'}")
-    assert done.code == 0, done.err
-    for split in ("train", "valid", "test"):
-        (tmp_path / f"{split}.txt").unlink()
-    figures, arpa = tmp_path / "figures.json", tmp_path / "kn.arpa"
-    words = [f"checkpoint={tmp_path / 'kn' / 'best.ckpt'}", f"arpa={arpa}", f"result={figures}"]
-    done = command("evaluate", *words, f"data.cache_dir={tmp_path / 'none'}")
-    assert (done.code, done.err) == (0, "")
-    found = json.loads(figures.read_text())
-    assert found["arpa"] == str(arpa)
-    assert found["ngrams"][0] == "10 of order 1"  # 9 words and <s>
-    assert len(found["ngrams"]) == 3
-    assert arpa.read_text().startswith("\\data\\\nngram 1=10\n")

@@ -13,15 +13,6 @@ from commands.outcomes import contents, refusal
 Command = Callable[..., Any]
 
 
-def test_another_corpus_than_the_checkpoint_s(command: Command, run_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / "train.txt").write_text("x y z\n" * 50)
-    line = refusal(
-        command("evaluate", f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}")
-    )
-    assert "is not the one that this checkpoint was trained on" in line
-    assert "give the same corpus, or text=FILE" in line
-
-
 EVALUATE = {
     "split=dev": "split must be one of train, valid, test, got 'dev'",
     "batch_size=0": "batch_size must be an integer >= 1, got 0",

@@ -15,7 +15,7 @@ import hornn
 from commands.outcomes import close, refusal, rewrite
 from hornn.use import scorers
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Command = Callable[..., Any]
 LINES = ["a b c", "", "a \N{SNOWMAN} zz f", "a b c", "c d " * 150]
 
