@@ -1,3 +1,4 @@
+import fcntl
 import gc
 import importlib
 import io
@@ -87,17 +88,24 @@ def command() -> Callable[..., Outcome]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The socket of a running fork server."""
-    path = tmp_path_factory.mktemp("server") / "socket"
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The socket of a running fork server, which all test processes share and which ends with the last of them."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "server"
+    folder.mkdir(exist_ok=True)
+    path, users = folder / "socket", folder / "users"
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, fork_server.__file__, "serve", str(path)], env=environment)
-    while not path.exists():
-        assert process.poll() is None, "the server did not start"
-        time.sleep(0.05)
-    yield path
-    process.kill()
-    process.wait()
+    with users.open("a") as used:
+        fcntl.flock(used, fcntl.LOCK_SH)
+        with (folder / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one process starts it
+            if not path.exists():
+                words = [sys.executable, fork_server.__file__, "serve", str(path), str(users)]
+                process = subprocess.Popen(words, env=environment)
+                while not path.exists():
+                    assert process.poll() is None, "the server did not start"
+                    time.sleep(0.05)
+        yield path
 
 
 @pytest.fixture(scope="session")

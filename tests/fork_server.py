@@ -1,6 +1,6 @@
 """Python processes without the seconds of importing: a server that holds the libraries forks one for each command.
 
-    python fork_server.py serve SOCKET                      waits for commands
+    python fork_server.py serve SOCKET USERS                waits for commands as long as any process locks USERS
     python fork_server.py run SOCKET EXECUTABLE WORDS...    what `python WORDS...` would be; EXECUTABLE: what it says
                                                             that it is, so that its own children come here, too
 
@@ -11,6 +11,7 @@ trains nothing.
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -30,7 +31,7 @@ STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def serve(path: str) -> None:
+def serve(path: str, users: str) -> None:
     for name in LIBRARIES.split():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -41,6 +42,12 @@ def serve(path: str) -> None:
     server.bind(path)
     server.listen(64)
     while True:
+        if not select.select([server], [], [], 0.5)[0]:
+            with open(users) as file, contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)  # whoever locks USERS from now on starts another server
+                return
+            continue
         connection, _ = server.accept()
         if os.fork() == 0:
             server.close()
@@ -201,5 +208,6 @@ def run(server: str, executable: str, words: list[str]) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(*sys.argv[2:])
+        sys.exit()
     sys.exit(run(sys.argv[2], sys.argv[3], sys.argv[4:]))
