@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look through what stays: the libraries, and thousands of tests."""
+    gc.collect()
+    gc.freeze()
+
+
 class Outcome(NamedTuple):
     """What a shell sees of a command."""
 
