@@ -48,9 +48,9 @@ def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path
     (tmp_path / "own" / "model").mkdir(parents=True)
     (tmp_path / "own" / "model" / "mine.yaml").write_text(MINE)
     small = ["data=pydoc", "trainer.max_steps=2", "logger=csv", "network.backend=eager"]
-    run("train", "-m", "--config-dir=own", "model=mine", "seed=1,2", *small)
+    run("train", "-m", "--config-dir=own", "model=mine", "seed=2", *small)
     results = [json.loads(path.read_text()) for path in tmp_path.glob("outputs/mine/pydoc/*/*/result.json")]
-    assert sorted(result["seed"] for result in results) == [1, 2]
+    assert sorted(result["seed"] for result in results) == [2]
     assert "adhoc" in run("status")
     assert "index.html" in run("report")
     shown_by = {

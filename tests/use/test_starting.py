@@ -1,5 +1,6 @@
 """What a command that uses a model waits for before it begins."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,12 +18,14 @@ COMPILER = (
     "sympy",
 )  # a second; torch loads them for a draw without memory
 PROGRAM = """
-import runpy, sys
-sys.argv = sys.argv[1:]
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-finally:
-    print("loaded:", *sorted({name for name in sys.modules} & set(%r)), file=sys.stderr)
+import json, runpy, sys
+for entry, argv in json.load(sys.stdin).items():
+    sys.argv = argv
+    try:
+        runpy.run_path(argv[0], run_name="__main__")
+    except SystemExit as stop:
+        assert not stop.code, (entry, stop.code)
+    print("loaded by", entry, *sorted({name for name in sys.modules} & set(%r)), file=sys.stderr)
 """
 
 
@@ -41,11 +44,20 @@ def test_no_library_is_loaded_that_scoring_does_not_use(
     done = command("train", *words, f"run_dir={tmp_path / 'run'}")
     assert done.code == 0, done.err
     text = f"text={tmp_path / 'test.txt'}"
-    for entry, given in {"generate": ["length=3"], "evaluate": [text], "score": [text]}.items():
-        script = Path(__file__).parents[2] / "src" / f"{entry}.py"
-        line = [sys.executable, "-c", PROGRAM % ((*SLOW, *COMPILER),), str(script)]
-        ran = subprocess.run(
-            [*line, f"checkpoint={tmp_path / 'run' / 'best.ckpt'}", *given], capture_output=True, text=True
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stderr.rstrip().endswith("loaded:"), entry
+    lines = {
+        entry: [
+            str(Path(__file__).parents[2] / "src" / f"{entry}.py"),
+            f"checkpoint={tmp_path / 'run' / 'best.ckpt'}",
+            *given,
+        ]
+        for entry, given in {"generate": ["length=3"], "evaluate": [text], "score": [text]}.items()
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM % ((*SLOW, *COMPILER),)],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    said = [line for line in ran.stderr.splitlines() if line.startswith("loaded by ")]
+    assert said == [f"loaded by {entry}" for entry in lines]
