@@ -77,7 +77,8 @@ OPERATORS(HORNN_NAMESPACE, library) {
   library.def("has_fp16() -> bool", &has_fp16);
   library.def("has_bf16() -> bool", &has_bf16);
   library.def(
-      "reduced_product(Tensor left, Tensor right, Tensor(a!) out, bool in_bf16, float factor, int threads) -> ()",
+      "reduced_product(Tensor left, Tensor right, Tensor(a!) out, bool in_bf16, float factor, bool add, int threads) "
+      "-> ()",
       &reduced_product);
   library.def("is_shared(Tensor x) -> bool", &is_shared);
   library.def("transpose(Tensor x, int threads) -> Tensor", &transpose);

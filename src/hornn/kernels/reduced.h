@@ -158,7 +158,8 @@ void multiply_tile(const uint16_t* left, bool by_rows, const uint16_t* right, in
 // The smaller factor is packed whole, then the larger one group by group: what lies side by side is read together. Each
 // thread has as many groups as any other.
 template <class Format, class Left, class Out>
-void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float factor, int64_t threads, Out* out) {
+void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float factor, bool add, int64_t threads,
+                      Out* out) {
   constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP;
   const int64_t M = a.rows, K = a.columns, N = b.columns;
   const int64_t blocks = (M + TALL - 1) / TALL, panels = (N + COLUMNS - 1) / COLUMNS;
@@ -186,7 +187,7 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
       for (int64_t group = 0; group < groups; ++group) {
         const int64_t first = parts * group / groups, count = parts * (group + 1) / groups - first;
         const auto multiply = [&](const uint16_t* left, const uint16_t* right, int64_t i, int64_t j) {
-          multiply_tile<Format>(left, by_rows, right, units, factor, k > 0, i * TALL, j * COLUMNS, M, N, out);
+          multiply_tile<Format>(left, by_rows, right, units, factor, add || k > 0, i * TALL, j * COLUMNS, M, N, out);
         };
         if (by_panels) {
           for (int64_t n = 0; n < count; ++n)
@@ -206,13 +207,15 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
 }
 
 template <class Format>
-void reduced_product_in(const Tensor& left, const Tensor& right, const Tensor& out, double factor, int64_t threads) {
+void reduced_product_in(const Tensor& left, const Tensor& right, const Tensor& out, double factor, bool add,
+                        int64_t threads) {
   typedef typename Format::Number Number;
   const auto from = [&](const auto& a) {
     if (out.scalar_type() == at::kFloat)
-      multiply_reduced<Format>(a, Strided<float>(right), factor, threads, out.mutable_data_ptr<float>());
+      multiply_reduced<Format>(a, Strided<float>(right), factor, add, threads, out.mutable_data_ptr<float>());
     else
-      multiply_reduced<Format>(a, Strided<float>(right), factor, threads, static_cast<Number*>(out.mutable_data_ptr()));
+      multiply_reduced<Format>(a, Strided<float>(right), factor, add, threads,
+                               static_cast<Number*>(out.mutable_data_ptr()));
   };
   if (left.scalar_type() == at::kFloat)
     from(Strided<float>(left));
@@ -222,15 +225,15 @@ void reduced_product_in(const Tensor& left, const Tensor& right, const Tensor& o
 
 #endif
 
-// out (M, N), contiguous, = factor left (M, K) right (K, N), in bf16 or fp16. K >= 1; left and out are in fp32 or in
-// that format.
-void reduced_product(const Tensor& left, const Tensor& right, const Tensor& out, bool in_bf16, double factor,
+// out (M, N), contiguous, = (or, to add, +=) factor left (M, K) right (K, N), in bf16 or fp16. K >= 1; left and out are
+// in fp32 or in that format.
+void reduced_product(const Tensor& left, const Tensor& right, const Tensor& out, bool in_bf16, double factor, bool add,
                      int64_t threads) {
 #if defined(__AVX512BF16__)
-  if (in_bf16) return reduced_product_in<InBf16>(left, right, out, factor, threads);
+  if (in_bf16) return reduced_product_in<InBf16>(left, right, out, factor, add, threads);
 #endif
 #if defined(__AVX512FP16__)
-  if (!in_bf16) return reduced_product_in<InHalf>(left, right, out, factor, threads);
+  if (!in_bf16) return reduced_product_in<InHalf>(left, right, out, factor, add, threads);
 #endif
   TORCH_CHECK(false, "this machine does not multiply in ", in_bf16 ? "bf16" : "fp16");
 }

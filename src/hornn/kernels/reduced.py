@@ -21,9 +21,9 @@ def multiplies_in(dtype: torch.dtype) -> bool:
 
 
 def reduced_product(
-    left: Tensor, right: Tensor, out: Tensor, dtype: torch.dtype, factor: float = 1.0
+    left: Tensor, right: Tensor, out: Tensor, dtype: torch.dtype, factor: float = 1.0, add: bool = False
 ) -> Tensor:
-    """out (M, N) = factor left (M, K) right (K, N), its factors rounded to `dtype`, fp16 or bf16.
+    """out (M, N) = (or, to `add`, +=) factor left (M, K) right (K, N), its factors rounded to `dtype`, fp16 or bf16.
 
     In fp16 |error| is about 1e-3 of a sum, in bf16 3e-3. Sums are in fp32. But in fp16 32 products at a time are first
     added up in fp16: none of these sums may exceed 65,504. Where K is above 640, the sum is taken in pieces of at most
@@ -42,7 +42,8 @@ def reduced_product(
             f"(M, K) times (K, N) gives a contiguous (M, N), got {tuple(left.shape)}, {tuple(right.shape)} and "
             f"{tuple(out.shape)}"
         )
-    operators().reduced_product(left, right, out, dtype == torch.bfloat16, factor, torch.get_num_threads())
+    in_bf16 = dtype == torch.bfloat16
+    operators().reduced_product(left, right, out, in_bf16, factor, add, torch.get_num_threads())
     return out
 
 

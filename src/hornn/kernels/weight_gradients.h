@@ -73,7 +73,7 @@ void weight_gradients(const std::vector<WeightGradient>& gradients, const Tensor
   const Tensor states = at::cat({history.flip(0), y});
   for (const WeightGradient& gradient : gradients) {
     const Tensor taken = states.narrow(0, K - gradient.lag, T).flatten(0, 1);
-    reduced_product(gradient.g.flatten(0, 1).t(), taken, gradient.out, true, 1.0, team);
+    reduced_product(gradient.g.flatten(0, 1).t(), taken, gradient.out, true, 1.0, false, team);
   }
 }
 
