@@ -12,14 +12,13 @@ from hornn.kernels import cross_entropy
 from hornn.kernels.cross_entropy import (
     LinearCrossEntropy,
     LogitMemory,
-    PackedWeight,
     differentiate,
     differentiate_natively,
-    linear_nll,
     native_cross_entropy_,
     native_nll,
     transpose,
 )
+from hornn.kernels.packed import PackedWeight, linear_nll
 from kernels.tolerance import needs_compiler
 
 

@@ -13,10 +13,9 @@ from hornn.kernels.bf16_copy import Bf16Copy
 from hornn.kernels.cross_entropy import (
     LinearCrossEntropy,
     LogitMemory,
-    PackedWeight,
-    linear_nll,
     native_nll,
 )
+from hornn.kernels.packed import PackedWeight, linear_nll
 from hornn.kernels.reduced import DTYPES, multiplies_in, reduced_product
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB

@@ -175,7 +175,7 @@ def run_recorded(loop: Loop, cell: Cell, u: Tensor, state: Any, *options: Hashab
 
     Within a recording of more than the loop it runs as written. Raises RuntimeError where it cannot be recorded.
     """
-    if torch.cuda.is_current_stream_capturing():
+    if u.is_cuda and torch.cuda.is_current_stream_capturing():
         return loop(u, state)
     tensors = [u, *state]
     differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *cell.parameters()))
