@@ -14,7 +14,7 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 from torch import Tensor
 
 from hornn.columns import world_size
-from hornn.kernels.recorded import Shelf
+from hornn.kernels.recorded import Shelf, record
 from hornn.network import NetworkState, SequenceModel
 from hornn.optim.descent import ClippedOptimizer
 
@@ -143,7 +143,9 @@ class RecordedUpdates:
         Returns the features and the state that the next update starts from; None where such an update is not recorded.
         """
         kind = (tuple(chunk.shape for chunk in chunks), targets.shape, scale)
-        recording = self.shelf.find(kind, lambda: self.record(chunks, state, targets, scale))
+        update = partial(self.update, scale=scale)
+        make = partial(RecordedUpdate, update, chunks, state, targets, self.optimizer, self.log)
+        recording = self.shelf.find(kind, lambda: record("an update", make))
         if recording is None:
             return None
         rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -153,21 +155,6 @@ class RecordedUpdates:
         torch.autograd.graph.increment_version(self.parameters)  # a copy in bf16 has to know
         self.log.counts.append(count)
         return recording.features, recording.state
-
-    def record(
-        self, chunks: Sequence[Tensor], state: NetworkState, targets: Tensor, scale: float
-    ) -> RecordedUpdate:
-        update = partial(self.update, scale=scale)
-        try:
-            return RecordedUpdate(update, chunks, state, targets, self.optimizer, self.log)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            raise RuntimeError(
-                f"an update cannot be recorded on the GPU ({reason}): leave out of `step` what waits for the GPU, such "
-                "as .item(), or set network.backend=eager"
-            ) from error
 
 
 def record_updates(

@@ -6,6 +6,7 @@ A step of a small cell takes a GPU less time than it takes Python to launch. A r
 import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
@@ -183,20 +184,23 @@ def run_recorded(loop: Loop, cell: Cell, u: Tensor, state: Any, *options: Hashab
     shapes = tuple((tensor.shape, tensor.dtype) for tensor in tensors)
     kind = (shapes, width(), weights, differentiable, cell.training, options)
     shelf = SHELVES.setdefault(cell, Shelf())
-    recording = shelf.find(kind, lambda: record(loop, cell, u, state, differentiable))
+    what = f"the loop over the steps of {type(cell).__name__}"
+    make = partial(Recording, loop, cell, u, state, differentiable)
+    recording = shelf.find(kind, lambda: record(what, make))
     return loop(u, state) if recording is None else recording.replay(u, state)
 
 
-def record(loop: Loop, cell: Cell, u: Tensor, state: Any, differentiable: bool) -> Recording:
+def record(what: str, make: Callable[[], Kept]) -> Kept:
+    """The recording that `make` makes of `what`, such as `an update`. RuntimeError with a remedy where it cannot."""
     try:
-        return Recording(loop, cell, u, state, differentiable)
+        return make()
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise RuntimeError(
-            f"the steps of {type(cell).__name__} cannot be recorded on the GPU ({reason}): leave out of `step` what "
-            "waits for the GPU, such as .item(), or set network.backend=eager"
+            f"{what} cannot be recorded on the GPU ({reason}): leave out of `step` what waits for the GPU, such as "
+            ".item(), or set network.backend=eager"
         ) from error
 
 
