@@ -53,6 +53,7 @@ def test_a_step_that_waits_for_the_gpu_is_told_of(monkeypatch: pytest.MonkeyPatc
     for _ in range(RECURS):
         run_recorded(*loop)
     with pytest.raises(
-        RuntimeError, match=r"^the loop over the steps of Rnn cannot be recorded .* \(CUDA error: .* capturing\)"
+        RuntimeError,
+        match=r"^the loop over the steps of Rnn cannot be recorded .* \(CUDA error: .* capturing\)",
     ):
         run_recorded(*loop)

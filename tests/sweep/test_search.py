@@ -17,6 +17,8 @@ import pytest
 from hornn.sweep.run_state import claim, is_claimed
 from words import settled
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 Command = Callable[..., Any]
 NARROW = [
