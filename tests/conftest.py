@@ -7,10 +7,8 @@ import runpy
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -21,6 +19,7 @@ from hypothesis import settings
 
 import fork_server
 from fork_server import write_program
+from order import deal
 from small_text import SMALL, write_text
 from words import settled
 
@@ -44,35 +43,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     kept = [item for item in items if item not in left_out]
     items[:] = deal(kept, getattr(config, "workerinput", {}).get("workercount", 1))
-
-
-def deal(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
-    """These tests in an order whose equal pieces, one for each worker, all begin with slow tests, the slowest first.
-
-    So no worker is left with a slow test when the others have ended. A file's slow tests stay together, for they share
-    fixtures. `slow(seconds=...)` says how long a test takes that is slower than others.
-    """
-    files: dict[Path, list[pytest.Item]] = {}
-    seconds: Counter[Path] = Counter()
-    quick = []
-    for item in items:
-        marker = item.get_closest_marker("slow")
-        if marker is None:
-            quick.append(item)
-        else:
-            files.setdefault(item.path, []).append(item)
-            seconds[item.path] += marker.kwargs.get("seconds", 5)
-    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    taken = [0] * workers
-    for path, length in seconds.most_common():
-        least = taken.index(min(taken))
-        shares[least] += files[path]
-        taken[least] += length
-    rest, dealt = iter(quick), list[pytest.Item]()
-    for left, share in zip(range(workers, 0, -1), shares, strict=True):
-        size = (len(items) - len(dealt)) // left
-        dealt += share + list(islice(rest, max(0, size - len(share))))
-    return [*dealt, *rest]
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conftest import deal
+from order import deal
 
 
 def item(file: str, number: int, **slow: int) -> Any:
