@@ -230,8 +230,8 @@ class SequenceModel(nn.Module):
         self.head.native = self.native
         resolved = resolve_precision(self.precision, device, self.native)
         self.head.precision = self.head.nearest(resolved)
-        in_bf16 = resolved == "bf16" and self.native and self.scan_backend == "native"
-        in_bf16 = in_bf16 and multiplies_in(torch.bfloat16)
+        natively = self.native and self.scan_backend == "native"
+        in_bf16 = resolved == "bf16" and natively and multiplies_in(torch.bfloat16)
         self.loop_precision = "bf16" if in_bf16 else "fp32"
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:

@@ -25,6 +25,7 @@ from hornn.bench.tables import (
 from hornn.bench.work import Sizes
 from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.checks import require_choice, require_positive
+from hornn.kernels.recorded import RECURS
 from hornn.machine import processor, processor_flags
 from hornn.result import write_atomically
 from hornn.run.process import set_up_process
@@ -37,8 +38,8 @@ OF_THE_CPU = {
     "start",
     "table",
     "text8",
-}  # what a GPU's benchmark leaves out, beside the rows of native kernels
-WARM_UP = {"cuda": 5}  # times that a GPU does a work before it is measured: it records what recurs
+}  # what a GPU's benchmark leaves out
+WARM_UP = {"cuda": RECURS + 2}  # times that a GPU does a work before it is measured: it records what recurs
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
 
 
@@ -73,7 +74,7 @@ def run(
     bench = Bench(plan, meter, [], where)
     if device == "cuda":
         left_out = ", ".join(sorted(OF_THE_CPU))
-        print(f"left out, as they are about the CPU: native kernels, {left_out}", file=sys.stderr, flush=True)
+        print(f"left out, as they are about the CPU: {left_out}", file=sys.stderr, flush=True)
     for name in names:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         rows = [{"section": name, **row} for row in SECTIONS[name].measure(bench)]

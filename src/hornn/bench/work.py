@@ -111,10 +111,9 @@ def train_on(
 ) -> Any:
     """The state after one step on a chunk, cut off from its history."""
     optimizer.zero_grad()
-    features, state = network(inputs, state)
-    network.head.loss(features, targets, 1 / targets.numel()).backward()
+    outcome = differentiate(network, [inputs], state, targets, 1 / targets.numel())
     optimizer.step()
-    return detach_all(state)
+    return outcome.state
 
 
 class LstmLoop(nn.Module):

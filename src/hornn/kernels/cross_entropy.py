@@ -14,8 +14,8 @@ from hornn.kernels.reduced import multiplies_in, reduced_product
 ROWS = 64  # rows of logits that are widened to fp32 at once: their block stays in the cache
 # Words of a tile of logits, a multiple of 64. With four tiles a step of 10,000 words takes 3 % longer (measured).
 WORDS = 10_048
-LEAST = 1000  # words from which on the logits of a product in 16 bits lie in so many tiles:
-TILES = 3
+# With fewer words than LEAST the logits of products in 16 bits lie in one tile, else in TILES tiles.
+LEAST, TILES = 1000, 3
 RAISED = 16.0  # times a probability in fp16, whose least number is 6e-8
 LARGEST = 1000.0  # of a feature times `RAISED`: 32 of them add up to half of the largest number in fp16
 # Features, rows by width, from which on transposing the weights first is faster (measured).
@@ -112,8 +112,7 @@ def differentiate_reduced(
     room = H * width if in_place else wide * V * H
     numbers = memory.take(room + N * V, dtype) if memory else h.new_empty(room + N * V, dtype=dtype)
     grad_weight = numbers[: wide * V * H].view(grad_dtype).view(V, H)
-    tiles = [slice(first, min(first + width, V)) for first in range(0, V, width)]
-    logits = [numbers[room + N * t.start : room + N * t.stop].view(N, t.stop - t.start) for t in tiles]
+    tiles, logits = lay_out(numbers[room:], N, V, width)
     for words, tile in zip(tiles, logits, strict=True):
         reduced_product(h, weight[words].mT, tile, dtype)
     raised = raised_by(h) if dtype == torch.float16 else 1.0
@@ -162,19 +161,18 @@ def differentiate_natively(
     numbers = memory.take(size, operand.dtype) if memory and in_place else operand.new_empty(size)
     grad_weight = numbers if in_place else numbers.new_empty(V * H, dtype=weight.grad_dtype)
 
-    tiles = [(first, min(first + WORDS, V)) for first in range(0, V, WORDS)]
-    logits = [numbers[room + N * first : room + N * last].view(N, last - first) for first, last in tiles]
-    for (first, last), tile in zip(tiles, logits, strict=True):
-        words = operand[first:last]
-        torch.mm(h_operand, transpose(words) if transposes else words.mT, out=tile)
+    tiles, logits = lay_out(numbers[room:], N, V, WORDS)
+    for words, tile in zip(tiles, logits, strict=True):
+        rows = operand[words]
+        torch.mm(h_operand, transpose(rows) if transposes else rows.mT, out=tile)
         if outside is not None:
-            tile.masked_fill_(outside[:, first:last], -math.inf)
+            tile.masked_fill_(outside[:, words], -math.inf)
     total, grad_bias = native_cross_entropy_(logits, bias, targets, scale)
 
     grad_h = torch.zeros_like(h)
-    for (first, last), tile in zip(tiles, logits, strict=True):
-        grad_h += tile @ operand[first:last]
-        part = grad_weight[H * first : H * last].view(last - first, H)
+    for words, tile in zip(tiles, logits, strict=True):
+        grad_h += tile @ operand[words]
+        part = grad_weight[H * words.start : H * words.stop].view(-1, H)
         if transposes:
             part.copy_(transpose(h_left @ tile))
         elif part.dtype == tile.dtype:
@@ -182,6 +180,13 @@ def differentiate_natively(
         else:
             part.copy_(tile.mT @ h_operand)
     return total, grad_h, grad_weight[: V * H].view(V, H), grad_bias
+
+
+def lay_out(numbers: Tensor, N: int, V: int, width: int) -> tuple[list[slice], list[Tensor]]:
+    """Tiles of `width` of V words, the last one narrower: each tile's words, and where its logits (N, words) lie."""
+    tiles = [slice(first, min(first + width, V)) for first in range(0, V, width)]
+    logits = [numbers[N * t.start : N * t.stop].view(N, t.stop - t.start) for t in tiles]
+    return tiles, logits
 
 
 class LogitMemory:
@@ -209,7 +214,7 @@ def cross_entropy_(
     logits: Tensor, bias: Tensor | None, targets: Tensor, scale: float
 ) -> tuple[Tensor, Tensor | None]:
     """`torch_cross_entropy_`, on a GPU in one pass where Triton is installed."""
-    if logits.is_cuda and logits.dtype in (torch.float32, torch.bfloat16) and fused.why_not() is None:
+    if fused.can_read(logits):
         from hornn.kernels import fused_passes
 
         if logits.size(1) <= fused_passes.WORDS:

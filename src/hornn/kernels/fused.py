@@ -7,6 +7,7 @@ over all steps and columns.
 
 import os
 import shutil
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -24,6 +25,16 @@ def why_not() -> str | None:
     if shutil.which(compiler) is None and shutil.which("clang") is None:
         return f"Triton needs a C compiler, and {compiler!r} is not found"
     return None
+
+
+@cache
+def are_there() -> bool:
+    return why_not() is None
+
+
+def can_read(x: Tensor) -> bool:
+    """Whether these kernels can: x is on a GPU, in fp32 or bf16, and they are there."""
+    return x.is_cuda and x.dtype in (torch.float32, torch.bfloat16) and are_there()
 
 
 def require_fused(in_bf16: bool, **tensors: Tensor | None) -> None:

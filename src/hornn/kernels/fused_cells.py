@@ -132,7 +132,7 @@ class FusedGru(NativeGru):
 
 
 def begin(h: Tensor, T: int, tiles: Tiles) -> tuple[Tensor, Tensor]:
-    """Room for the state before a chunk and for those of its T steps, as they are and packed; the first is there."""
+    """Memory for 1 + T states, (1 + T, B, H) and packed (1 + T, H, P). It holds h, the state before the chunk."""
     B, H = h.shape
     states, packed = h.new_empty(1 + T, B, H), h.new_empty(1 + T, H, tiles.padded(B))
     states[0] = h

@@ -55,7 +55,7 @@ def lstm_step(
     u_o = tl.load(u_t + 3 * H, mask=inside, other=0.0)
     c = tl.load(cells + t * B * H + at, mask=inside, other=0.0)
     past = packed + t * H * P
-    i, f, g, o = four(product(past, 0, W_h, 0, 1, H, 4 * H, P, b, columns, DEPTH, GROUPS))
+    i, f, g, o = four(product(past, W_h, H, 4 * H, P, b, columns, DEPTH, GROUPS))
     i, f, g, o = tl.sigmoid(u_i + i), tl.sigmoid(u_f + f), tanh(u_g + g), tl.sigmoid(u_o + o)
     c = f * c + i * g
     h = o * tanh(c)
@@ -96,11 +96,12 @@ def lstm_step_back(
     DEPTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """The gradients of u_s, also packed, (T, 4 H, P), or those of the first state where s < 0.
+    """The gradient of u_s into grad_u and packed (T, 4 H, P). Where s < 0: the gradient of the first state.
 
-    carried (B, H) is the gradient of c_s from the step after, and then of c_{s-1}. With a bound on what flows back
-    there are two kernels a step: one only multiplies, for `flows` (B, H) into h_s, one does the rest; squares
-    (2, 2 + T, programs) are the parts of the squared norms of what flows into h_{s} and c_{s}, at s + 1.
+    carried (B, H) holds the gradient of c_s from the step after, and afterwards the gradient of c_{s-1}. With a bound
+    on what flows back there are two kernels a step. The first multiplies: flows (B, H) holds what flows into h_s. The
+    second does the rest. squares (2, 2 + T, programs), at s + 1, hold each program's part of the squared norms of what
+    flows into h_s and c_s.
     """
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
@@ -114,7 +115,7 @@ def lstm_step_back(
     flow = tl.zeros((ROWS, COLUMNS), tl.float32)
     if MULTIPLY and s + 1 < T:
         x = packed + (s + 1) * 4 * H * P
-        flow += product(x, 0, W_h, 0, 1, 4 * H, H, P, b, j, DEPTH, GROUPS)
+        flow += product(x, W_h, 4 * H, H, P, b, j, DEPTH, GROUPS)
         if not FINISH:
             tl.store(flows + at, flow, mask=inside)
             tl.store(squares_h + own, tl.sum(tl.where(inside, flow * flow, 0.0)))
@@ -190,7 +191,7 @@ def gru_step(
     u_n = tl.load(u_t + 2 * H, mask=inside, other=0.0)
     before = tl.load(states + t * B * H + at, mask=inside, other=0.0)
     past = packed + t * H * P
-    r, z, v, _ = four(product(past, 0, W_h, 0, 1, H, 4 * H, P, b, columns, DEPTH, GROUPS))
+    r, z, v, _ = four(product(past, W_h, H, 4 * H, P, b, columns, DEPTH, GROUPS))
     if b_n is not None:
         v += tl.load(b_n + j, mask=j < H, other=0.0)[None, :]
     r, z = tl.sigmoid(u_r + r), tl.sigmoid(u_z + z)
@@ -226,9 +227,10 @@ def gru_step_back(
     DEPTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """The gradients of u_s and of the product v_s of n (T, B, H); packed (T, 3 H, P) has those of the products.
+    """The gradients of u_s and of v_s, the product in n; packed (T, 3 H, P) holds the gradients of all three products.
 
-    carried (B, H) is the gradient that passes by the step after, and then this one; at s = -1 all that h_{-1} gets.
+    carried (B, H) holds the gradient of h_s that passes by step s + 1, and afterwards the gradient of h_{s-1} that
+    passes by step s. At s = -1 it becomes the whole gradient of h_{-1}.
     """
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
@@ -239,7 +241,7 @@ def gru_step_back(
     dh += tl.load(grad_y + s * B * H + at, mask=inside & (s >= 0), other=0.0)
     if s + 1 < T:
         x = packed + (s + 1) * 3 * H * P
-        dh += product(x, 0, W_h, 0, 1, 3 * H, H, P, b, j, DEPTH, GROUPS)
+        dh += product(x, W_h, 3 * H, H, P, b, j, DEPTH, GROUPS)
     if s < 0:
         tl.store(carried + at, dh, mask=inside)
     else:
@@ -279,7 +281,7 @@ def leak(b, s, kept, y, T, size, C, BLOCK: tl.constexpr):
 def leak_back(
     grad_y, grad_last, kept, whole, grad_s, max_norm, T, size, C, BOUNDED: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """The whole gradient of each s_t, and that of s; with a bound one program has them all."""
+    """The whole gradient of each s_t, and the gradient of s. With a bound one program computes all columns."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     keeps = tl.load(kept + at % C)

@@ -12,10 +12,7 @@ import triton.language as tl
 @triton.jit
 def product(
     x,
-    x_step,
     w,
-    w_step,
-    taps,
     depth,
     width,
     P,
@@ -24,22 +21,18 @@ def product(
     DEPTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """sum_n sum_k x[n, k, b] w[n, k, j], for `taps` packed x (depth, P) and w (depth, width), columns b and units j.
+    """sum_k x[k, b] w[k, j], for packed x (depth, P), w (depth, width), columns b and units j.
 
-    x_step and w_step lead from one n to the next. The sum over k is split among GROUPS of threads.
+    The sum over k is split among GROUPS of threads.
     """
     parts = tl.zeros((GROUPS, b.shape[0], j.shape[0]), tl.float32)
     of_group = tl.arange(0, GROUPS)[:, None] * DEPTH + tl.arange(0, DEPTH)[None, :]
-    blocks = tl.cdiv(depth, GROUPS * DEPTH)
-    for i in range(taps * blocks):
-        n = (i // blocks).to(tl.int64)
-        k = i % blocks * (GROUPS * DEPTH) + of_group
+    for i in range(tl.cdiv(depth, GROUPS * DEPTH)):
+        k = i * (GROUPS * DEPTH) + of_group
         inside = k < depth
-        left = tl.load(
-            x + n * x_step + k[:, None, :] * P + b[None, :, None], mask=inside[:, None, :], other=0.0
-        )
+        left = tl.load(x + k[:, None, :] * P + b[None, :, None], mask=inside[:, None, :], other=0.0)
         right = tl.load(
-            w + n * w_step + k[:, :, None] * width + j[None, None, :],
+            w + k[:, :, None] * width + j[None, None, :],
             mask=inside[:, :, None] & (j < width)[None, None, :],
             other=0.0,
         )
@@ -114,7 +107,9 @@ def scan_step(
     DEPTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """h_t of `NativeScan`, from u (T, B, G), by the programs of n = 1; those of n > 1 compute W_n h_{t+1-n} meanwhile.
+    """h_t of `NativeScan`, from u (T, B, G), by the programs of n = 1.
+
+    The programs of n > 1 compute W_n h_{t+1-n}, which step t + 1 reads, meanwhile.
 
     states (K + T, B, H) and packed (K + T, H, P) begin with the oldest of the history; W_h and W_g2 (K, H, H) are
     transposed. early (2, S, B, H) holds the products of n = 2..K for an even and for an odd step, S = K - 1, and for
@@ -131,9 +126,9 @@ def scan_step(
     if n > 1:
         h, w = packed + (t + 1 + K - n) * H * P, (n - 1) * H * H
         kept = early + (((t + 1) % 2) * S + n - 2) * B * H + at
-        tl.store(kept, product(h, 0, W_h + w, 0, 1, H, H, P, b, j, DEPTH, GROUPS), mask=inside)
+        tl.store(kept, product(h, W_h + w, H, H, P, b, j, DEPTH, GROUPS), mask=inside)
         if POOLING == "gated":
-            r = product(h, 0, W_g2 + w, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+            r = product(h, W_g2 + w, H, H, P, b, j, DEPTH, GROUPS)
             tl.store(kept + (K - 1) * B * H, r, mask=inside)
     elif t >= 0:
         past = packed + (t + K - 1) * H * P  # h_{t-1}
@@ -141,7 +136,7 @@ def scan_step(
         G = (1 + K) * H if POOLING == "gated" else H
         u_t = u + (t * B + b[:, None]) * G + j[None, :]
         z = tl.load(u_t, mask=inside, other=0.0)
-        tap = product(past, 0, W_h, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+        tap = product(past, W_h, H, H, P, b, j, DEPTH, GROUPS)
         if POOLING == "sum":
             z += tap
             for m in tl.static_range(2, K + 1):
@@ -159,7 +154,7 @@ def scan_step(
             if KEEP:
                 tl.store(winners + t * B * H + at, winner, mask=inside)
         else:
-            r = product(past, 0, W_g2, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+            r = product(past, W_g2, H, H, P, b, j, DEPTH, GROUPS)
             for m in tl.static_range(1, K + 1):
                 if m > 1:
                     tap = tl.load(kept + (m - 2) * B * H, mask=inside, other=0.0)
@@ -193,14 +188,14 @@ def flow_back(
     GROUPS: tl.constexpr,
 ):
     """What flows back into h_s by way of W_n h_s, which step s + n reads; 0 where there is no such step."""
-    exists = ((s + n >= 0) & (s + n < T)).to(tl.int32)
+    depth = tl.where((s + n >= 0) & (s + n < T), H, 0)
     x, w = packed + (s + n) * H * P, (n - 1) * H * H
     if POOLING != "sum":
         x += (n - 1) * T * H * P
-    flow = product(x, 0, W_h + w, 0, exists, H, H, P, b, j, DEPTH, GROUPS)
+    flow = product(x, W_h + w, depth, H, P, b, j, DEPTH, GROUPS)
     if POOLING == "gated":
         x += K * T * H * P
-        flow += product(x, 0, W_g2 + w, 0, exists, H, H, P, b, j, DEPTH, GROUPS)
+        flow += product(x, W_g2 + w, depth, H, P, b, j, DEPTH, GROUPS)
     return flow
 
 
@@ -231,9 +226,10 @@ def scan_step_back(
     DEPTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """The gradients of u_s, or of h_s where s < 0, and for the steps before it those of W_n h_{s-n}, packed.
+    """The gradient of u_s, or of h_s where s < 0; and packed, for the steps before, the gradients of W_n h_{s-n}.
 
-    The programs of n = 1 compute them; those of n > 1 compute meanwhile what flows back into h_{s-1} through W_n.
+    The programs of n = 1 compute these gradients. The programs of n > 1 compute meanwhile what flows back into h_{s-1}
+    through W_n.
     packed is (T, H, P) of all n for sum pooling, (K, T, H, P) for max pooling, and (2 K, T, H, P) for gated pooling,
     where the gradients of W_g2[n-1] h_{s-n} follow. early (2, K - 1, B, H) begins as 0.
     """
@@ -311,7 +307,7 @@ def bounded_step_back(
     programs = tl.num_programs(0) * tl.num_programs(1)
     r = tl.load(known + (s + 1) * B * H + at, mask=inside, other=0.0)
     if s + 1 < T - 1:
-        flow = product(packed + (s + 1) * H * P, 0, W_h, 0, 1, H, H, P, b, j, DEPTH, GROUPS)
+        flow = product(packed + (s + 1) * H * P, W_h, H, H, P, b, j, DEPTH, GROUPS)
         r += bound_of(squares + (s + 2) * programs, programs, max_norm, 128) * flow
     own = squares + (s + 1) * programs + tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     tl.store(own, tl.sum(tl.where(inside, r * r, 0.0)))

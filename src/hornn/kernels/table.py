@@ -52,7 +52,7 @@ class Kernels(NamedTuple):
 
     @classmethod
     def of(cls, u: Tensor) -> "Kernels":
-        """Those that read u."""
+        """The time loops for the device of u."""
         if u.device.type == "cuda":
             return cls(fused.FusedScan, FusedLstm, FusedGru, FusedLeak)
         return cls(NativeScan, NativeLstm, NativeGru, NativeLeak)

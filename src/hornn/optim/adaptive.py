@@ -78,7 +78,7 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
 
     def update_scaled(self, grads: list[Tensor], factor: Tensor | None) -> None:
         known = [p for group in self.param_groups for p in group["params"] if p in self.state]
-        if len(known) < len(grads) or not grads[0].is_cuda or fused.why_not() is not None:
+        if len(known) < len(grads) or not fused.can_read(grads[0]):
             super().update_scaled(grads, factor)
             return
         from hornn.kernels.fused_passes import averaged_update_

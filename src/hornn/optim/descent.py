@@ -202,7 +202,7 @@ class MomentumSGD(ClippedOptimizer):
                     project_rows(p, group["max_norm"])
 
     def update_scaled(self, grads: list[Tensor], factor: Tensor | None) -> None:
-        if not grads[0].is_cuda or fused.why_not() is not None:
+        if not fused.can_read(grads[0]):
             super().update_scaled(grads, factor)
             return
         from hornn.kernels.fused_passes import momentum_update_

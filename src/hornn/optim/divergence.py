@@ -11,7 +11,7 @@ DIVERGED, LASTING = 4.0, 100
 class DivergenceError(ArithmeticError):
     """A loss or gradient that is not finite, or a loss far above a uniform guess's.
 
-    behind: how many updates were counted by then that began with it or later.
+    behind: how many updates were counted before the error was found: the one at fault, and those after it.
     """
 
     behind = 0
@@ -36,7 +36,7 @@ class LossWatch:
             raise DivergenceError(f"the loss is {mean:.4g}, above {limit} for {LASTING} updates in a row")
 
     def checked(self, updates: Sequence[tuple[float, float, int]]) -> Iterator[tuple[float, float, int]]:
-        """Those of these updates (loss, gradient's norm, targets) that were counted before the training diverged."""
+        """Each update (loss, gradient's norm, targets) before the training diverged, then DivergenceError if it did."""
         for place, (nll, grad_norm, count) in enumerate(updates):
             try:
                 self.check(nll, count)
