@@ -51,6 +51,16 @@ def test_a_network_says_what_it_runs() -> None:
     assert (network.scan_backend, network.native) == ("eager", False)
 
 
+@pytest.mark.parametrize(("backend", "said"), [("auto", "Triton is missing"), ("graph", None)])
+def test_a_network_says_why_a_gpu_has_no_kernels(
+    backend: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fused, "why_not", lambda: "Triton is missing")
+    network = SequenceModel([3, 2, 1], lambda input_size: Rnn(input_size, H), H, backend=backend)
+    network.prepare(torch.device("cuda"))
+    assert (network.scan_backend, network.native, network.missing) == ("graph", False, said)
+
+
 def run(cell: Cell, bound: float | None) -> tuple[Tensor, Any, list[Tensor]]:
     """Outputs, last state, and the leaves that a gradient reaches."""
     x, state = draw(seeded(1), T, B, INPUT).requires_grad_(), draw_state(cell, B, seeded(2))

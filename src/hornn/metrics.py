@@ -18,8 +18,8 @@ class Units(NamedTuple):
     """What a mean of -ln P is a mean over, and how a person reads it.
 
     target: one of the things that are predicted, in a word. key: of the score by which runs are compared, as in
-    `valid_ppl`; score: its name; digits: its decimals that are shown. in_bits: whether bits are worth a log, too.
-    accuracy: whether a share of right predictions is measured beside it.
+    `valid_ppl`; score: the name of what is shown of it; digits: the decimals shown. in_bits: whether a perplexity is
+    shown in bits, and they are worth a log, too. accuracy: whether a share of right predictions is measured beside it.
     """
 
     target: str
@@ -32,6 +32,11 @@ class Units(NamedTuple):
     def read(self, nats: float) -> float:
         """A mean of -ln P as a person reads it."""
         return perplexity(nats) if self.key == "ppl" else nats
+
+    def show(self, value: float, digits: int | None = None) -> str:
+        """A score under `key`, as `figures` has it, in the unit and with the decimals that a person reads."""
+        shown = bits(math.log(value)) if self.in_bits else value
+        return f"{shown:.{self.digits if digits is None else digits}f}"
 
     def figures(self, split: str, nats: float, accuracy: float | None = None) -> dict[str, float]:
         """The mean, what a person reads, and the accuracy if there is one, by the keys of a result."""
@@ -46,6 +51,6 @@ class Units(NamedTuple):
 
 
 WORDS = Units("token", "ppl", "perplexity", 2)
-CHARACTERS = WORDS._replace(in_bits=True)
+CHARACTERS = Units("token", "ppl", "bits per character", 3, in_bits=True)
 STEPS = Units("step", "nll", "nats per step", 3, accuracy=True)
 FRAMES = Units("frame", "nll", "nats per frame", 3, accuracy=True)

@@ -13,7 +13,7 @@ from hornn.columns import drop
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.initialization import make_sparse
-from hornn.kernels import library
+from hornn.kernels import fused, library
 from hornn.kernels.reduced import multiplies_in
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
@@ -219,14 +219,20 @@ class SequenceModel(nn.Module):
 
         `scan_backend` is then the backend of the time loop, `loop_precision` and `head.precision` are the precisions of
         the products of the time loop and of the output layer in training. `native` says whether the output layer and
-        the update may use the native kernels, which a CPU alone has for them, `missing` why `auto` does without them.
+        the update may use the native kernels, which a CPU alone has for them, `missing` why `auto` does without native
+        kernels.
         Raises ValueError for a backend or precision that was asked for by name and cannot run there.
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
-        wanted = self.backend in ("auto", "native") and device.type == "cpu"
-        self.missing = library.why_not() if wanted else None
-        self.native = wanted and self.missing is None and next(self.parameters()).dtype == torch.float32
+        wanted, on_gpu = self.backend in ("auto", "native"), device.type == "cuda"
+        self.missing = (fused.why_not() if on_gpu else library.why_not()) if wanted else None
+        self.native = (
+            wanted
+            and device.type == "cpu"
+            and self.missing is None
+            and next(self.parameters()).dtype == torch.float32
+        )
         self.head.native = self.native
         resolved = resolve_precision(self.precision, device, self.native)
         self.head.precision = self.head.nearest(resolved)

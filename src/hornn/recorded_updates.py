@@ -83,12 +83,15 @@ class RecordedUpdate:
         self.state = tuple(type(layer)(*(tensor.clone() for tensor in layer)) for layer in state)
         self.given = [float(group["lr"]) for group in optimizer.param_groups]
         self.rates = [torch.tensor(rate, dtype=torch.float32, device=targets.device) for rate in self.given]
+        optimizer.zero_grad()  # to a gradient left over the graph would add, in memory that is given back below
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             parts = self.tokens.split([len(chunk) for chunk in chunks])
             self.features, after, nll = update(parts, self.state, self.targets)
             log.write(nll, optimizer.step_on_device(self.rates))
-            for layer, new in zip(self.state, after, strict=True):
+            # some of `after` may be tensors of `self.state`
+            copies = [[tensor.clone() for tensor in layer] for layer in after]
+            for layer, new in zip(self.state, copies, strict=True):
                 for tensor, next_tensor in zip(layer, new, strict=True):
                     tensor.copy_(next_tensor)
         optimizer.zero_grad()  # the graph has gradients of its own

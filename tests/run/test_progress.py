@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hornn.metrics import WORDS
+from hornn.metrics import CHARACTERS, WORDS
 from hornn.run import progress, train
-from hornn.run.announce import conclude
+from hornn.run.announce import conclude, describe_epoch, explain_epochs
 from hornn.run.progress import LiveProgress
 
 Command = Callable[..., Any]
@@ -99,3 +99,18 @@ def test_a_run_that_has_learned_does_not(tmp_path: Path, capsys: pytest.CaptureF
         tmp_path, {**result, "valid_ppl": 9.5, "metrics": [{"step": 1}]}, WORDS, "counts make no updates"
     )
     assert "worse than the unigram\n" in capsys.readouterr().out
+
+
+def test_characters_are_shown_in_bits() -> None:
+    record = {
+        "epoch": 2,
+        "lr": 0.1,
+        "train_ppl": 2.0,
+        "valid_ppl": 2.0**1.4375,
+        "tokens_per_second": 1.0,
+        "seconds": 2.0,
+    }
+    line = describe_epoch(record, CHARACTERS, is_best=False)
+    assert "train   1.000  valid   1.438" in line
+    assert "bits per character" in explain_epochs(CHARACTERS)
+    assert "train    2.00  valid    2.71" in describe_epoch(record, WORDS, is_best=False)

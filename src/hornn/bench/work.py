@@ -110,9 +110,9 @@ def train_on(
     network: SequenceModel, optimizer: MomentumSGD, inputs: Tensor, targets: Tensor, state: Any
 ) -> Any:
     """The state after one step on a chunk, cut off from its history."""
-    optimizer.zero_grad()
     outcome = differentiate(network, [inputs], state, targets, 1 / targets.numel())
     optimizer.step()
+    optimizer.zero_grad()
     return outcome.state
 
 

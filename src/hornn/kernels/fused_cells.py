@@ -58,7 +58,8 @@ class FusedLstm(NativeLstm):
         tiles = Tiles.of(B)
         P, grid = tiles.padded(B), tiles.grid(B, H)
         u, packed = states.new_empty(T, B, 4 * H), states.new_empty(T, 4 * H, P)
-        r_0, c_0, flows = torch.empty_like(states[0]), grad_c.clone(), torch.empty_like(states[0])
+        r_0, flows = torch.empty_like(states[0]), torch.empty_like(states[0])
+        c_0 = grad_c.clone(memory_format=torch.contiguous_format)
         squares = states.new_empty(2, 2 + T, grid[0] * grid[1])
         given = grad_y.contiguous(), grad_r.contiguous(), cells, gates, packed, W_h.contiguous(), u, r_0, c_0
         bound = 0.0 if ctx.max_norm is None else float(ctx.max_norm)
@@ -117,7 +118,7 @@ class FusedGru(NativeGru):
         tiles = Tiles.of(B)
         P = tiles.padded(B)
         u, packed = states.new_empty(T, B, 3 * H), states.new_empty(T, 3 * H, P)
-        product, h_0 = torch.empty_like(states[1:]), grad_last.clone()
+        product, h_0 = torch.empty_like(states[1:]), grad_last.clone(memory_format=torch.contiguous_format)
         given = grad_y.contiguous(), states, gates, packed, W_h.contiguous(), u, product, h_0
         for s in range(T - 1, -2, -1):
             gru_step_back[tiles.grid(B, H)](*given, s, T, B, H, P, *tiles)

@@ -26,7 +26,7 @@ def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[s
 
 def describe_epoch(record: Mapping[str, float], units: Units, is_best: bool) -> str:
     """An epoch in one line, which fits 80 columns; `explain_epochs` says what it shows."""
-    train, valid = (f"{record[f'{split}_{units.key}']:7.{units.digits}f}" for split in ("train", "valid"))
+    train, valid = (f"{units.show(record[f'{split}_{units.key}']):>7}" for split in ("train", "valid"))
     accuracy = f" {record['valid_accuracy']:6.2%}" if units.accuracy else ""
     return (
         f"epoch {record['epoch']:>3}  lr {record['lr']:<7.4g} train {train}"
@@ -56,7 +56,7 @@ def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -
         share = figures.get("test_accuracy")
         shown = f"  {share:9.2%}" if share is not None else ""
         console.print(
-            f"{name:>{width}}  {figures[valid]:9.{units.digits}f}  {figures[test]:9.{units.digits}f}{shown}",
+            f"{name:>{width}}  {units.show(figures[valid]):>9}  {units.show(figures[test]):>9}{shown}",
             highlight=False,
         )
     simplest = next(iter(baselines))

@@ -140,9 +140,7 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
     folder = identity.folder
     if result := read_result(folder):
         test = score_of(result, "test")
-        score = (
-            "" if test is None else f" at a test score of {test:.{data.units.digits}f} ({data.units.score})"
-        )
+        score = "" if test is None else f" at a test score of {data.units.show(test)} ({data.units.score})"
         held = f"{folder} holds a run that {result['status']}{score}"
         if other := other_run(result, identity):
             raise ValueError(f"{held}, and is another one ({other}): {REPLACE}")

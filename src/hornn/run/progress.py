@@ -81,9 +81,9 @@ class LiveProgress(ProgressBar):
         records = self.keeper.records
         units: Units = module.units
         digits = units.digits - 1
-        valid = f" valid {records[-1][f'valid_{units.key}']:.{digits}f}" if records else ""
-        train, speed = module.running_score(), self.keeper.speed(module)
-        return f"lr {module.learning_rate:g} train {train:.{digits}f}{valid} {speed / 1000:.0f}k {units.target}s/s"
+        valid = f" valid {units.show(records[-1][f'valid_{units.key}'], digits)}" if records else ""
+        train, speed = units.show(module.running_score(), digits), self.keeper.speed(module)
+        return f"lr {module.learning_rate:g} train {train}{valid} {speed / 1000:.0f}k {units.target}s/s"
 
     def time_left(self, step: int, last: int | None) -> str:
         """To the last update, by the speed since this start, validation included; empty where none is known."""

@@ -77,7 +77,7 @@ def evaluate(cfg: DictConfig) -> None:
         **names_of(model),
         "scored": cfg.text or f"{corpus_of(model)['name']} {cfg.split}",
         "perplexity": perplexity(mean),
-        "bits_per_token": bits(mean),
+        f"bits_per_{'character' if model.tokenizer.unit == 'char' else 'token'}": bits(mean),
         "tokens": len(ids),
         "out_of_vocabulary": int(unknown.sum()),
         **(known_alone(scores, unknown) if cfg.text is not None else {}),

@@ -88,7 +88,8 @@ def report(
         for number, line in enumerate(lines if isinstance(lines, list) else [lines]):
             text = line
             if isinstance(line, int | float):
-                digits = 2 if isinstance(line, float) and not name.endswith("second") else 0
+                whole = isinstance(line, int) or name.endswith("second")
+                digits = 0 if whole else 3 if name.startswith("bits") else 2
                 text = f"{line:,.{digits}f}"
             if name == "out_of_vocabulary":
                 text += f" ({100 * line / figures['tokens']:.1f} %)"

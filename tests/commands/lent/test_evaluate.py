@@ -106,13 +106,15 @@ def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: 
 def test_figures_are_shown_as_exactly_as_they_are_meant(capsys: pytest.CaptureFixture[str]) -> None:
     figures = {
         "perplexity": 1234.567,
+        "bits_per_character": 1.43811,
         "tokens": 1228,
         "out_of_vocabulary": 430,
         "tokens_per_second": 333226.74,
     }
     report(figures, Console(highlight=False, width=80))
-    assert capsys.readouterr().out.split("\n")[:4] == [
+    assert capsys.readouterr().out.split("\n")[:5] == [
         "        perplexity  1,234.57",
+        "bits per character  1.438",
         "            tokens  1,228",
         " out of vocabulary  430 (35.0 %)",
         " tokens per second  333,227",
