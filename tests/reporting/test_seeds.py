@@ -106,3 +106,18 @@ def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
     assert error.total == pytest.approx(140 / 101.5 * 0.01 / math.sqrt(2))
     assert errors_of_gain(line, other, "test_ppl", None).total is None
     assert errors_of_gain(line, line, "test_ppl", None).total == 0
+
+
+def test_a_trial_by_another_recipe_does_not_widen_the_errors(place: Any) -> None:
+    for row, step in (("rnn", 1.0), ("max-2", 1.0), ("sum-2", 50.0)):
+        changes = {"config": {"trainer": {"max_epochs": 1}}} if row == "sum-2" else {}
+        for seed in (1, 2, 3):
+            place.commit(row, seed, 100.0 + step * (seed - 2), **changes)
+    lines = {line.row.name: line for line in table_of(place).lines}
+    spread = spread_over_seeds("test_ppl", lines.values())
+    assert spread == spread_over_seeds("test_ppl", (lines["rnn"], lines["max-2"]))
+    assert spread
+    assert spread.share == pytest.approx(0.01)
+    alone = spread_over_seeds("test_ppl", [lines["sum-2"], lines["sum-2"]])  # where all rows are such trials
+    assert alone
+    assert alone.share == pytest.approx(0.5)

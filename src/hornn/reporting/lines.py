@@ -225,9 +225,11 @@ def other_start(row: Row, run: Run, starts: Mapping[str, Sequence[Run]]) -> Iter
                 yield f"{INIT_FROM} names no run of {name} with this seed"
 
 
+def departures_of(line: Line) -> tuple[str, ...]:
+    """How its results depart from the recipe of its row; empty where they keep to it."""
+    return tuple(mark for mark in line.marks if mark.startswith(DEPARTS_FROM_RECIPE))
+
+
 def by_one_recipe(lines: Sequence[Line]) -> bool:
     """Whether the results keep to the recipes of their rows, or all depart from them alike."""
-    return (
-        len({tuple(mark for mark in line.marks if mark.startswith(DEPARTS_FROM_RECIPE)) for line in lines})
-        == 1
-    )
+    return len({departures_of(line) for line in lines}) == 1

@@ -90,11 +90,14 @@ class Finding(NamedTuple):
 
 
 def summarise(claims: Sequence[Claimed]) -> list[Finding]:
-    """For each paper with a main claim what became of its own claims, the paper with most claims first."""
+    """For each paper with a main claim what became of its own claims, the paper with most claims first.
+
+    A main claim may be a question of our own that tells how far a claim of the paper carries.
+    """
     own = [claim for claim in claims if claim.verdict.of_paper]
     found = []
     for paper, _ in Counter(claim.paper for claim in own).most_common():
-        main = [claim for claim in own if claim.paper == paper and claim.claim.main]
+        main = [claim for claim in claims if claim.paper == paper and claim.claim.main]
         verdicts = [claim.verdict for claim in own if claim.paper == paper]
         known = [
             (mark, style, count, outcome)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line
+from hornn.reporting.lines import Line, departures_of
 from hornn.reporting.scores import Score
 from hornn.reporting.utterances import error_over_speakers
 from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
@@ -36,9 +36,11 @@ def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
     """The relative deviation over seeds in a table; None with too few degrees of freedom, and if it is 0.
 
     Rows at the limit of their measurement are left out: there all seeds are alike. So is a row whose mean is 0: it has
-    no relative deviation.
+    no relative deviation. Rows that depart from their recipe, such as short trials, count only where all rows do.
     """
-    scores = [each for line in lines if (each := line.scores.get(metric)) and not each.at_limit]
+    lines = list(lines)
+    kept = [line for line in lines if not departures_of(line)] or lines
+    scores = [each for line in kept if (each := line.scores.get(metric)) and not each.at_limit]
     parts = [part for each in scores if (part := variance_of(each)).freedom]
     whole = pooled(parts)
     if whole.freedom < MIN_DEGREES_OF_FREEDOM or not whole.value:
