@@ -134,10 +134,10 @@ def assert_goes_on(overrides: list[str], updates: int, folder: Path, monkeypatch
 def test_music_goes_on_where_it_was_cut_off(
     updates: int, corpus_root: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order of the sequences, and the state carried inside of a batch, come back, too."""
+    """The order of the sequences, the state carried inside of a batch and the weight noise come back, too."""
     root = corpus_root("music/JSB_Chorales.mat")
-    music = ["data=music", f"data.root={root}", "data.set=jsb_chorales", "data.batch_size=100"]
-    assert_goes_on([*music, "data.seq_len=20"], updates, tmp_path, monkeypatch)
+    music = ["experiment=deep_rnn/music", f"data.root={root}", "data.set=jsb_chorales", "data.batch_size=100"]
+    assert_goes_on([*music, "data.seq_len=20", "network.recurrent_fan_in=5"], updates, tmp_path, monkeypatch)
 
 
 def test_speech_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,3 +150,12 @@ def test_a_key_that_goes_on_is_one_note(tmp_path: Path) -> None:
     (track,) = mido.MidiFile(tmp_path / "x.mid").tracks
     notes = [(each.type, each.note - LOWEST, each.time // TICKS) for each in track if not each.is_meta]
     assert notes == [("note_on", 39, 0), ("note_on", 43, 2), ("note_off", 39, 1), ("note_off", 43, 0)]
+
+
+@pytest.mark.parametrize("sounding", [0, 2])
+def test_silence_is_as_long_as_its_frames(sounding: int, tmp_path: Path) -> None:
+    frames = np.zeros((5, KEYS), dtype=np.uint8)
+    frames[:sounding, 39] = 1
+    write_midi(tmp_path / "x.mid", frames)
+    (track,) = mido.MidiFile(tmp_path / "x.mid").tracks
+    assert sum(each.time for each in track) == 5 * TICKS

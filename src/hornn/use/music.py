@@ -107,7 +107,7 @@ def sample(
 
 
 def write_midi(path: Path, frames: np.ndarray) -> None:
-    """Write frames (N, 88) of 0 and 1 as one track; a key that goes on from frame to frame is one long note."""
+    """Write frames (N, 88) of 0 and 1 as one track of N frames; a key that goes on is one long note."""
     import mido
 
     track = mido.MidiTrack()
@@ -120,6 +120,7 @@ def write_midi(path: Path, frames: np.ndarray) -> None:
             )
             last = step
         before = frame
+    track.append(mido.MetaMessage("end_of_track", time=(len(frames) - last) * TICKS))  # silence lasts, too
     file = mido.MidiFile(ticks_per_beat=2 * TICKS)
     file.tracks.append(track)
     with replacing(path) as written:
