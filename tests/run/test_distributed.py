@@ -77,7 +77,6 @@ OF_MUSIC = [
     "data.batch_size=700",
     "model.hidden_size=12",
     "network.recurrent_fan_in=5",
-    "weight_noise=0",
 ]
 # Frames of speech, whose first steps have no target.
 SPEECH = "hornn_acoustic/an4"
