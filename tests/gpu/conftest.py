@@ -34,7 +34,9 @@ def curve(command: Callable[..., Any], small: list[str], tmp_path: Path) -> Curv
 
     def train(name: str, *words: str) -> list[tuple[float, float, float]]:
         exact = ("network.precision=fp32", "network.backend=eager")
-        done = command("train", *small, *exact, f"run_dir={tmp_path / name}", *words)
+        given = {word.split("=")[0] for word in words}
+        others = [word for word in (*small, *exact) if word.split("=")[0] not in given]
+        done = command("train", *others, f"run_dir={tmp_path / name}", *words)
         assert done.code == 0, done.err
         return numbers_of(tmp_path / name)
 

@@ -24,7 +24,7 @@ VARIANTS = {
     "overlapping windows": ("model=lstm", "bptt_window=15", "network.state_grad_norm=0.1"),
     "two-level softmax": ("model=scrn", "head=two_level", "network.output_bias=true"),
     "tied weights": ("model=gru", "network.tie_weights=true", "network.num_layers=2"),
-    "best weights restored": ("schedule.threshold=10", "schedule.restore_best=true"),
+    "a lower rate": ("schedule=constant_then_halve", "schedule.constant_epochs=1"),
     "gates": ("model=hornn_gated",),
     "context": ("model=scrn", "bptt_window=15", "network.state_grad_norm=0.1"),
     "no loop": ("model=nnlm",),
@@ -32,16 +32,20 @@ VARIANTS = {
 }
 
 
-def assert_same_curve(curve: Curve, *words: str) -> None:
-    """The CPU, and a GPU that runs updates as they are written, and one that records and replays them."""
+def assert_same_curve(curve: Curve, *words: str, epochs: int = 2) -> list[tuple[float, float, float]]:
+    """The CPU, and a GPU that runs updates as they are written, and one that records and replays them.
+
+    Returns the numbers of the CPU's epochs.
+    """
     expected = curve("cpu", *words, "trainer=cpu")
-    assert len(expected) == 2
+    assert len(expected) == epochs
     for backend in ("eager", "graph", "auto"):
         if backend == "graph" and "model=nnlm" in words:
             continue
         found = curve(backend, *words, "trainer=gpu", f"network.backend={backend}")
         for epoch, numbers in zip(found, expected, strict=True):
             assert epoch == pytest.approx(numbers, rel=TOLERANCE), backend
+    return expected
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -52,6 +56,13 @@ def test_an_optimizer(name: str, curve: Curve) -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant(name: str, curve: Curve) -> None:
     assert_same_curve(curve, *VARIANTS[name])
+
+
+def test_training_goes_on_from_restored_weights(curve: Curve) -> None:
+    words = ("model=hornn_fofe", "schedule.threshold=10", "schedule.restore_best=true", "schedule.factor=0.9")
+    numbers = assert_same_curve(curve, *words, "optimizer.lr=0.1", "trainer.max_epochs=5", epochs=5)
+    losses = [valid_nll for _, valid_nll, _ in numbers]
+    assert losses[3] > min(losses[:3]), "the fourth epoch leaves nothing to restore"
 
 
 @pytest.mark.parametrize("model", ["dts_rnn", "hornn_gated"])
