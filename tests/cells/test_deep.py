@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from cells.deep_cells import BETWEEN, INPUT, OUT, STARRED, B, H, T, deep_cell, stacked_cell
+from hornn.cells.base import INIT_STD
 from hornn.cells.deep import DeepRnn
 from hornn.cells.elman import Rnn
 from hornn.scan import scan
@@ -191,6 +192,26 @@ def test_input_of_zero_weight_is_none(input_layers: str, rows: slice) -> None:
         fed_all.W_in[rows] = fed_one.W_in
     x, state = draw(seeded(14), T, B, INPUT), fed_all.initial_state(B)
     assert_close(scan(fed_one, x, state), scan(fed_all, x, state), rtol=1e-12, atol=1e-12)
+
+
+def test_a_deep_output_starts_as_asked() -> None:
+    """V_m of the same draws on another scale, c_m at one value; all other weights as without."""
+    size, one = {"output_depth": 3, "output_size": OUT}, {"rtol": 1e-6, "atol": 0}
+    torch.manual_seed(0)
+    plain = DeepRnn(INPUT, H, **size)
+    torch.manual_seed(0)
+    asked = DeepRnn(INPUT, H, **size, output_std=0.01, output_bias=0.1)
+    for layer, other in zip(asked.predict, plain.predict, strict=True):
+        assert_close(layer.W, other.W * (0.01 / INIT_STD), **one)
+        assert other.b is None
+        assert_close(layer.b, torch.full((OUT,), 0.1))
+    for layer, other in zip(asked.plus, plain.plus, strict=True):
+        assert layer.b is None
+        assert_close(layer.W, other.W, rtol=0, atol=0)
+    assert_close(asked.W_in, plain.W_in, rtol=0, atol=0)
+    given = DeepRnn(INPUT, H, **size, bias=True, output_bias=0.1)
+    assert [float(layer.b.detach().mean()) for layer in given.plus] == [0, 0]
+    assert [round(float(layer.b.detach().mean()), 6) for layer in given.predict] == [0.1, 0.1]
 
 
 def test_a_deep_output_is_a_perceptron_on_the_states() -> None:

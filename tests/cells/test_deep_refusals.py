@@ -42,6 +42,10 @@ def test_refuses_depths_and_sizes_below_one(name: str, argument: str, value: Any
         ("transition_dropout", 1.0, ">= 0 and < 1"),
         ("output_dropout", -0.1, ">= 0 and < 1"),
         ("output_dropout", "half", ">= 0 and < 1"),
+        ("output_std", -0.1, ">= 0"),
+        ("output_std", True, ">= 0"),
+        ("output_bias", "one", "a number"),
+        ("output_bias", float("inf"), "a number"),
         ("input_layers", "middle", "all, first, last"),
         ("shortcuts", "no", "true or false"),
         ("embedded_input", 1, "true or false"),
@@ -71,6 +75,8 @@ def test_refuses_unknown_units(part: str) -> None:
         ("transition_depth", "transition_dropout", 0.5),
         ("output_depth", "output_size", 4),
         ("output_depth", "output_dropout", 0.5),
+        ("output_depth", "output_std", 0.01),
+        ("output_depth", "output_bias", 0.1),
     ],
 )
 def test_refuses_options_of_layers_that_are_not_there(depth: str, argument: str, value: Any) -> None:

@@ -5,15 +5,25 @@ its view (section 4) a recurrent network is made of two operators, each a multil
 h_t = x_t (+) h_{t-1} (plus) and y_t = |> h_t (predict).
 """
 
+import math
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, find_activation
+from hornn.cells.base import Cell, drawn_with, find_activation
 from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p, require_pieces
-from hornn.checks import require_choice, require_depth, require_dropout, require_positive, require_truth
+from hornn.checks import (
+    is_number,
+    require_choice,
+    require_depth,
+    require_dropout,
+    require_positive,
+    require_range,
+    require_truth,
+)
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
 INPUT_LAYERS = {"all": slice(None), "first": slice(0, 1), "last": slice(-1, None)}
@@ -46,7 +56,9 @@ class DeepRnn(Cell):
     f_1..f_{L-1} are `transition_activation`, f_L is `state_activation`, g_m `output_activation`: sigmoid,
     tanh, relu, or, of `pieces` linear pieces, maxout or lp, of order `p`, which every unit learns if
     `learn_p` (see `hornn.cells.mlp`). `transition_dropout` and `output_dropout` drop units of the
-    intermediate layers, never of h_t. The attribute `activation` names the function of y_t.
+    intermediate layers, never of h_t. Of the intermediate output layers `output_std` is the standard deviation of the
+    first V_m (None: as all weights), `output_bias` the first value of every c_m (None: 0 with `bias`, else no c). The
+    attribute `activation` names the function of y_t.
 
     Shapes, where N_l is the units of layer l times their pieces: x_t (B, I), h_t (B, H), W_in (sum of N_l,
     I) stacks the U_l of the layers that x_t feeds. plus.{l-1} has W (N_l, units below), S (N_l, H),
@@ -54,10 +66,10 @@ class DeepRnn(Cell):
     already [U_1 x_t, U_2 x_t, ...], a row of an embedding table of that width, and `input_size` = sum of
     N_l. This is the paper's network on one-hot words and gives its weight counts (table 1).
 
-    Source: section 3.3.1 for plus, 3.2.3 for its shortcuts, 3.3.2 for predict, 5.3.1 for lp, maxout and
-    dropout. Departures: none. That x_t feeds both layers of the paper's transition and that S is a full matrix
-    follows from its weight counts and the authors' released code; the counts have no biases, so b is off unless
-    `bias`. Where the paper drops units is not said; that p is fixed by default is our choice.
+    Source: section 3.3.1 for plus, 3.2.3 for its shortcuts, 3.3.2 for predict, 5.2 for the start of the output, 5.3.1
+    for lp, maxout and dropout. Departures: none. That x_t feeds both layers of the paper's transition and that S is a
+    full matrix follows from its weight counts and the authors' released code; the counts have no biases, so b is off
+    unless `bias`. Where the paper drops units is not said; that p is fixed by default is our choice.
     Raises ValueError for a depth or size < 1, fewer than 2 pieces, a p < 1, a dropout outside [0, 1), an
     unknown activation or choice of layers, an option of intermediate layers where there are none, and
     an `input_size` that is not the width of the embedded input.
@@ -84,6 +96,8 @@ class DeepRnn(Cell):
         learn_p: bool = False,
         transition_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        output_std: float | None = None,
+        output_bias: float | None = None,
         bias: bool = False,
     ) -> None:
         require_depth(transition_depth=transition_depth, output_depth=output_depth)
@@ -100,7 +114,19 @@ class DeepRnn(Cell):
                 transition_dropout=transition_dropout,
             )
         if output_depth == 1:
-            refuse_without_layers("output_depth", output_size=output_size, output_dropout=output_dropout)
+            refuse_without_layers(
+                "output_depth",
+                output_size=output_size,
+                output_dropout=output_dropout,
+                output_std=output_std,
+                output_bias=output_bias,
+            )
+        if output_std is not None:
+            holds = is_number(output_std) and output_std >= 0
+            require_range("output_std", output_std, "a standard deviation >= 0, or null", holds)
+        if output_bias is not None:
+            holds = is_number(output_bias) and math.isfinite(output_bias)
+            require_range("output_bias", output_bias, "a number, or null", holds)
         transition_size = hidden_size if transition_size is None else transition_size
         output_size = hidden_size if output_size is None else output_size
         super().__init__(input_size, hidden_size, output_size)
@@ -119,7 +145,13 @@ class DeepRnn(Cell):
         self.plus = self.build_mlp(
             transition, shortcuts, [transition_dropout] * (transition_depth - 1) + [0.0], bias
         )
-        self.predict = self.build_mlp(output, False, [output_dropout] * (output_depth - 1), bias)
+        with nullcontext() if output_std is None else drawn_with(output_std):
+            self.predict = self.build_mlp(
+                output, False, [output_dropout] * (output_depth - 1), bias or output_bias is not None
+            )
+        for layer in self.predict:
+            if output_bias is not None:
+                nn.init.constant_(layer.b, output_bias)  # type: ignore[arg-type]
         self.fed = INPUT_LAYERS[input_layers]
         self.fed_sizes = [layer.pre_width for layer in transition][self.fed]
         self.W_in = input_weight(self, sum(self.fed_sizes), embedded_input)
