@@ -17,6 +17,7 @@ OURS = {
     "alpha",
     "every_cell",
     "memory",
+    "music_recipe",
     "orders",
     "ptb_baselines",
     "ptb_best",
