@@ -108,6 +108,26 @@ def test_a_result_that_cannot_be_read_is_that_run_s(tmp_path: Path, monkeypatch:
     assert "a seed=1: outputs/a/aaaaaaaaaa/seed=1/result.json: Is a directory" in "\n".join(shown("mini"))
 
 
+def test_names_and_numbers_are_whole_in_a_pipe_and_numbers_in_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one = entry("a-row-with-a-long-name " * 4)
+    Record("mini").merge([one])
+    folder = Path(one.run_dir)
+    folder.mkdir(parents=True)
+    scores = {"valid_ppl": 28612.34, "test_ppl": 28612.56, "wall_seconds": 3725.4}
+    write_result(folder, {"name": one.name, "seed": 1, "status": "completed", **scores})
+    numbers = ["done", "28612.34", "28612.56", "1:02:05"]
+    for terminal in (False, True):
+        console = Console(record=True, width=60, file=io.StringIO(), force_terminal=terminal)
+        show("mini", console=console)
+        row = console.export_text().splitlines()[2].strip()
+        assert row.split()[-4:] == numbers
+        assert row.startswith(one.row.strip()) != terminal
+        assert terminal or "\N{HORIZONTAL ELLIPSIS}" not in row
+
+
 @pytest.mark.slow
 def test_the_command_loads_neither_torch_nor_hydra(tmp_path: Path) -> None:
     Record("mini", tmp_path / "outputs" / "sweeps").merge([entry("a")])

@@ -66,19 +66,24 @@ def counts(lines: Sequence[Line]) -> str:
 
 
 def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group:
-    """The runs as a table; where they are more than `height`, the ones that matter now and a count of the others."""
+    """The runs as a table; where they are more than `height`, the ones that matter now and a count of the others.
+
+    Where there is no room, the names are shortened, and never a number.
+    """
     shown = list(range(len(lines)))
     if height is not None and len(lines) > height:
         urgent = sorted(shown, key=lambda n: (lines[n].status not in URGENT, lines[n].status != "queued"))
         shown = sorted(urgent[: max(height - 1, 1)])
     grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    grid.add_column("run", overflow="ellipsis", no_wrap=True)
+    grid.add_column(
+        "run", overflow="ellipsis"
+    )  # the one column that may be made narrower; its cells do not wrap
     for heading in ("seed", "status", "epoch", "valid", "test", "time"):
         grid.add_column(heading, justify="left" if heading == "status" else "right", no_wrap=True)
     for line in (lines[number] for number in shown):
         bound = "" if line.max_epochs is None or line.max_epochs < 0 else f"/{line.max_epochs}"
         grid.add_row(
-            Text(line.row),
+            Text(line.row, no_wrap=True),
             str(line.seed),
             Text(line.status, STYLES.get(line.status, "dim")),
             "" if line.epoch is None else f"{line.epoch:g}{bound}",

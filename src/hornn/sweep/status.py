@@ -14,6 +14,8 @@ from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Record
 from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_of
 
+UNLIMITED = 10_000  # columns, of a pipe or a file
+
 
 def show(name: str | None = None, folder: Path = FOLDER, console: Console | None = None) -> None:
     """Print the runs of a sweep, or one line for each sweep on record.
@@ -22,6 +24,8 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     used; in the list the line of such a sweep says so.
     """
     console = console or Console()
+    if not console.is_terminal:
+        console.width = UNLIMITED
     names = sorted(path.stem for path in folder.glob("*.json"))
     if name is not None and name not in names:
         raise ValueError(f"no sweep {name!r} on record; {folder} has: {', '.join(names) or 'none'}")
