@@ -1,4 +1,4 @@
-"""The project's sweep files hold all numbers that the papers publish, and no others."""
+"""The project's sweep files hold all numbers that the papers publish, and no others. A new table is found by itself."""
 
 import os
 from collections import Counter
@@ -11,33 +11,28 @@ import yaml
 from hornn.reporting.sweeps import read_sweeps
 
 ROOT = Path(__file__).parents[2]
-OURS = {
-    "acoustic_recipe",
-    "acoustic_taps",
-    "alpha",
-    "every_cell",
-    "memory",
-    "music_recipe",
-    "orders",
-    "ptb_baselines",
-    "ptb_best",
-    "ptb_best_rates",
-    "ptb_char_rates",
-    "ptb_char_recipe",
-    "ptb_decay",
-    "ptb_deep",
-    "ptb_mixtures",
-    "ptb_fofe",
-    "ptb_modern",
-    "ptb_modern_recipe",
-    "ptb_recipe",
-    "ptb_scrn",
-    "text8_recipe",
-    "text8_synthetic",
-    "width",
-}  # of no paper
+PAPERS = {
+    "acoustic_figure2",
+    "acoustic_table1",
+    "acoustic_table2",
+    "deep_rnn_table1",
+    "deep_rnn_table2",
+    "deep_rnn_table3",
+    "hornn_table1",
+    "hornn_table2",
+    "hornn_table3",
+    "scrn_table1",
+    "scrn_table2",
+    "scrn_table3",
+    "scrn_table4",
+    "thesis_figure61",
+    "thesis_parameters",
+    "thesis_table61",
+    "thesis_table63",
+}
 EVERY = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
 HEADS = {"hornn_table3_head", "scrn_table3_head", "scrn_table4_head"}  # a paper's table on another text
+OURS = EVERY.keys() - PAPERS - HEADS
 SWEEPS = {name: sweep for name, sweep in EVERY.items() if name not in HEADS}
 
 
@@ -216,13 +211,8 @@ def test_tables_of_our_own_show_numbers_of_the_papers() -> None:
     assert shown <= papers
 
 
-def test_all_tables_are_there() -> None:
-    names = "hornn_table1 hornn_table2 hornn_table3 thesis_table61 thesis_table63 thesis_figure61 thesis_parameters"
-    names += (
-        " scrn_table1 scrn_table2 scrn_table3 scrn_table4 deep_rnn_table1 deep_rnn_table2 deep_rnn_table3"
-    )
-    names += " acoustic_table1 acoustic_table2 acoustic_figure2"
-    assert EVERY.keys() == {*names.split(), *OURS, *HEADS}
+def test_all_tables_of_the_papers_are_there() -> None:
+    assert EVERY.keys() >= PAPERS | HEADS
     for name in HEADS:
         rows = [row.name for row in EVERY[name.removesuffix("_head")].rows]
         assert ([row.name for row in EVERY[name].rows], EVERY[name].published_on) == (rows, "text8")
