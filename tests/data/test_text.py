@@ -28,6 +28,7 @@ def test_streams_and_description(own_text: OwnText) -> None:
     assert first.inputs.shape == (3, 2)
     about = data.describe()
     assert about["tokens"] == {"train": 100, "valid": 3, "test": 3}
+    assert about["unknown_tokens"] == {"valid": 0, "test": 1}
     assert about["vocab_size"] == 5
     assert about["unit"] == "word"
     assert not about["valid_is_test"]

@@ -121,8 +121,14 @@ class TextData(Data):
             "vocab_size": len(cached.vocabulary),
             "vocabulary_rule": asdict(self.corpus.rule),
             "tokens": {split: len(ids) for split, ids in cached.splits.items()},
+            "unknown_tokens": {split: self.unknown(split) for split in cached.splits if split != "train"},
             "valid_is_test": not self.has_split("valid") or self.shares_text("valid", "test"),
         }
+
+    def unknown(self, split: str) -> int:
+        """How many tokens of the split are `<unk>`, those that the text itself writes so among them."""
+        unk = self.vocabulary.unk_id
+        return 0 if unk is None else int((self.tokens(split) == unk).sum())
 
     def baselines(self) -> dict[str, dict[str, float]]:
         return {"unigram": {f"{split}_ppl": self.unigram_ppl(split) for split in ("valid", "test")}}

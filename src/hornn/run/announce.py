@@ -12,6 +12,8 @@ from hornn.metrics import Units
 
 console = Console(markup=False)  # what it prints holds paths and words of the user's, as they are
 
+MANY_UNKNOWN = 0.05  # of the test text: from here on a perplexity says little
+
 
 def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[str], resume: bool) -> None:
     """The model with its `size`, its data, what else is to be noted, and where it all goes."""
@@ -59,6 +61,16 @@ def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -
             f"{name:>{width}}  {units.show(figures[valid]):>9}  {units.show(figures[test]):>9}{shown}",
             highlight=False,
         )
+    corpus = result.get("corpus", {})
+    if corpus.get("name") == "files" and (unknown := corpus.get("unknown_tokens", {}).get("test")):
+        share = unknown / corpus["tokens"]["test"]
+        note = f"unknown words: {100 * share:.1f} % of the test text"
+        if share > MANY_UNKNOWN:
+            note += (
+                ": the perplexity reads them all as one word, so it is too good; evaluate.py shows `perplexity "
+                "known`; lower data.min_count, or bring more text"
+            )
+        console.print(note, style="yellow" if share > MANY_UNKNOWN else None, highlight=False, soft_wrap=True)
     simplest = next(iter(baselines))
     if result[valid] > baselines[simplest][valid] and (records := result.get("metrics")):
         note = f"worse than the {simplest}"

@@ -80,7 +80,7 @@ def evaluate(cfg: DictConfig) -> None:
         f"bits_per_{'character' if model.tokenizer.unit == 'char' else 'token'}": bits(mean),
         "tokens": len(ids),
         "out_of_vocabulary": int(unknown.sum()),
-        **(known_alone(scores, unknown) if cfg.text is not None else {}),
+        **known_alone(scores, unknown),
         "read_as": model.read_as,
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,

@@ -99,6 +99,8 @@ def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: 
     assert (figures["tokens"], figures["out_of_vocabulary"]) == (4 + 1 + 4, 3)
     assert figures["perplexity"] == pytest.approx(2 ** figures["bits_per_token"], rel=1e-12)
     assert 1 < figures["perplexity_known"] != figures["perplexity"]
+    scored = evaluate("split=test")
+    assert ("perplexity_known" in scored) == (scored["out_of_vocabulary"] > 0)
     text.write_text("a b\n")
     assert "perplexity_known" not in evaluate(f"text={text}")
 
