@@ -1,0 +1,26 @@
+"""Numbers that were written by hand are those that were measured."""
+
+import re
+
+import pytest
+
+from documents.conftest import ROOT
+
+LISTS = [*sorted((ROOT / "docs" / "findings").glob("*.md")), ROOT / "docs" / "choosing.md"]
+FINDINGS = [
+    line.split(" | ")
+    for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    if re.search(r"\| -?[\d.]+ ± [\d.]+ % \|", line)
+]
+
+
+def test_the_readme_has_findings() -> None:
+    assert len(FINDINGS) > 10
+
+
+@pytest.mark.parametrize("row", FINDINGS, ids=lambda row: row[0].strip("| ")[:60])
+def test_a_finding_of_the_readme_is_a_measured_gain(row: list[str]) -> None:
+    """With its standard error, in a generated table of the page that the finding links to."""
+    (page,) = (page for page in LISTS if f"({page.relative_to(ROOT)})" in row[0])
+    gain = row[1] if row[1].startswith("-") else f"+{row[1]}"
+    assert f"| {gain} |" in page.read_text(encoding="utf-8")
