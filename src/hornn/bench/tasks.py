@@ -37,6 +37,7 @@ BESIDE = {
     "rnn": "nn.RNN",
     "hornn_fofe": "nn.RNN",
     "dts_rnn": "nn.RNN",
+    "dots_rnn": "nn.RNN",
     "lstm": "nn.LSTM",
     "gru": "nn.GRU",
     "lstmp": "nn.LSTM, projected",
