@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hornn.data.music import KEYS
-from hornn.use.music import LOWEST, TICKS, write_midi
+from hornn.use.music import LOWEST, OF_SET, TICKS, write_midi
 
 mido = pytest.importorskip("mido")
 Command = Callable[..., Any]
@@ -159,3 +159,12 @@ def test_silence_is_as_long_as_its_frames(sounding: int, tmp_path: Path) -> None
     write_midi(tmp_path / "x.mid", frames)
     (track,) = mido.MidiFile(tmp_path / "x.mid").tracks
     assert sum(each.time for each in track) == 5 * TICKS
+
+
+def test_a_frame_of_the_chorales_is_a_quarter_note(tmp_path: Path) -> None:
+    frames = np.zeros((1, KEYS), dtype=np.uint8)
+    frames[0, 39] = 1
+    for ticks, beats in ((OF_SET["music-jsb_chorales"], 1.0), (TICKS, 0.5)):
+        write_midi(tmp_path / "x.mid", frames, ticks)
+        file = mido.MidiFile(tmp_path / "x.mid")
+        assert sum(each.time for each in file.tracks[0] if not each.is_meta) == beats * file.ticks_per_beat

@@ -67,7 +67,8 @@ class DeepRnn(Cell):
     N_l. This is the paper's network on one-hot words and gives its weight counts (table 1).
 
     Source: section 3.3.1 for plus, 3.2.3 for its shortcuts, 3.3.2 for predict, 5.2 for the start of the output, 5.3.1
-    for lp, maxout and dropout. Departures: none. That x_t feeds both layers of the paper's transition and that S is a
+    for lp, maxout and dropout. Departures: the c_m of `output_bias` are learned; the
+    paper fixes the biases of a ReLU output layer. That x_t feeds both layers of the paper's transition and that S is a
     full matrix follows from its weight counts and the authors' released code; the counts have no biases, so b is off
     unless `bias`. Where the paper drops units is not said; that p is fixed by default is our choice.
     Raises ValueError for a depth or size < 1, fewer than 2 pieces, a p < 1, a dropout outside [0, 1), an

@@ -17,7 +17,11 @@ from hornn.use.figures import files_of, require_target
 from hornn.use.sequences import SequenceScorer, open_data, require_neutral
 
 LOWEST = 21  # the note of MIDI that key 0 is
-TICKS = 240  # of a frame: half a beat, an eighth note, at 120 beats a minute; the files do not say how long a frame is
+BEAT = 480  # ticks of a quarter note, at 120 beats a minute
+TICKS = 240  # of a frame: an eighth note; the files do not say how long a frame is
+OF_SET = {
+    "music-jsb_chorales": BEAT
+}  # a frame of the chorales is a quarter note in the split that they agree with
 VELOCITY = 80
 # Keys of `generate` that speak of text, beside the prompt, and their neutral values.
 OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False, "json": False}
@@ -56,7 +60,7 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     generator = torch.Generator().manual_seed(cfg.seed)
     for path in paths:
         frames = [*prompt, *sample(scorer.network, prompt, cfg.length, cfg.temperature, generator)]
-        write_midi(path, np.array(frames))
+        write_midi(path, np.array(frames), OF_SET.get(card["data"]["name"], TICKS))
         rolls = {title: np.array(frames)} | ({"the piece itself": piece} if len(piece) else {})
         draw(path.with_suffix(".png"), rolls, len(prompt))
         said = f"{path}, {path.with_suffix('.png')}: {len(prompt)} frames given, {cfg.length} written"
@@ -106,8 +110,11 @@ def sample(
         yield read[0].astype(np.uint8)
 
 
-def write_midi(path: Path, frames: np.ndarray) -> None:
-    """Write frames (N, 88) of 0 and 1 as one track of N frames; a key that goes on is one long note."""
+def write_midi(path: Path, frames: np.ndarray, ticks: int = TICKS) -> None:
+    """Write frames (N, 88) of 0 and 1, of so many `ticks` each, as one track of N frames.
+
+    A key that goes on from frame to frame is one long note.
+    """
     import mido
 
     track = mido.MidiTrack()
@@ -116,12 +123,12 @@ def write_midi(path: Path, frames: np.ndarray) -> None:
         for key in np.flatnonzero(frame != before):
             kind, velocity = ("note_on", VELOCITY) if frame[key] else ("note_off", 0)
             track.append(
-                mido.Message(kind, note=LOWEST + int(key), velocity=velocity, time=(step - last) * TICKS)
+                mido.Message(kind, note=LOWEST + int(key), velocity=velocity, time=(step - last) * ticks)
             )
             last = step
         before = frame
-    track.append(mido.MetaMessage("end_of_track", time=(len(frames) - last) * TICKS))  # silence lasts, too
-    file = mido.MidiFile(ticks_per_beat=2 * TICKS)
+    track.append(mido.MetaMessage("end_of_track", time=(len(frames) - last) * ticks))  # silence lasts, too
+    file = mido.MidiFile(ticks_per_beat=BEAT)
     file.tracks.append(track)
     with replacing(path) as written:
         file.save(file=written)
