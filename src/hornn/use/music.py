@@ -19,9 +19,8 @@ from hornn.use.sequences import SequenceScorer, open_data, require_neutral
 LOWEST = 21  # the note of MIDI that key 0 is
 BEAT = 480  # ticks of a quarter note, at 120 beats a minute
 TICKS = 240  # of a frame: an eighth note; the files do not say how long a frame is
-OF_SET = {
-    "music-jsb_chorales": BEAT
-}  # a frame of the chorales is a quarter note in the split that they agree with
+# A frame of the chorales is a quarter note in the split that they agree with.
+OF_SET = {"music-jsb_chorales": BEAT}
 VELOCITY = 80
 # Keys of `generate` that speak of text, beside the prompt, and their neutral values.
 OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False, "json": False}
