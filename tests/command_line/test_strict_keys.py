@@ -48,7 +48,9 @@ BAD = {
     "model=untargeted": (
         "cannot use model._target_ 'toy_parts.Elmann': module 'toy_parts' has no attribute 'Elmann'"
     ),
-    "trainer._target_=absent.Trainer": "cannot use trainer._target_ 'absent.Trainer': No module named 'absent'",
+    "trainer._target_=absent.Trainer": (
+        "cannot use trainer._target_ 'absent.Trainer': No module named 'absent': put its folder on PYTHONPATH"
+    ),
     # a class that no file chose
     "model._target_=absent.Cell": f"model._target_ {BY_CHOICE}",
     "model=rnn model._target_=toy_parts.Fofe": f"model._target_ {BY_CHOICE}",

@@ -208,7 +208,7 @@ def test_no_gpu(train: Command, trainer: str) -> None:
 def test_an_output_folder_that_cannot_be(train: Command, tmp_path: Path, folder: str) -> None:
     line = refusal(train(f"run_dir={tmp_path / folder}"))
     assert f"run_dir {tmp_path / folder} is not writable (" in line
-    assert "give run_dir=FOLDER" in line
+    assert "give another folder" in line
 
 
 def test_an_output_folder_that_the_system_owns(train: Command) -> None:

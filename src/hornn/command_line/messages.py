@@ -33,6 +33,7 @@ from hornn.command_line.strict_loader import StrictLoader
 
 # Keys whose values are read sign by sign; no list of values. Of a command that hands no words on to further processes.
 WRITTEN = {"prompt", "text"}
+OWN_FILES = ("data.train", "data.valid", "data.test")  # are given together
 
 
 def launch(main: Callable[[], None], needed: bool = False) -> None:
@@ -188,8 +189,15 @@ def _explain(error: BaseException) -> str | None:
             key := re.search(r"merging override (\S+?)=", text)
         ):
             return f"{key[1]} has another kind of value: '~{key[1]}' '+{key[1]}=VALUE' takes its place"
+        case HydraException() if unclear := re.search(
+            r"Ambiguous value for argument '(.*?)'", f"{text} {cause}"
+        ):
+            name, _, values = unclear[1].partition("=")
+            return f"{name} has several values, {values}: they need -m, which trains with each; a list is [{values}]"
         case HydraException():
             return f"{error} {cause or ''}"
+        case MissingMandatoryValue(full_key=key) if key in OWN_FILES:
+            return f"missing value {key!r}: give {', '.join(f'{each}=FILE' for each in OWN_FILES)}"
         case MissingMandatoryValue():
             return f"missing value {error.full_key!r}: give {error.full_key}=..."
         case InterpolationResolutionError(full_key=key) if "Recursive" in text:

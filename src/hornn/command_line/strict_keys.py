@@ -152,7 +152,10 @@ def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[
     try:
         parameters = inspect.signature(pkgutil.resolve_name(str(node["_target_"]))).parameters.values()
     except (ImportError, AttributeError, SyntaxError, TypeError) as error:
-        raise ValueError(f"cannot use {_join(path, '_target_')} {node['_target_']!r}: {error}") from error
+        remedy = ": put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
+        raise ValueError(
+            f"cannot use {_join(path, '_target_')} {node['_target_']!r}: {error}{remedy}"
+        ) from error
     except ValueError:  # a builtin that does not tell its signature
         return None
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):

@@ -26,7 +26,7 @@ def lock_folder(folder: Path, patience: float = 0.0) -> IO[str]:
             time.sleep(0.05)
             lock = take_lock(folder / LOCK)
     except OSError as error:
-        raise OSError(f"run_dir {folder} is not writable ({error.strerror}): give run_dir=FOLDER") from error
+        raise OSError(f"run_dir {folder} is not writable ({error.strerror}): give another folder") from error
     if lock is None:
         raise Busy(f"another process is working on {folder}: wait for it, or give another run_dir")
     return lock
