@@ -31,6 +31,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Raises FileNotFoundError where there is none, ValueError where it is corrupt, was not written by this
     program, or is of another format version.
     """
+    if path.is_dir():
+        best = path / "best.ckpt"
+        remedy = f"give {best}" if best.is_file() else "give the path of a best.ckpt or last.ckpt"
+        raise ValueError(f"{path} is a folder: {remedy}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}: give the path of a best.ckpt or last.ckpt")
     try:
@@ -41,7 +45,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     except PermissionError:
         raise
     except Exception as error:  # what a damaged pickle raises cannot be foreseen
-        raise ValueError(f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)})") from error
+        raise ValueError(
+            f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)}): give the path of a best.ckpt or "
+            "last.ckpt, or copy or train it again"
+        ) from error
     card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
     if not isinstance(card, dict) or "format" not in card:
         raise ValueError(f"checkpoint {path} was not written by this program: it has no '{CARD}' part")

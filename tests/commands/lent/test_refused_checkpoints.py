@@ -43,10 +43,20 @@ def test_a_corrupt_checkpoint(
     for entry in ("evaluate", "generate"):
         line = refusal(command(entry, f"checkpoint={broken}"))
         assert f"checkpoint {broken} is corrupt or no checkpoint (" in line
+        assert line.endswith("): give the path of a best.ckpt or last.ckpt, or copy or train it again\n")
     (run_dir / "last.ckpt").write_bytes(content)
     (run_dir / "result.json").unlink()
     assert "last.ckpt is corrupt or no checkpoint (" in refusal(train())
     assert (run_dir / "last.ckpt").read_bytes() == content
+
+
+def test_a_folder_is_no_checkpoint(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    for folder, remedy in (
+        (run_dir, run_dir / "best.ckpt"),
+        (tmp_path, "the path of a best.ckpt or last.ckpt"),
+    ):
+        line = refusal(command("evaluate", f"checkpoint={folder}"))
+        assert f"{folder} is a folder: give {remedy}" in line
 
 
 @pytest.mark.parametrize(
@@ -167,5 +177,5 @@ def test_a_checkpoint_whose_choice_is_gone(command: Command, run_dir: Path) -> N
 @pytest.mark.parametrize("entry", ["evaluate", "generate"])
 def test_no_checkpoint(command: Command, tmp_path: Path, entry: str) -> None:
     assert "missing value 'checkpoint': give checkpoint=..." in refusal(command(entry))
-    for path in ("/none/best.ckpt", tmp_path, "null", "5"):
+    for path in ("/none/best.ckpt", "null", "5"):
         assert "there is no checkpoint " in refusal(command(entry, f"checkpoint={path}"))
