@@ -80,6 +80,7 @@ def test_what_is_no_text_is_refused(folder: Path) -> None:
     for call, said in (
         (lambda: model.perplexity(["a", "b"]), r"text must be a string or a Path, got \['a', 'b'\]"),
         (lambda: model.perplexity(5), "text must be a string or a Path, got 5"),
+        (lambda: model.perplexity(""), "the text is empty: give one that has words"),
         (lambda: model.score(["a", 1]), "text 2 must be a string, got 1"),
         (lambda: model.generate(3), "prompt must be a string, got 3"),
         (lambda: hornn.make_network("lstm", vocab_size="a"), "vocab_size must be an integer >= 1, got 'a'"),  # type: ignore[arg-type]

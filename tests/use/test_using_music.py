@@ -97,6 +97,7 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_written(
         ("generate", ["to=x.mid", "piece=1.5"], "piece must be from 1 to 77, got 1.5"),
         ("generate", ["to=x.mid", "piece=true"], "piece must be from 1 to 77, got True"),
         ("generate", ["to=x.mid", "seed=99999999999999999999"], "seed must be from 0 to 4294967295"),
+        ("generate", ["to=x.mid", "frames=7"], "frames=7 are read of a piece: give piece=NUMBER"),
         ("generate", ["to=x.mid", "top_k=5"], "top_k= is for models of text"),
         ("generate", ["to=x.mid", "json=true"], "json= is for models of text"),
         ("evaluate", ["precision=bf16"], "precision= is for models of text"),

@@ -39,6 +39,7 @@ def evaluate(cfg: DictConfig) -> None:
     """
     set_up_process()
     check_options(cfg)
+    split = cfg.split = cfg.split or "test"
     paths, rates = paths_of(cfg), rates_of(cfg)
     opened = [open_checkpoint(path, cfg.device) for path in paths]
     if len(opened) == 1 and isinstance(opened[0], SequenceScorer):
@@ -60,7 +61,7 @@ def evaluate(cfg: DictConfig) -> None:
     lengths = () if cfg.cache is None else require_lengths("cache", cfg.cache)
     model: Scorer = mix(scorers, lengths, cfg) or scorers[0]
     if cfg.text is None:
-        ids = open_corpus(model, cfg).tokens(cfg.split)
+        ids = open_corpus(model, cfg).tokens(split)
         unk = model.vocabulary.unk_id
         unknown = ids == unk if unk is not None else np.zeros(len(ids), dtype=bool)
     else:
@@ -75,7 +76,7 @@ def evaluate(cfg: DictConfig) -> None:
     require_probabilities(mean, model.name, rates)
     figures = {
         **names_of(model),
-        "scored": cfg.text or f"{corpus_of(model)['name']} {cfg.split}",
+        "scored": cfg.text or f"{corpus_of(model)['name']} {split}",
         "perplexity": perplexity(mean),
         f"bits_per_{'character' if model.tokenizer.unit == 'char' else 'token'}": bits(mean),
         "tokens": len(ids),
@@ -120,17 +121,16 @@ def known_alone(scores: np.ndarray, unknown: np.ndarray) -> dict[str, float]:
 def check_options(cfg: DictConfig) -> None:
     """Refuse what no model could do, and files that cannot be written."""
     require_positive(batch_size=cfg.batch_size, seq_len=CHUNK if cfg.seq_len is None else cfg.seq_len)
-    require_choice("split", cfg.split, SPLITS)
+    if cfg.split is not None:
+        require_choice("split", cfg.split, SPLITS)
     others = ("mix", "cache", "text", "dynamic_lr")
-    if cfg.arpa is not None and (
-        any(cfg[key] is not None for key in others) or cfg.split != "test" or cfg.record
-    ):
+    if cfg.arpa is not None and (any(cfg[key] is not None for key in (*others, "split")) or cfg.record):
         raise ValueError(
             "arpa= writes the n-grams of one model and scores nothing: give its checkpoint= and arpa= alone"
         )
     if cfg.dynamic_lr is not None and cfg.batch_size != 1:
         raise ValueError("dynamic_lr= learns from the text in its order: leave out batch_size=")
-    if cfg.text is not None and cfg.split != "test":
+    if cfg.text is not None and cfg.split is not None:
         raise ValueError(
             f"text= is scored in place of a split, got split={cfg.split}, too: leave out one of the two"
         )

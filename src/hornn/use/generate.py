@@ -12,11 +12,11 @@ from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.figures import require_output
 from hornn.use.model import Model
-from hornn.use.music import write_music
+from hornn.use.music import FRAMES, write_music
 from hornn.use.sequences import SequenceScorer, require_neutral
 
 # Keys that speak of music, and their neutral values.
-OF_MUSIC = {"to": None, "piece": None, "frames": 50}
+OF_MUSIC = {"to": None, "piece": None, "frames": FRAMES}
 
 console = Console(highlight=False, soft_wrap=True)
 

@@ -90,6 +90,8 @@ class Model:
 
         Raises ValueError for a text without tokens, FileNotFoundError for a path that leads nowhere.
         """
+        if text == "":
+            raise ValueError("the text is empty: give one that has words")
         ids, _, _ = self.encode(text)
         mean = float(self.scorer.score(ids).mean())
         require_probabilities(mean, self.scorer.name)

@@ -23,6 +23,7 @@ TICKS = 240  # of a frame: an eighth note; the files do not say how long a frame
 OF_SET = {"music-jsb_chorales": BEAT}
 VELOCITY = 80
 # Keys of `generate` that speak of text, beside the prompt, and their neutral values.
+FRAMES = 50  # of a piece that are read first, unless `frames=` says otherwise
 OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False, "json": False}
 
 
@@ -43,6 +44,8 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     if cfg.prompt:
         raise ValueError("prompt= is text, and this model writes music: give piece=NUMBER, or leave it out")
     require_neutral(cfg, OF_TEXT, "text", scorer.name)
+    if cfg.piece is None and cfg.frames != FRAMES:
+        raise ValueError(f"frames={cfg.frames} are read of a piece: give piece=NUMBER, or leave it out")
     paths = targets(Path(str(cfg.to)), cfg.num_samples)
     for path in paths:
         picture = path.with_suffix(".png")

@@ -21,6 +21,7 @@ EVALUATE = {
     "seq_len=0": "seq_len must be an integer >= 1, got 0",
     "device=tpu": "device must be one of cpu, cuda, got 'tpu'",
     "text=/none.txt": "there is no text file /none.txt: give the path of an existing one",
+    "text=a.txt split=test": "text= is scored in place of a split, got split=test, too: leave out one of the two",
     "text=": "text= names no text file: give the path of one, or - for standard input",
     "text=7": "there is no text file 7: give the path of an existing one",
     "arpa=kn.arpa text=a.txt": "arpa= writes the n-grams of one model and scores nothing: give its checkpoint=",
