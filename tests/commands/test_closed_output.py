@@ -60,7 +60,7 @@ def test_a_run_outlives_its_output(
 
 def test_a_refused_run_says_so_beside_a_closed_output(small: list[str], tmp_path: Path) -> None:
     words = [str(ROOT / "src" / "train.py"), *small, "model.order=0", f"run_dir={tmp_path / 'run'}"]
-    assert shell(GONE, tmp_path, *words) == (2, "error: order must be an integer >= 1, got 0\n")
+    assert shell(GONE, tmp_path, *words) == (2, "error: order must be a whole number >= 1, got 0\n")
 
 
 SHOWING = {

@@ -30,7 +30,7 @@ def test_the_first_command_in_a_shell(process: Command, small: list[str], tmp_pa
 def test_a_full_error_on_demand(process: Command, small: list[str], tmp_path: Path) -> None:
     words = [*small, "model.order=0", f"run_dir={tmp_path / 'run'}"]
     code, _, err = process("train", *words)
-    assert (code, err) == (2, "error: order must be an integer >= 1, got 0\n")
+    assert (code, err) == (2, "error: order must be a whole number >= 1, got 0\n")
     code, _, err = process("train", *words, HYDRA_FULL_ERROR="1")
     assert code != 0
     assert "Traceback (most recent call last):" in err

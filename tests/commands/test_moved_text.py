@@ -49,7 +49,7 @@ def test_a_split_is_scored_from_another_folder_and_after_a_move(command: Command
     changed = Path("changed.txt")
     changed.write_text("a b c\n" * 9)
     line = refusal(command("evaluate", *words, *moved[:2], f"data.test={changed}"))
-    assert "is not the one that this checkpoint was trained on" in line
+    assert f"is not the one that this checkpoint was trained on (changed: data.test={changed})" in line
     read = refusal(command("evaluate", *words, *moved[:2], f"data.test={changed}", f"result={changed}"))
     assert "changed.txt is a file that this command reads: give another name to write to" in read
 

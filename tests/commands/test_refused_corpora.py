@@ -23,7 +23,7 @@ Command = Callable[..., Any]
             "caf\N{LATIN SMALL LETTER E WITH ACUTE}".encode("latin-1"),
             "is not UTF-8: byte 0xe9 at offset 3, line 1",
         ),
-        ("train", "a b".encode("utf-16"), "is not UTF-8: byte 0xff at offset 0"),
+        ("train", "a b".encode("utf-16"), "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW"),
         ("train", b"a b c\n", "shorter than one chunk of data.seq_len=5"),
         ("valid", b"a", "tokens cannot fill"),
     ],
@@ -33,7 +33,7 @@ def test_own_text(train: Command, tmp_path: Path, split: str, content: bytes, me
     words = ["data.eval_batch_size=3"] if message == "tokens cannot fill" else []
     line = refusal(train(*words))
     assert message in line
-    assert "UTF-8" not in message or f"{split}.txt" in line
+    assert message[:2] != "is" or f"data.{split}: {tmp_path / split}.txt" in line
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
@@ -42,6 +42,27 @@ def test_own_text_that_is_not_there(train: Command, tmp_path: Path, split: str) 
     line = refusal(train())
     assert (
         f"there is no text file data.{split}={tmp_path / split}.txt: give the path of an existing one" in line
+    )
+
+
+def test_a_folder_is_no_text(train: Command, tmp_path: Path) -> None:
+    (tmp_path / "valid.txt").unlink()
+    (tmp_path / "valid.txt").mkdir()
+    line = refusal(train())
+    assert f"data.valid={tmp_path / 'valid.txt'} is a folder: give the path of a text file" in line
+
+
+def test_one_file_to_learn_from_and_to_be_tested_on(train: Command, tmp_path: Path) -> None:
+    (tmp_path / "test.txt").unlink()
+    (tmp_path / "test.txt").symlink_to(tmp_path / "train.txt")
+    line = refusal(train())
+    assert f"data.train and data.test are one file, {tmp_path / 'test.txt'}: give text that is new" in line
+
+
+def test_all_files_of_one_s_own_are_asked_for_at_once(command: Command, tmp_path: Path) -> None:
+    line = refusal(command("train", "data=files", f"run_dir={tmp_path / 'run'}"))
+    assert (
+        line == "error: missing value 'data.train': give data.train=FILE, data.valid=FILE, data.test=FILE\n"
     )
 
 

@@ -130,7 +130,7 @@ def test_what_a_model_of_music_cannot_do(
         (["callbacks=early_stopping"], "monitor must be valid/nll, got 'valid/ppl'"),
         (["data.set=bach"], "data.set must be one of nottingham, jsb_chorales, muse_data, piano_midi"),
         (["network.tie_weights=true"], "needs inputs that are words"),
-        (["data.max_len=0"], "data.max_len must be an integer >= 1, got 0"),
+        (["data.max_len=0"], "data.max_len must be a whole number >= 1, got 0"),
     ],
 )
 def test_refused_trainings(

@@ -42,12 +42,17 @@ def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
     digest = hashlib.sha256()
     for key in text:
         path = Path(str(data[key])).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"there is no text file data.{key}={data[key]}: give the path of an existing one"
-            )
+        require_text_file(f"data.{key}", path)
         digest.update(file_checksum(path, folder).encode())
     return f"sha256:{digest.hexdigest()}"
+
+
+def require_text_file(key: str, path: Path) -> None:
+    """Raise ValueError where the path that a key names is a folder, FileNotFoundError where no file is there."""
+    if path.is_dir():
+        raise ValueError(f"{key}={path} is a folder: give the path of a text file")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no text file {key}={path}: give the path of an existing one")
 
 
 def file_checksum(path: Path, folder: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hornn.data.content import file_checksum
+from hornn.data.content import file_checksum, require_text_file
 from hornn.data.corpus import Corpus
 from hornn.data.lines import read_lines
 from hornn.data.text import TextData
@@ -31,10 +31,11 @@ class TextFiles(Corpus):
 
     def fetch(self) -> None:
         for split, path in self.files.items():
-            if not path.is_file():
-                raise FileNotFoundError(
-                    f"there is no text file data.{split}={path}: give the path of an existing one"
-                )
+            require_text_file(f"data.{split}", path)
+        if self.files["train"].samefile(self.files["test"]):
+            raise ValueError(
+                f"data.train and data.test are one file, {self.files['test']}: give text that is new as data.test"
+            )
 
     def identity(self) -> dict[str, Any]:
         return {"checksum": " ".join(self._checksum(split) for split in self.splits)}
@@ -49,8 +50,11 @@ class TextFiles(Corpus):
         return file_checksum(self.files[split], self.cache_dir)
 
     def tokens(self, split: str) -> Iterator[list[str]]:
-        for tokens, _ in self.tokenizer.blocks(read_lines(self.files[split])):
-            yield tokens
+        try:
+            for tokens, _ in self.tokenizer.blocks(read_lines(self.files[split])):
+                yield tokens
+        except ValueError as error:
+            raise ValueError(f"data.{split}: {error}") from None
 
 
 def build_data(

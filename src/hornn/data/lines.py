@@ -106,4 +106,6 @@ def decode(path: Path, start: int, number: int, data: bytes, final: bool) -> tup
         return codecs.utf_8_decode(data, "strict", final)
     except UnicodeDecodeError as error:
         place = f"byte {data[error.start]:#04x} at offset {start + error.start:,}, line {number:,}"
-        raise ValueError(f"{shown_name(path)} is not UTF-8: {place}: convert it to UTF-8") from None
+        is_utf16 = start == 0 and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        how = ": iconv -f UTF-16 -t UTF-8 FILE > NEW" if is_utf16 else ""
+        raise ValueError(f"{shown_name(path)} is not UTF-8: {place}: convert it to UTF-8{how}") from None

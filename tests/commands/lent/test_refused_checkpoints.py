@@ -159,7 +159,7 @@ def test_a_checkpoint_with_weights_that_are_no_numbers(
     [
         (10**7, "weights need"),
         (10**12, "are beyond any memory"),
-        ("6", "hidden_size must be an integer >= 1, got '6'"),
+        ("6", "hidden_size must be a whole number >= 1, got '6'"),
     ],
 )
 def test_a_checkpoint_that_claims_a_size(command: Command, run_dir: Path, size: Any, message: str) -> None:

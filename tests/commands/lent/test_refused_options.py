@@ -15,10 +15,10 @@ Command = Callable[..., Any]
 
 EVALUATE = {
     "split=dev": "split must be one of train, valid, test, got 'dev'",
-    "batch_size=0": "batch_size must be an integer >= 1, got 0",
+    "batch_size=0": "batch_size must be a whole number >= 1, got 0",
     "batch_size=x": "batch_size must be a whole number, got 'x'",
     "batch_size=82": "81 tokens cannot fill 82 columns: choose a smaller batch",
-    "seq_len=0": "seq_len must be an integer >= 1, got 0",
+    "seq_len=0": "seq_len must be a whole number >= 1, got 0",
     "device=tpu": "device must be one of cpu, cuda, got 'tpu'",
     "text=/none.txt": "there is no text file /none.txt: give the path of an existing one",
     "text=a.txt split=test": "text= is scored in place of a split, got split=test, too: leave out one of the two",
