@@ -79,7 +79,7 @@ def node(cell: type, **arguments: Any) -> dict[str, Any]:
             node(Careless, hidden_size=3),
             r"test_build\.Careless\.__init__ fails: ValueError: data.root is unknown",
         ),
-        (node(Rnn, hidden_size=3.5), "^hidden_size must be an integer >= 1, got 3.5$"),
+        (node(Rnn, hidden_size=3.5), "^hidden_size must be a whole number >= 1, got 3.5$"),
     ],
 )
 def test_a_class_that_cannot_be_built_is_refused_in_one_line(model: dict[str, Any], says: str) -> None:

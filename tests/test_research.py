@@ -40,7 +40,7 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             hornn.make_network("rnn", vocab_size=11, **arguments)
-    with pytest.raises(ValueError, match="order must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="order must be a whole number >= 1, got 0"):
         hornn.make_network("hornn", vocab_size=11, order=0)
 
 

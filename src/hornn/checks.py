@@ -22,7 +22,7 @@ def require_positive(**sizes: int) -> None:
     """Raise ValueError for the first of `sizes` that is not an integer from 1 to LARGEST_INTEGER."""
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{name} must be an integer >= 1, got {size!r}")
+            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")
         if size > LARGEST_INTEGER:
             raise ValueError(f"{name} must be at most {LARGEST_INTEGER}, got {size}")
 

@@ -44,8 +44,8 @@ def test_one_layer_is_the_nnlm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"frames": 0}, "frames must be an integer >= 1, got 0"),
-        ({"num_hidden": 0}, "num_hidden must be an integer"),
+        ({"frames": 0}, "frames must be a whole number >= 1, got 0"),
+        ({"num_hidden": 0}, "num_hidden must be a whole number"),
     ],
 )
 def test_what_it_refuses(arguments: dict[str, Any], message: str) -> None:

@@ -80,5 +80,5 @@ def test_it_refuses_an_alpha_outside_the_open_interval(value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["order", "num_hidden"])
 def test_it_refuses_a_size_below_one(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number >= 1, got 0"):
         FofeFnn(INPUT, H, **{name: 0})

@@ -104,10 +104,13 @@ def test_saturation_is_that_of_the_rectified_units() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"hops": 0}, "hops must be an integer >= 1, got 0"),
-        ({"memory_size": 0}, "memory_size must be an integer >= 1, got 0"),
-        ({"linear_size": D + 1}, "linear_size must be an integer from 0 to hidden_size=6, or null, got 7"),
-        ({"linear_size": -1}, "linear_size must be an integer from 0 to hidden_size=6, or null, got -1"),
+        ({"hops": 0}, "hops must be a whole number >= 1, got 0"),
+        ({"memory_size": 0}, "memory_size must be a whole number >= 1, got 0"),
+        (
+            {"linear_size": D + 1},
+            "linear_size must be a whole number from 0 to hidden_size=6, or null, got 7",
+        ),
+        ({"linear_size": -1}, "linear_size must be a whole number from 0 to hidden_size=6, or null, got -1"),
         (
             {"input_size": D},
             "needs input_size=12, twice the hidden_size, got 6: set network.embedding_size=12",

@@ -30,7 +30,7 @@ def refusal(name: str, input_size: int = INPUT, **arguments: Any) -> str:
     ],
 )
 def test_refuses_depths_and_sizes_below_one(name: str, argument: str, value: Any) -> None:
-    assert refusal(name, **{argument: value}) == f"{argument} must be an integer >= 1, got {value!r}"
+    assert refusal(name, **{argument: value}) == f"{argument} must be a whole number >= 1, got {value!r}"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_counts_full_feedback_and_one_gate_for_each_pair_of_layers() -> None:
 
 
 def test_refuses_a_depth_below_one_and_an_unknown_activation() -> None:
-    with pytest.raises(ValueError, match="depth must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="depth must be a whole number >= 1, got 0"):
         GatedFeedbackRnn(INPUT, H, depth=0)
     with pytest.raises(ValueError, match=r"activation must be one of .* got 'swish'"):
         GatedFeedbackRnn(INPUT, H, activation="swish")

@@ -83,7 +83,10 @@ def test_what_is_no_text_is_refused(folder: Path) -> None:
         (lambda: model.perplexity(""), "the text is empty: give one that has words"),
         (lambda: model.score(["a", 1]), "text 2 must be a string, got 1"),
         (lambda: model.generate(3), "prompt must be a string, got 3"),
-        (lambda: hornn.make_network("lstm", vocab_size="a"), "vocab_size must be an integer >= 1, got 'a'"),  # type: ignore[arg-type]
+        (
+            lambda: hornn.make_network("lstm", vocab_size="a"),
+            "vocab_size must be a whole number >= 1, got 'a'",
+        ),  # type: ignore[arg-type]
     ):
         with pytest.raises(ValueError, match=said):
             call()
@@ -159,9 +162,9 @@ def test_what_cannot_be_is_said(folder: Path) -> None:
     refused = {
         "score takes a list": lambda: model.score("a b"),
         "there is no text file none/x.txt": lambda: model.perplexity("none/x.txt"),
-        "k must be an integer >= 1": lambda: model.next_words("a", k=0),
+        "k must be a whole number >= 1": lambda: model.next_words("a", k=0),
         "top_p must be in": lambda: model.generate(top_p=0),
-        "num_samples must be an integer >= 1": lambda: model.generate(num_samples=0),
+        "num_samples must be a whole number >= 1": lambda: model.generate(num_samples=0),
         "there is no checkpoint none.ckpt": lambda: hornn.load("none.ckpt"),
         "leave it out": lambda: hornn.load(folder / NAMES[0], fit_on="a b"),
         "kn.arpa is no network": lambda: hornn.load(folder / "kn.arpa").network,

@@ -71,7 +71,7 @@ class MemN2N(Cell):
             or not 0 <= linear_size <= hidden_size
         ):
             raise ValueError(
-                f"linear_size must be an integer from 0 to hidden_size={hidden_size}, or null, got {linear_size!r}"
+                f"linear_size must be a whole number from 0 to hidden_size={hidden_size}, or null, got {linear_size!r}"
             )
         if embedded_input and input_size != 2 * hidden_size:
             raise ValueError(

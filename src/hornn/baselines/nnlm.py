@@ -42,7 +42,7 @@ class Nnlm(Cell):
         bias: bool = True,
     ) -> None:
         if not isinstance(order, int) or isinstance(order, bool) or order < 2:
-            raise ValueError(f"order must be an integer >= 2, the words of an n-gram, got {order!r}")
+            raise ValueError(f"order must be a whole number >= 2, the words of an n-gram, got {order!r}")
         require_truth(direct=direct)
         super().__init__(input_size, hidden_size)
         width = (order - 1) * input_size

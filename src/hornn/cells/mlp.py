@@ -162,4 +162,4 @@ def require_pieces(pieces: int) -> None:
     """Raise ValueError unless a maxout or L_p unit has something to choose from."""
     require_positive(pieces=pieces)
     if pieces < 2:
-        raise ValueError(f"pieces must be an integer >= 2, got {pieces!r}")
+        raise ValueError(f"pieces must be a whole number >= 2, got {pieces!r}")

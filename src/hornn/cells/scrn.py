@@ -110,7 +110,7 @@ class Scrn(Cell):
     ) -> None:
         for name, size in (("hidden_size", hidden_size), ("context_size", context_size)):
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise ValueError(f"{name} must be an integer >= 0, got {size!r}")
+                raise ValueError(f"{name} must be a whole number >= 0, got {size!r}")
         if hidden_size + context_size == 0:
             raise ValueError("hidden_size and context_size are both 0: at least one must be >= 1")
         super().__init__(input_size, hidden_size + context_size)

@@ -157,7 +157,7 @@ def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:
     """Sizes of the clusters of words 0, 1, ...: each is full at 1/`num_clusters` of all occurrences."""
     if type(num_clusters) is not int or not 1 <= num_clusters <= len(counts):
         raise ValueError(
-            f"head.num_clusters must be null or an integer from 1 to {len(counts)}, the size of the "
+            f"head.num_clusters must be null or a whole number from 1 to {len(counts)}, the size of the "
             f"vocabulary, got {num_clusters!r}"
         )
     if any(left < right for left, right in pairwise(counts)):
