@@ -38,7 +38,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
     [
         (
             "evaluate",
-            ["checkpoint", "split: test", "text", "batch_size: 1 ", "# a UTF-8 file to score", "result"],
+            ["checkpoint", "split: null", "text", "batch_size: 1 ", "# a UTF-8 file to score", "result"],
         ),
         ("score", ["checkpoint", 'text: "-"', "per_token: false", "batch_size: 64"]),
         pytest.param(
