@@ -67,8 +67,8 @@ def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -
         note = f"unknown words: {100 * share:.1f} % of the test text"
         if share > MANY_UNKNOWN:
             note += (
-                ": the perplexity reads them all as one word, so it is too good; evaluate.py shows `perplexity "
-                "known`; lower data.min_count, or bring more text"
+                ": they are all read as one word, so the perplexity says little; evaluate.py shows that of the "
+                "known ones; lower data.min_count where it is above 1, or bring more text"
             )
         console.print(note, style="yellow" if share > MANY_UNKNOWN else None, highlight=False, soft_wrap=True)
     simplest = next(iter(baselines))
