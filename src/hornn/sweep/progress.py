@@ -75,9 +75,8 @@ def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group
         urgent = sorted(shown, key=lambda n: (lines[n].status not in URGENT, lines[n].status != "queued"))
         shown = sorted(urgent[: max(height - 1, 1)])
     grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    grid.add_column(
-        "run", overflow="ellipsis"
-    )  # the one column that may be made narrower; its cells do not wrap
+    # the one column that may be made narrower; its cells do not wrap
+    grid.add_column("run", overflow="ellipsis")
     for heading in ("seed", "status", "epoch", "valid", "test", "time"):
         grid.add_column(heading, justify="left" if heading == "status" else "right", no_wrap=True)
     for line in (lines[number] for number in shown):
