@@ -25,6 +25,9 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[st
         raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
 
 
+REMEDY = "give the path of a best.ckpt or last.ckpt"
+
+
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Load a checkpoint of this project onto the CPU.
 
@@ -33,10 +36,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """
     if path.is_dir():
         best = path / "best.ckpt"
-        remedy = f"give {best}" if best.is_file() else "give the path of a best.ckpt or last.ckpt"
-        raise ValueError(f"{path} is a folder: {remedy}")
+        raise ValueError(f"{path} is a folder: {f'give {best}' if best.is_file() else REMEDY}")
     if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint {path}: give the path of a best.ckpt or last.ckpt")
+        raise FileNotFoundError(f"there is no checkpoint {path}: {REMEDY}")
     try:
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():  # torch does not look at the checksums of what it reads
@@ -46,8 +48,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # what a damaged pickle raises cannot be foreseen
         raise ValueError(
-            f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)}): give the path of a best.ckpt or "
-            "last.ckpt, or copy or train it again"
+            f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)}): {REMEDY}, or copy or train it again"
         ) from error
     card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
     if not isinstance(card, dict) or "format" not in card:

@@ -13,8 +13,8 @@ from hornn.columns import drop
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.initialization import make_sparse
-from hornn.kernels import fused, library
 from hornn.kernels.reduced import multiplies_in
+from hornn.kernels.table import why_not
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
@@ -225,14 +225,10 @@ class SequenceModel(nn.Module):
         """
         cell: Cell = self.cells[0]  # type: ignore[assignment]
         self.scan_backend = choose_backend(self.backend, cell, device, self.state_grad_norm)
-        wanted, on_gpu = self.backend in ("auto", "native"), device.type == "cuda"
-        self.missing = (fused.why_not() if on_gpu else library.why_not()) if wanted else None
-        self.native = (
-            wanted
-            and device.type == "cpu"
-            and self.missing is None
-            and next(self.parameters()).dtype == torch.float32
-        )
+        wanted = self.backend in ("auto", "native")
+        self.missing = why_not(device.type == "cuda") if wanted else None
+        able = wanted and self.missing is None and device.type == "cpu"
+        self.native = able and next(self.parameters()).dtype == torch.float32
         self.head.native = self.native
         resolved = resolve_precision(self.precision, device, self.native)
         self.head.precision = self.head.nearest(resolved)

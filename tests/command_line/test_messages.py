@@ -22,7 +22,9 @@ BAD = {
     "model.order": "cannot read 'model.order': missing EQUAL at '<EOF>'; write key=value",
     "=3": "cannot read '=3': it has no key; write key=value",
     'checkpoint="x': "cannot read 'checkpoint=\"x': ",
-    "checkpoint=1,2": "checkpoint has several values, 1,2: they need -m, which trains with each; a list is [1,2]",
+    "checkpoint=1,2": (
+        "checkpoint has several values, 1,2: give one, or the list [1,2]; train.py -m trains with each"
+    ),
     "+seed=4": "An item is already at 'seed'. Either remove + prefix: 'seed=4'",
     "seed=1 seed=2": "seed is given twice, by seed=1 and by seed=2: give it once",
     "-m seed=1,2 seed=3": "seed is given twice, by seed=1,2 and by seed=3: give it once",

@@ -105,6 +105,23 @@ def test_bad_input(own_text: OwnText, keys: dict, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_the_share_of_unknown_words_of_own_files_is_told(
+    own_text: OwnText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remarks(unknown: int) -> list[str]:
+        words = " ".join(["z"] * unknown + ["a"] * (99 - unknown))  # and the end of the line: 100 tokens
+        return own_text(test=f"{words}\n").remarks()
+
+    assert remarks(0) == []
+    assert remarks(5) == ["unknown words: 5.0 % of the test text"]
+    (many,) = remarks(6)
+    assert many.startswith(
+        "warning: unknown words: 6.0 % of the test text: they are all read as one word, so the perplexity says little"
+    )
+    monkeypatch.setattr(files.TextFiles, "published", True)
+    assert remarks(6) == []
+
+
 def test_unknown_split(own_text: OwnText) -> None:
     with pytest.raises(ValueError, match="split is 'dev'; allowed: train, valid, test"):
         own_text().tokens("dev")

@@ -20,6 +20,7 @@ from hornn.analysis.terminal import show
 from hornn.analysis.unroll import find_places
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS
+from hornn.places import OWN_TEXT
 from hornn.reporting.schema import NAME as SWEEP_NAME
 from hornn.result import (
     MEMORY,
@@ -36,7 +37,7 @@ from hornn.sweep.entry import read_record
 from hornn.sweep.record import FOLDER
 from hornn.use.checkpoints import load
 from hornn.use.corpora import open_corpus
-from hornn.use.figures import OWN_TEXT, files_of, require_probabilities, require_target
+from hornn.use.figures import files_of, require_probabilities, require_target
 from hornn.use.recorded import record, result_beside
 from hornn.use.scorers import NetworkScorer
 

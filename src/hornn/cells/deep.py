@@ -5,7 +5,6 @@ its view (section 4) a recurrent network is made of two operators, each a multil
 h_t = x_t (+) h_{t-1} (plus) and y_t = |> h_t (predict).
 """
 
-import math
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -67,10 +66,10 @@ class DeepRnn(Cell):
     N_l. This is the paper's network on one-hot words and gives its weight counts (table 1).
 
     Source: section 3.3.1 for plus, 3.2.3 for its shortcuts, 3.3.2 for predict, 5.2 for the start of the output, 5.3.1
-    for lp, maxout and dropout. Departures: the c_m of `output_bias` are learned; the
-    paper fixes the biases of a ReLU output layer. That x_t feeds both layers of the paper's transition and that S is a
-    full matrix follows from its weight counts and the authors' released code; the counts have no biases, so b is off
-    unless `bias`. Where the paper drops units is not said; that p is fixed by default is our choice.
+    for lp, maxout and dropout. Departures: the c_m of `output_bias` are learned; the paper fixes the biases of a ReLU
+    output layer. That x_t feeds both layers of the paper's transition and that S is a full matrix follows from its
+    weight counts and the authors' released code; the counts have no biases, so b is off unless `bias`. Where the paper
+    drops units is not said; that p is fixed by default is our choice.
     Raises ValueError for a depth or size < 1, fewer than 2 pieces, a p < 1, a dropout outside [0, 1), an
     unknown activation or choice of layers, an option of intermediate layers where there are none, and
     an `input_size` that is not the width of the embedded input.
@@ -126,8 +125,7 @@ class DeepRnn(Cell):
             holds = is_number(output_std) and output_std >= 0
             require_range("output_std", output_std, "a standard deviation >= 0, or null", holds)
         if output_bias is not None:
-            holds = is_number(output_bias) and math.isfinite(output_bias)
-            require_range("output_bias", output_bias, "a number, or null", holds)
+            require_range("output_bias", output_bias, "a number, or null", is_number(output_bias))
         transition_size = hidden_size if transition_size is None else transition_size
         output_size = hidden_size if output_size is None else output_size
         super().__init__(input_size, hidden_size, output_size)

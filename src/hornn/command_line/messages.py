@@ -30,10 +30,10 @@ from hornn.command_line.ending import (
 )
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
+from hornn.places import OWN_TEXT
 
 # Keys whose values are read sign by sign; no list of values. Of a command that hands no words on to further processes.
 WRITTEN = {"prompt", "text"}
-OWN_FILES = ("data.train", "data.valid", "data.test")  # are given together
 
 
 def launch(main: Callable[[], None], needed: bool = False) -> None:
@@ -193,11 +193,11 @@ def _explain(error: BaseException) -> str | None:
             r"Ambiguous value for argument '(.*?)'", f"{text} {cause}"
         ):
             name, _, values = unclear[1].partition("=")
-            return f"{name} has several values, {values}: they need -m, which trains with each; a list is [{values}]"
+            return f"{name} has several values, {values}: give one, or the list [{values}]; train.py -m trains with each"
         case HydraException():
             return f"{error} {cause or ''}"
-        case MissingMandatoryValue(full_key=key) if key in OWN_FILES:
-            return f"missing value {key!r}: give {', '.join(f'{each}=FILE' for each in OWN_FILES)}"
+        case MissingMandatoryValue(full_key=key) if key in OWN_TEXT:
+            return f"missing value {key!r}: give {', '.join(f'{each}=FILE' for each in OWN_TEXT)}"
         case MissingMandatoryValue():
             return f"missing value {error.full_key!r}: give {error.full_key}=..."
         case InterpolationResolutionError(full_key=key) if "Recursive" in text:

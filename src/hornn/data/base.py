@@ -126,6 +126,10 @@ class Data(ABC):
         """The same of one split, with examples for a person. log_probs: as for `judge`."""
         return Judgement({}, [])
 
+    def remarks(self) -> list[str]:
+        """What a person must know to read the score of the test split, in lines as `summary` has them."""
+        return []
+
     @abstractmethod
     def interface(self) -> dict[str, Any]:
         """What a checkpoint must hold, in plain values, for the network to be used without this data."""

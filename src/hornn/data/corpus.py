@@ -13,13 +13,14 @@ class Corpus(ABC):
     """A text with a training part and one or two others.
 
     name: as results show it. splits: which of train, valid and test are texts of their own; a corpus
-    without `valid` is validated on its `test`. path: where the text lies.
+    without `valid` is validated on its `test`. path: where the text lies. published: whether others know this text.
     """
 
     name: str
     tokenizer: Tokenizer
     rule: VocabularyRule
     splits: tuple[str, ...] = ("train", "valid", "test")
+    published = True
 
     @property
     @abstractmethod
@@ -35,6 +36,10 @@ class Corpus(ABC):
 
     def same_texts(self) -> list[tuple[str, ...]]:
         """Splits that hold one and the same text, for each such text; published corpora have none."""
+        return []
+
+    def changed_since(self, checksum: str) -> list[str]:
+        """The files that changed since `identity` had this checksum, as `key=path`, where each has one of its own."""
         return []
 
     @abstractmethod

@@ -17,6 +17,8 @@ class TextFiles(Corpus):
 
     name = "files"
 
+    published = False
+
     def __init__(
         self, files: dict[str, Path], tokenizer: Tokenizer, rule: VocabularyRule, cache_dir: Path
     ) -> None:
@@ -39,6 +41,10 @@ class TextFiles(Corpus):
 
     def identity(self) -> dict[str, Any]:
         return {"checksum": " ".join(self._checksum(split) for split in self.splits)}
+
+    def changed_since(self, checksum: str) -> list[str]:
+        then = zip(self.splits, checksum.split(), strict=False)  # a checkpoint may hold fewer
+        return [f"data.{split}={self.files[split]}" for split, old in then if self._checksum(split) != old]
 
     def same_texts(self) -> list[tuple[str, ...]]:
         by_content: dict[str, list[str]] = {}

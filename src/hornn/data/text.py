@@ -16,6 +16,8 @@ from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.metrics import CHARACTERS, WORDS
 
+MANY_UNKNOWN = 0.05  # of the test text: from here on a perplexity says little
+
 
 class TextData(Data):
     """Streams over the splits of a corpus: each predicts the next token from the ids of those before.
@@ -121,14 +123,27 @@ class TextData(Data):
             "vocab_size": len(cached.vocabulary),
             "vocabulary_rule": asdict(self.corpus.rule),
             "tokens": {split: len(ids) for split, ids in cached.splits.items()},
-            "unknown_tokens": {split: self.unknown(split) for split in cached.splits if split != "train"},
+            "unknown_tokens": {
+                split: self.unknown_tokens(split) for split in cached.splits if split != "train"
+            },
             "valid_is_test": not self.has_split("valid") or self.shares_text("valid", "test"),
         }
 
-    def unknown(self, split: str) -> int:
-        """How many tokens of the split are `<unk>`, those that the text itself writes so among them."""
-        unk = self.vocabulary.unk_id
-        return 0 if unk is None else int((self.tokens(split) == unk).sum())
+    def unknown_tokens(self, split: str) -> int:
+        """How many tokens of the split are `<unk>`. The text itself may contain some."""
+        return int(self.vocabulary.are_unknown(self.tokens(split)).sum())
+
+    def remarks(self) -> list[str]:
+        unknown, tokens = self.unknown_tokens("test"), len(self.tokens("test"))
+        if self.corpus.published or not unknown:
+            return []
+        line = f"unknown words: {100 * unknown / tokens:.1f} % of the test text"
+        if unknown <= MANY_UNKNOWN * tokens:
+            return [line]
+        return [
+            f"warning: {line}: they are all read as one word, so the perplexity says little; evaluate.py shows the "
+            "perplexity of the known ones; lower data.min_count where it is above 1, or bring more text"
+        ]
 
     def baselines(self) -> dict[str, dict[str, float]]:
         return {"unigram": {f"{split}_ppl": self.unigram_ppl(split) for split in ("valid", "test")}}

@@ -50,6 +50,10 @@ class Vocabulary:
                 "remove it from the text"
             ) from None
 
+    def are_unknown(self, ids: np.ndarray) -> np.ndarray:
+        """Which of the ids (N) are `<unk>`: booleans (N)."""
+        return np.zeros(len(ids), dtype=bool) if self.unk_id is None else ids == self.unk_id
+
     def decode(self, ids: Iterable[int]) -> list[str]:
         return [self.words[i] for i in ids]
 

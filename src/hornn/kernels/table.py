@@ -329,6 +329,11 @@ def find_native_obstacle(cell: Cell, device: torch.device, max_norm: float | Non
     dtype = cell.initial_state(1)[0].dtype  # a cell without weights of its own has one, too
     if dtype != torch.float32:
         return f"the native kernels compute in fp32, its weights are {dtype}"
+    return why_not(on_gpu)
+
+
+def why_not(on_gpu: bool) -> str | None:
+    """Why there are no native kernels on this machine, for its GPU or its CPU, in one line; None if there are."""
     return fused.why_not() if on_gpu else library.why_not()
 
 

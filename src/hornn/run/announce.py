@@ -12,8 +12,6 @@ from hornn.metrics import Units
 
 console = Console(markup=False)  # what it prints holds paths and words of the user's, as they are
 
-MANY_UNKNOWN = 0.05  # of the test text: from here on a perplexity says little
-
 
 def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[str], resume: bool) -> None:
     """The model with its `size`, its data, what else is to be noted, and where it all goes."""
@@ -21,9 +19,14 @@ def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[s
     console.print(title, highlight=False)
     first, *others = data.summary()
     for line in (first, *notes, *others):
-        style = "yellow" if line.startswith("warning: ") else None
-        console.print(f"  {line}", style=style, highlight=False, soft_wrap=True)
+        tell(f"  {line}")
     console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
+
+
+def tell(line: str) -> None:
+    """Print a line of `Data.summary` or `Data.remarks`; one that warns is yellow."""
+    style = "yellow" if line.lstrip().startswith("warning: ") else None
+    console.print(line, style=style, highlight=False, soft_wrap=True)
 
 
 def describe_epoch(record: Mapping[str, float], units: Units, is_best: bool) -> str:
@@ -43,8 +46,10 @@ def explain_epochs(units: Units) -> str:
     return f"  train, valid: {units.score}; *: the best so far{accuracy}; /s: {units.target}s"
 
 
-def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -> None:
-    """How the test split was scored, the scores, the scores of simple predictors below them, and the result's path."""
+def conclude(
+    run_dir: Path, result: Mapping[str, Any], units: Units, how: str, remarks: Sequence[str] = ()
+) -> None:
+    """How the test split was scored, the scores, the scores of simple predictors, `remarks`, and the result's path."""
     baselines = result["baselines"]
     valid, test = (f"{split}_{units.key}" for split in ("valid", "test"))
     rows = {result["choices"]["model"]: result, **baselines}
@@ -61,16 +66,8 @@ def conclude(run_dir: Path, result: Mapping[str, Any], units: Units, how: str) -
             f"{name:>{width}}  {units.show(figures[valid]):>9}  {units.show(figures[test]):>9}{shown}",
             highlight=False,
         )
-    corpus = result.get("corpus", {})
-    if corpus.get("name") == "files" and (unknown := corpus.get("unknown_tokens", {}).get("test")):
-        share = unknown / corpus["tokens"]["test"]
-        note = f"unknown words: {100 * share:.1f} % of the test text"
-        if share > MANY_UNKNOWN:
-            note += (
-                ": they are all read as one word, so the perplexity says little; evaluate.py shows that of the "
-                "known ones; lower data.min_count where it is above 1, or bring more text"
-            )
-        console.print(note, style="yellow" if share > MANY_UNKNOWN else None, highlight=False, soft_wrap=True)
+    for line in remarks:
+        tell(line)
     simplest = next(iter(baselines))
     if result[valid] > baselines[simplest][valid] and (records := result.get("metrics")):
         note = f"worse than the {simplest}"

@@ -92,7 +92,7 @@ class OpenRun:
             for logger in self.loggers:
                 if isinstance(logger, RunLogger):
                     logger.send_model(self.dir / BEST)
-            conclude(self.dir, result, self.data.units, how)
+            conclude(self.dir, result, self.data.units, how, self.data.remarks())
 
     def fail(self, error: str, figures: Mapping[str, Any]) -> None:
         """Write the result of a run that diverged, and raise ValueError with what happened."""

@@ -7,7 +7,6 @@ from omegaconf import DictConfig
 
 from hornn.build import rebuild_data
 from hornn.data.base import Data
-from hornn.data.files import TextFiles
 from hornn.data.text import TextData
 from hornn.run.composed import as_dict
 from hornn.use.scorers import Scorer
@@ -20,25 +19,14 @@ def data_of(card: Mapping[str, Any], places: DictConfig, remedy: str = "give the
     data.setup()
     here, then = data.describe()["text_checksum"], card["data"]["text_checksum"]
     if here != then:
+        checksum = str(card["data"].get("checksum", ""))
+        changed = data.corpus.changed_since(checksum) if isinstance(data, TextData) else []
+        difference = f"changed: {', '.join(changed)}" if changed else f"checksum {here}, then {then}"
         raise ValueError(
             f"the {data.name} corpus on this machine is not the one that this checkpoint was trained on "
-            f"({changed_files(card, data) or f'checksum {here}, then {then}'}): {remedy}"
+            f"({difference}): {remedy}"
         )
     return data
-
-
-def changed_files(card: Mapping[str, Any], data: Data) -> str:
-    """Which files of one's own are not those of the card; empty for another corpus, or where its text is cut anew."""
-    if not isinstance(data, TextData) or not isinstance(data.corpus, TextFiles):
-        return ""
-    checksums = zip(
-        data.corpus.files.items(),
-        str(data.describe()["checksum"]).split(),
-        str(card["data"].get("checksum", "")).split(),
-        strict=False,
-    )
-    changed = [f"data.{split}={path}" for (split, path), here, then in checksums if here != then]
-    return f"changed: {', '.join(changed)}" if changed else ""
 
 
 def open_corpus(model: Scorer, cfg: DictConfig) -> TextData:

@@ -17,11 +17,12 @@ from hornn.checks import require_choice, require_positive
 from hornn.data.base import SPLITS
 from hornn.data.text import encode_text
 from hornn.metrics import bits, perplexity
+from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
 from hornn.use.checkpoints import open_checkpoint, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
-from hornn.use.figures import OWN_TEXT, files_of, report, require_probabilities, require_target, text_of
+from hornn.use.figures import files_of, report, require_probabilities, require_target, text_of
 from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.recorded import record, to_record
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
@@ -62,8 +63,7 @@ def evaluate(cfg: DictConfig) -> None:
     model: Scorer = mix(scorers, lengths, cfg) or scorers[0]
     if cfg.text is None:
         ids = open_corpus(model, cfg).tokens(split)
-        unk = model.vocabulary.unk_id
-        unknown = ids == unk if unk is not None else np.zeros(len(ids), dtype=bool)
+        unknown = model.vocabulary.are_unknown(ids)
     else:
         ids, unknown, _ = encode_text(text_of(cfg, "text"), model.tokenizer, model.vocabulary)
     tried = (

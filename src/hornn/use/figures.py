@@ -15,12 +15,6 @@ from hornn.result import finite, require_writable, write_atomically
 from hornn.run.identity import FILES, SNAPSHOTS
 from hornn.shown import shown
 
-OWN_TEXT = (
-    "data.train",
-    "data.valid",
-    "data.test",
-)  # keys of commands that say where files of one's own lie now
-
 
 def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -> None:
     """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text."""

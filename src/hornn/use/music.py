@@ -17,13 +17,13 @@ from hornn.use.figures import files_of, require_target
 from hornn.use.sequences import SequenceScorer, open_data, require_neutral
 
 LOWEST = 21  # the note of MIDI that key 0 is
-BEAT = 480  # ticks of a quarter note, at 120 beats a minute
+BEAT = 480  # MIDI's ticks in a quarter note; 120 quarter notes last a minute
 TICKS = 240  # of a frame: an eighth note; the files do not say how long a frame is
-# A frame of the chorales is a quarter note in the split that they agree with.
+# The chorales here are those of a split whose frames are known to be quarter notes.
 OF_SET = {"music-jsb_chorales": BEAT}
 VELOCITY = 80
-# Keys of `generate` that speak of text, beside the prompt, and their neutral values.
 FRAMES = 50  # of a piece that are read first, unless `frames=` says otherwise
+# Keys of `generate` that speak of text, beside the prompt, and their neutral values.
 OF_TEXT = {"top_k": None, "top_p": None, "allow_unk": False, "json": False}
 
 

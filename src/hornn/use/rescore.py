@@ -10,9 +10,10 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.checks import require_positive, require_range
+from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.use import nbest
-from hornn.use.figures import OWN_TEXT, files_of, report, require_output, require_target, text_of
+from hornn.use.figures import files_of, report, require_output, require_target, text_of
 from hornn.use.model import Model
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of

@@ -15,8 +15,9 @@ from hornn.checks import require_positive
 from hornn.command_line.ending import reader_has_gone
 from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.metrics import perplexity
+from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
-from hornn.use.figures import OWN_TEXT, files_of, report, require_output, require_target, text_of
+from hornn.use.figures import files_of, report, require_output, require_target, text_of
 from hornn.use.model import Model, TokenScores, UnknownToken
 from hornn.use.opening import names_of, open_model, weights_of
 
