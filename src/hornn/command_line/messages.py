@@ -193,7 +193,8 @@ def _explain(error: BaseException) -> str | None:
             r"Ambiguous value for argument '(.*?)'", f"{text} {cause}"
         ):
             name, _, values = unclear[1].partition("=")
-            return f"{name} has several values, {values}: give one, or the list [{values}]; train.py -m trains with each"
+            remedy = f"give one, or the list [{values}]; train.py -m trains with each"
+            return f"{name} has several values, {values}: {remedy}"
         case HydraException():
             return f"{error} {cause or ''}"
         case MissingMandatoryValue(full_key=key) if key in OWN_TEXT:
