@@ -133,11 +133,11 @@ def test_a_page_gets_what_the_tables_on_text8_take(tmp_path, results):
     page = tmp_path / "README.md"
     page.write_text("<!-- text8 -->\n<!-- end -->")
     row = {"section": "text8", "work": "RNN", "ours": "rnn", "peak_mb": 900.0, "ms": 1000.0, "speed": 600.0}
-    row |= {"epoch_hours": 7.79, "epochs": 10, "hours": 77.9}
+    row |= {"epoch_hours": 7.79, "epochs": 10, "hours": 77.9, "head_hours": 3.14}
     measured = {**program.read(results), "rows": [row]}
     results.write_text(json.dumps(measured))
     program.renew(tmp_path, results)
-    assert "| RNN | `rnn` | 1000 | 600 | 7.8 | 10 | 78 | 900 |" in page.read_text()
+    assert "| RNN | `rnn` | 1000 | 600 | 7.8 | 10 | 78 | 3.1 | 900 |" in page.read_text()
 
 
 def test_a_page_gets_the_tables_of_another_machine(tmp_path, results):

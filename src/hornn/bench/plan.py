@@ -23,6 +23,7 @@ class Plan(NamedTuple):
         3  # that measure the peak of memory, which differs by 33 % between processes of the same work
     )
     large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
+    head_vocab: int = 8_088  # of text8's head
     head_widths: tuple[int, ...] = (100, 400)
     characters: Sizes = Sizes(50, 600, 20, 100)
     music: Sizes = Sizes(88, 400, 10, 200)
@@ -52,6 +53,7 @@ QUICK = Plan(
     scored_chunks=((1, 10), (3, 4)),
     processes=1,
     large_vocab=100,
+    head_vocab=50,
     head_widths=(8,),
     characters=Sizes(vocab_size=10, hidden_size=8, batch_size=3, seq_len=6),
     music=Sizes(vocab_size=88, hidden_size=8, batch_size=3, seq_len=6),

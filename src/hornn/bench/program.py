@@ -194,14 +194,15 @@ def renew(folder: Path, source: Path) -> list[Path]:
     results = read(source)
     shown = [name for name in SECTIONS if name != "text8"]
 
+    def named(words: list[str]) -> dict[str, Any]:
+        return read(source.with_name(f"{words[0]}.json")) if words else results
+
     def tables(words: list[str]) -> str:
-        if not words:
-            return render(results, shown)
-        return render(read(source.with_name(f"{words[0]}.json")), choose_sections(words[1:] or shown))
+        return render(named(words), choose_sections(words[1:] or shown))
 
     writers: Writers = {
         "speed": tables,
         "ratios": lambda _: render_ratios(results),
-        "text8": lambda _: render_alone("text8", results),
+        "text8": lambda words: render_alone("text8", named(words)),
     }
     return [page for page in pages_with_blocks(folder) if renew_page(page, writers)]
