@@ -90,7 +90,7 @@ def test_what_was_asked_for_and_lost_is_an_error(tmp_path: Path, entry: str) -> 
     assert shell(FULL, tmp_path, str(ROOT / "src" / f"{entry}.py"), *SHOWING[entry]) == (2, LOST)
 
 
-@pytest.mark.parametrize("entry", ["score", "rescore", "transcribe"])
+@pytest.mark.parametrize("entry", ["evaluate", "score", "rescore", "generate", "transcribe"])
 def test_what_is_asked_for_needs_an_open_output(tmp_path: Path, entry: str) -> None:
     words = ["checkpoint=x.ckpt", *(["nbest=x.tsv"] if entry == "rescore" else [])]
     refused = (2, "error: standard output is closed: send it elsewhere\n")

@@ -77,7 +77,8 @@ def describe_system_error(error: OSError) -> str:
 def lasting_output(needed: bool) -> Iterator[None]:
     """Let the command outlive its standard output and error: what cannot be written there is dropped.
 
-    needed: whether standard output is what the command is for; then the command fails where that could not be written.
+    needed: whether standard output is what the command is for; then the command fails where that is closed or was not
+    written whole.
     Else one line says that no more is shown. A reader that has gone away has what it wanted, so nothing is said. A
     character that the locale does not have is written as `\\N`, not refused.
     """
@@ -90,6 +91,8 @@ def lasting_output(needed: bool) -> Iterator[None]:
             lasting = Outlet(stream.fileno(), speaks=name == "stdout" and not needed)
             outlet = lasting if name == "stdout" else outlet
             setattr(sys, name, lasting.like(stream))
+    if needed and sys.__stdout__ is None:
+        end("standard output is closed: send it elsewhere", FAILED)
     stop = None
     try:
         yield

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,12 +43,6 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
         if path.exists() and source.exists() and path.samefile(source):
             raise ValueError(f"{target} is a file that this command reads: give another name to write to")
     require_writable(path)
-
-
-def require_output() -> None:
-    """Raise ValueError where standard output was closed when the program began: all that is printed would be lost."""
-    if sys.__stdout__ is None:
-        raise ValueError("standard output is closed: send it elsewhere")
 
 
 def text_of(cfg: DictConfig, key: str) -> Path:

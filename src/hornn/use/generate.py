@@ -10,7 +10,6 @@ from hornn.checks import require_truth
 from hornn.data.vocabulary import UNK
 from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
-from hornn.use.figures import require_output
 from hornn.use.model import Model
 from hornn.use.music import FRAMES, write_music
 from hornn.use.sequences import SequenceScorer, require_neutral
@@ -28,7 +27,6 @@ def generate(cfg: DictConfig) -> None:
     if isinstance(opened, SequenceScorer):
         write_music(cfg, opened, console)
         return
-    require_output()
     require_neutral(cfg, OF_MUSIC, "music", opened.name)
     model = Model(opened)
     prompt = "" if cfg.prompt is None else str(cfg.prompt)

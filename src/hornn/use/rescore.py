@@ -13,7 +13,7 @@ from hornn.checks import require_positive, require_range
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.use import nbest
-from hornn.use.figures import files_of, report, require_output, require_target, text_of
+from hornn.use.figures import files_of, report, require_target, text_of
 from hornn.use.model import Model
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of
@@ -25,7 +25,6 @@ def rescore(cfg: DictConfig) -> None:
     Raises ValueError or OSError for lists that cannot be rescored.
     """
     set_up_process()
-    require_output()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     sources = ("checkpoint", "mix", "nbest", "references", "dev", "dev_references")
     require_target(cfg.result, files_of(cfg, *sources, *OWN_TEXT))

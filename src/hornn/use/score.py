@@ -17,7 +17,7 @@ from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.metrics import perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
-from hornn.use.figures import files_of, report, require_output, require_target, text_of
+from hornn.use.figures import files_of, report, require_target, text_of
 from hornn.use.model import Model, TokenScores, UnknownToken
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -31,7 +31,6 @@ def score(cfg: DictConfig) -> None:
     or OSError for what cannot be scored; the lines before it have their records.
     """
     set_up_process()
-    require_output()
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     require_target(cfg.result, files_of(cfg, "checkpoint", "mix", "text", *OWN_TEXT))
     path = text_of(cfg, "text")

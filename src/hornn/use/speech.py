@@ -20,7 +20,7 @@ from hornn.speech.data import GRAMMARS, SpeechData
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.recogniser import Recogniser, acoustic_scores, from_plain
 from hornn.use.checkpoints import open_checkpoint
-from hornn.use.figures import files_of, require_output, require_target
+from hornn.use.figures import files_of, require_target
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import SequenceScorer, open_data
 
@@ -51,7 +51,6 @@ def transcribe(cfg: DictConfig) -> None:
     Raises ValueError or OSError, before anything is printed, for what cannot be read.
     """
     set_up_process()
-    require_output()
     require_choice("grammar", cfg.grammar, GRAMMARS)
     require_positive(batch_size=cfg.batch_size, seq_len=cfg.seq_len)
     if cfg.nbest is not None:

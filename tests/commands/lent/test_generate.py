@@ -1,7 +1,6 @@
 """generate.py on a finished run."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,6 @@ def generate(command: Command, run_dir: Path) -> Callable[..., str]:
 def test_generate_repeats_itself_for_a_seed(generate: Command) -> None:
     assert generate("seed=5") == generate("seed=5") != generate("seed=6")
     assert generate("temperature=0", "seed=1") == generate("temperature=0", "seed=2")
-
-
-def test_a_closed_output_is_an_error(
-    command: Command, run_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "__stdout__", None)
-    line = refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}"))
-    assert line == "error: standard output is closed: send it elsewhere\n"
 
 
 def test_generate_writes_as_much_as_asked(generate: Command) -> None:
