@@ -1,5 +1,6 @@
 """The only time loop: runs a cell over a chunk."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 from hornn.cells.base import Cell, State
 from hornn.checks import require_choice
 from hornn.kernels.recorded import find_graph_obstacle, run_recorded
+from hornn.kernels.reduced import LinearsInBf16
 from hornn.kernels.table import find_native_obstacle, run_native
 from hornn.norm import norm_over_columns
 
@@ -74,9 +76,12 @@ def scan(
     (`cell.all_steps`, all steps at once) give the same numbers to rounding. Each is for cells that `choose_backend`
     allows.
 
-    `in_bf16` has `native` multiply in bf16 (`run_native`); the other backends do not know it.
+    `in_bf16`, for `native` on a CPU alone, has the loop multiply in bf16 (`run_native`), and likewise each `F.linear`
+    of `project_input` and `project_output`.
     """
-    u = cell.project_input(x)
+    beside = LinearsInBf16() if in_bf16 else nullcontext()
+    with beside:
+        u = cell.project_input(x)
     if rows is not None:
         u = F.embedding(rows, u[0])
     if backend == "parallel":
@@ -92,7 +97,8 @@ def scan(
         y, state = run_recorded(loop, cell, u, state, state_grad_norm, backend)
     else:
         y, state = run_eager(cell, u, state, state_grad_norm)
-    return cell.project_output(y), state
+    with beside:
+        return cell.project_output(y), state
 
 
 def run_eager(cell: Cell, u: Tensor, state: State, state_grad_norm: float | None) -> tuple[Tensor, State]:

@@ -13,6 +13,7 @@ import pytest
 
 from commands.outcomes import result_of
 from hornn.command_line import ending
+from hornn.kernels import library
 
 ROOT = Path(__file__).parents[2]
 Pipe = Callable[..., tuple[int, str]]
@@ -53,6 +54,7 @@ LOST = "error: standard output cannot be written (No space left on device): send
 def test_a_run_outlives_its_output(
     small: list[str], tmp_path: Path, line: str, said: str, unbuffered: str
 ) -> None:
+    library.why_not()  # the run does not have to tell that it compiles them
     words = [str(ROOT / "src" / "train.py"), *small, f"run_dir={tmp_path / 'run'}"]
     assert shell(line, tmp_path, *words, PYTHONUNBUFFERED=unbuffered) == (0, said)
     assert result_of(tmp_path / "run")["epochs"] == 2

@@ -1,17 +1,23 @@
 """Time loops whose products are in bf16: the loop over `step` with the factors of all its products rounded to bf16."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hornn.cells.base import Cell
+from hornn.cells.deep import DeepRnn
 from hornn.cells.elman import Rnn
-from hornn.cells.hornn import FofeHornn, Hornn
+from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn
+from hornn.cells.lstm import Lstm
 from hornn.kernels import library
 from hornn.kernels.table import run_native
 from hornn.network import SequenceModel
+from hornn.scan import scan
 from kernels.test_reduced import distance
 from kernels.test_table import BOUNDABLE, OTHERS, run_cell
 
@@ -56,6 +62,39 @@ def test_a_cell_is_the_loop_with_rounded_factors(
     with RoundedFactors():
         expected = run_cell(name, torch.float64, T, B, H, bound)
     found = run_cell(name, torch.float32, T, B, H, bound, in_bf16=True)
+    distances = {result: distance(found[result], expected[result]) for result in expected}
+    assert max(distances.values()) < 1e-3, distances
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Rnn(9, 30, bias=True),
+        lambda: Lstm(9, 30, bias=True),
+        lambda: GatedHornn(9, 30, order=2),
+        lambda: DeepRnn(9, 30, output_depth=2, bias=True),
+    ],
+    ids=["rnn", "lstm", "hornn_gated", "deep output"],
+)
+def test_what_lies_around_the_loop_has_rounded_factors(bf16: None, make: Callable[[], Cell]) -> None:
+    """The inputs' products, and those of a deep output; of repeated inputs each has one product."""
+    rows = torch.tensor([[0, 2, 1], [1, 1, 2]])
+
+    def run(dtype: torch.dtype) -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        cell, x = make(), torch.randn(1, 3, 9)
+        for parameter in cell.parameters():
+            parameter.data.normal_(std=0.3)
+        cell, x = cell.to(dtype), x.to(dtype).requires_grad_()
+        native = dtype == torch.float32
+        y, _ = scan(cell, x, cell.initial_state(3), None, "native" if native else "eager", rows, native)
+        (y * torch.randn(y.shape).to(dtype)).sum().backward()
+        gradients = {of: parameter.grad for of, parameter in cell.named_parameters()}
+        return {"y": y.detach(), "x": x.grad, **gradients}  # type: ignore[dict-item]
+
+    with RoundedFactors():
+        expected = run(torch.float64)
+    found = run(torch.float32)
     distances = {result: distance(found[result], expected[result]) for result in expected}
     assert max(distances.values()) < 1e-3, distances
 

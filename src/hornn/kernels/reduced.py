@@ -1,7 +1,12 @@
 """Products of factors in 16 bits, on CPUs that multiply these at twice the rate of fp32: AVX-512 FP16, AVX-512 BF16."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from hornn.kernels.library import operators, why_not
 
@@ -54,3 +59,46 @@ def product_over_time(g: Tensor, states: Tensor, in_bf16: bool, out: Tensor | No
     if in_bf16:
         return reduced_product(left, right, out, torch.bfloat16)
     return torch.mm(left, right, out=out)
+
+
+class LinearsInBf16(TorchFunctionMode):
+    """Where this is entered, `F.linear` computes as `Bf16Linear`: a cell is written for fp32 alone."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is F.linear:
+            return linear_in_bf16(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def linear_in_bf16(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # `F.linear`'s names
+    return Bf16Linear.apply(input, weight, bias)
+
+
+class Bf16Linear(torch.autograd.Function):
+    """`F.linear`, x W^T + b for x (.., I), W (O, I), b (O): all factors, of the gradients too, are rounded to bf16."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
+        rows = x.flatten(0, -2)
+        ctx.save_for_backward(rows, W)
+        y = reduced_product(rows, W.mT, x.new_empty(len(rows), len(W)), torch.bfloat16)
+        if b is not None:
+            y += b
+        return y.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_y: Tensor) -> tuple[Tensor | None, ...]:
+        rows, W = ctx.saved_tensors
+        of_x, of_W, of_b = ctx.needs_input_grad
+        g = grad_y.flatten(0, -2)
+        grad_x = reduced_product(g, W, rows.new_empty(rows.shape), torch.bfloat16) if of_x else None
+        grad_W = reduced_product(g.mT, rows, W.new_empty(W.shape), torch.bfloat16) if of_W else None
+        grad_x = None if grad_x is None else grad_x.view(*grad_y.shape[:-1], -1)
+        return grad_x, grad_W, g.sum(0) if of_b else None
