@@ -4,12 +4,23 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from hornn.reporting.commands import write_report
 from hornn.reporting.json_table import table_json
 from hornn.reporting.markdown import claims_markdown, table_markdown
 from hornn.reporting.scoreboard import draw_bars, list_claims, summarise
 from hornn.reporting.tables import Table
-from reporting.place import CLAIMS, claims_of, table_of
+from reporting.place import CLAIMS, claims_of, read_sweep, table_of
+
+RECALLED = "†: recalled or second-hand: not read in the paper itself."
+QUOTED = """    - name: others
+      label: "Others"
+      run: null
+      state: quoted
+      published: {value: 105, verified: false, source: "recalled"}
+      dynamic: true
+"""
 
 
 def markdown_of(table: Table) -> str:
@@ -44,23 +55,22 @@ def test_claims_are_judged_by_our_numbers(place: Any, broken: Any) -> None:
     )
 
 
-def test_a_published_gain_from_a_recalled_number_is_marked(filled: Any, broken: Any) -> None:
-    """In every place: nobody has read the 108 of three in the paper, the 110 of max somebody has."""
+def test_published_gains_are_marked(filled: Any, broken: Any) -> None:
+    """In every place: nobody has read the 108 of three in the paper; the RNN's 123 used dynamic evaluation."""
     broken("  figure:", CLAIMS + "  figure:")
     filled.commit("rnn", 1, 120.0)
     table = table_of(filled)
-    assert [verdict.unverified for verdict in table.verdicts] == [True, True, False]
-    assert [claim["unverified"] for claim in json.loads(table_json(table))["claims"]] == [True, True, False]
+    assert [claim["published_signs"] for claim in json.loads(table_json(table))["claims"]] == ["†", "†", "‡"]
     text = markdown_of(table)
-    assert re.findall(r"\+[\d.]+ %†? \|", text)[::2] == ["+1.8 %† |", "+1.8 %† |", "+10.6 % |"]
-    assert text.endswith("\n\n†: recalled or second-hand: not read in the paper itself.")
+    assert re.findall(r"\+[\d.]+ %[†‡]? \|", text)[::2] == ["+1.8 %† |", "+1.8 %† |", "+10.6 %‡ |"]
+    assert text.endswith(
+        f"\n\n{RECALLED} ‡: the published number used dynamic evaluation; the measured one did not."
+    )
     assert "†" not in markdown_of(table._replace(verdicts=table.verdicts[2:]))
     write_report(filled.results, filled.sweeps, filled.folder / "report")
     page = (filled.folder / "report" / "index.html").read_text()
-    assert re.findall(r'class="gain soft">published ([^<]+)<', page)[1:] == ["+1.8 %†", "+1.8 %†", "+10.6 %"]
-    assert page.count("†: recalled or second-hand: not read in the paper itself.") == 3, (
-        "first screen, list, table"
-    )
+    assert re.findall(r'class="gain soft">published ([^<]+)<', page)[1:] == ["+1.8 %†", "+1.8 %†", "+10.6 %‡"]
+    assert page.count(RECALLED) == 3, "first screen, list, table"
 
 
 def test_a_claim_whose_rows_are_not_measured_is_listed(filled: Any, broken: Any) -> None:
@@ -71,7 +81,7 @@ def test_a_claim_whose_rows_are_not_measured_is_listed(filled: Any, broken: Any)
         "Claim: max beats the RNN. Published: Max, order 2: 110; RNN: 123; 10.6 % better "
         "(one of them by dynamic evaluation). Outcome: not measured yet."
     )
-    assert "| max beats the RNN | +10.6 % |  | not measured yet |" in markdown_of(table)
+    assert "| max beats the RNN | +10.6 %‡ |  | not measured yet |" in markdown_of(table)
     assert json.loads(table_json(table))["claims"][2]["gain"] is None
     claims = list_claims([table])
     assert summarise([claim for claim in claims if not claim.claim.main]) == [], "no empty entry"
@@ -149,6 +159,40 @@ def test_a_gain_on_another_corpus_need_not_be_as_large(place: Any, broken: Any) 
     assert "1.8 % better (on news). Measured" in several
     assert "worse than published" not in several
     assert several.endswith("Outcome: a tendency for it.")
+    assert table_of(place).verdicts[0].published_signs == "†§"
+
+
+def test_a_quoted_row_stands_by_its_published_number(place: Any, broken: Any) -> None:
+    """Its sign is behind the measured gain, too, and no error is known of it."""
+    claims = '  claims: [{says: "they win", better: others, than: sum-2}, {says: so, better: max-2, than: others}]\n'
+    path = broken("  figure:", QUOTED + claims + "  figure:")
+    assert claims_of(place) == []
+    for seed, value in enumerate((119.0, 120.0, 121.0), 1):
+        for name in ("sum-2", "sum-3"):
+            place.commit(name, seed, value)
+    assert claims_of(place) == [
+        "Claim: they win. Published: Others: 105†; Sum, order 2: 111; 5.4 % better "
+        "(one of them by dynamic evaluation). "
+        "Measured: Others: 105†; Sum, order 2: 120; 12.5 % better (27.8 standard errors, 3 seeds; "
+        "Others by dynamic evaluation). Outcome: confirmed."
+    ]
+    table = table_of(place)
+    assert "| they win | +5.4 %†‡ | +12.5 ± 0.4 %†‡ | confirmed |" in markdown_of(table)
+    assert markdown_of(table._replace(verdicts=table.verdicts[:1])).count(RECALLED) == 1
+    write_report(place.results, place.sweeps, place.folder / "report")
+    assert "+12.5 ± 0.4 %†‡<" in (place.folder / "report" / "index.html").read_text()
+    path.write_text(path.read_text().replace("  title:", "  published_on: news\n  title:"))
+    assert claims_of(place) == [], "of another corpus"
+
+
+def test_a_quoted_row_is_alone_on_its_side(broken: Any) -> None:
+    path = broken(
+        "  figure:", QUOTED + "  claims: [{says: so, better: sum-2, than: [rnn, others]}]\n  figure:"
+    )
+    with pytest.raises(
+        ValueError, match="'so' names the quoted row 'others' beside others: give it a claim alone"
+    ):
+        read_sweep(path)
 
 
 def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any) -> None:

@@ -141,7 +141,7 @@ def test_claims_in_a_page(filled: Any, broken: Any) -> None:
         f"| three beat two | {judged}",
         f"| little is gained over max | {judged}",
     ]
-    assert lines[6] == f"| max beats the RNN | {link} | +10.6 % |  | not measured yet |"
+    assert lines[6] == f"| max beats the RNN | {link} | +10.6 %‡ |  | not measured yet |"
     assert lines[-10:-5] == ["", "**Questions of our own**", *head], (
         "of the other sweep, without published numbers"
     )

@@ -1,14 +1,18 @@
 """What a sweep file claims of its rows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.reporting.schema import CLAIM_KEYS, check, rows_named
 
+QUOTED = "quoted"  # the state of a row whose number is of others
+
 
 class Claim(NamedTuple):
     """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
+
+    A quoted row stands by its published number, alone on its side.
 
     With `at_most` the claim is that `better` is ahead by so many percent at most, or behind; without `than`, that its
     number is so much at most.
@@ -27,8 +31,11 @@ class Claim(NamedTuple):
     main: bool = False
 
 
-def read_claim(node: Any, keys: Sequence[str], names: Collection[str], path: Path) -> Claim:
-    """A claim of a file whose metrics have these keys and whose rows these names. Raises ValueError for a wrong one."""
+def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None], path: Path) -> Claim:
+    """A claim of a file whose metrics have these keys. Raises ValueError for a wrong one.
+
+    states: the name of each row -> its state, None where it is run.
+    """
     where = f"{path}: sweep.claims"
     check(node, CLAIM_KEYS, where)
     if "than" not in node and "at_most" not in node:
@@ -38,8 +45,13 @@ def read_claim(node: Any, keys: Sequence[str], names: Collection[str], path: Pat
         tuple(rows_named(node[key], place, key)) if key in node else () for key in ("better", "than")
     )
     for name in (*better, *than):
-        if name not in names:
+        if name not in states:
             raise ValueError(f"{place} names {name!r}, which is no row")
+    for side in (better, than):
+        if len(side) > 1 and (quoted := [name for name in side if states[name] == QUOTED]):
+            raise ValueError(
+                f"{place} names the quoted row {quoted[0]!r} beside others: give it a claim alone"
+            )
     metric = node.get("metric", keys[0])
     if metric not in keys:
         raise ValueError(f"{place} names the metric {metric!r}, which the table has not")

@@ -1,13 +1,13 @@
 """What became of a paper's claims about its rows, by the measured numbers."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from hornn.reporting.claimed import Claim
+from hornn.reporting.claimed import QUOTED, Claim
 from hornn.reporting.lines import Line, by_one_recipe
-from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
+from hornn.reporting.numbers import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
 from hornn.reporting.scores import (
     DYNAMIC_EVALUATION,
     has_published,
@@ -29,6 +29,7 @@ REASONS = {
 }
 BEHIND = "it is even behind"  # of a row that gains so much at most
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
+SIGNS = (UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN)
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
 
@@ -37,9 +38,10 @@ class Verdict(NamedTuple):
 
     `metric` is what both numbers are of. `published` and `measured` say in words which numbers decide, `published` is
     empty where the paper gives none. Gains are relative to the row that the claim calls worse; `error` is the standard
-    error of the measured gain, None with too few seeds. `unverified`: the published gain rests on a number that nobody
-    read in the paper itself. `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the
-    paper makes the claim, by its numbers or in its words. While a row of the claim is not measured, there is no gain.
+    error of the measured gain, None with too few seeds. The signs say what a reader must know of the published numbers
+    behind a gain; behind a measured one there are some where a row is quoted. `outcome` is one of the words above,
+    `reason` says why where it needs one. `of_paper`: the paper makes the claim, by its numbers or in its words. While a
+    row of the claim is not measured, there is no gain.
     """
 
     says: str
@@ -51,7 +53,8 @@ class Verdict(NamedTuple):
     gain: float | None
     error: float | None
     of_paper: bool
-    unverified: bool = False
+    published_signs: str = ""
+    measured_signs: str = ""
     reason: str = ""
 
     @property
@@ -74,17 +77,20 @@ def tally(outcome: str, verdicts: Iterable[Verdict]) -> str:
 
 def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     """Whether the measured numbers bear a claim of the paper, or that not all of its rows are measured."""
-    sides = [[line for line in lines if line.row.name in names] for names in (claim.better, claim.than)]
+    sides = [
+        [standing(line, claim.metric) for line in lines if line.row.name in names]
+        for names in (claim.better, claim.than)
+    ]
     scores = [line.scores.get(claim.metric) for side in sides for line in side]
     is_measured = all(score is not None and score.mean is not None for score in scores)
     if not claim.than and is_measured:
         return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
-    published, claimed, unverified = "", None, False
+    published, claimed, signs = "", None, ""
     if claim.than and all(has_published(score) for score in scores):
         first = min if sweep.lower_is_better else max
         theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
-        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value, UNVERIFIED_SIGN)
-        unverified = any(is_unverified(line.scores[claim.metric]) for line in theirs)
+        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value, theirs)
+        signs = signs_of(theirs, claim.metric)
         if any(line.row.dynamic for line in theirs):
             published += " (one of them by dynamic evaluation)"
         if sweep.published_on:
@@ -93,21 +99,26 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         published=published,
         published_gain=claimed,
         of_paper=bool(published or claim.where),
-        unverified=unverified,
+        published_signs=signs,
     )
     if not is_measured:
         return verdict
     best = [min(side, key=mean_validation) for side in sides]
-    text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean)
-    one, other = (line.scores[claim.metric] for line in best)
+    quoted = [line for line in best if line.row.state == QUOTED]
+    text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean, quoted)
     limit = (claim.at_most or 0.0) / 100
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_over_seeds(claim.metric, lines))
     distance = distance_of(gain, limit, errors.of_all.root, bool(sweep.lower_is_better))
-    seeds = [len(score.values) for score in (one, other)]
-    trust = "one seed each" if max(seeds) == 1 else f"{seeds[0]} and {seeds[1]} seeds"
+    seeds = [len(line.scores[claim.metric].values) for line in best if line not in quoted]
+    trust = (
+        f"{' and '.join(map(str, seeds))} seed{'s' * (sum(seeds) > 1)}"
+        if seeds != [1, 1]
+        else "one seed each"
+    )
     if distance is not None:
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
     told = [trust, parts_of_error(errors)]
+    told += [f"{line.row.label} by dynamic evaluation" for line in quoted if line.row.dynamic]
     told += [note_on_shortfall(line, claim.metric, sweep) for line in best]
     told += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
     holds = gain > 0 if claim.at_most is None else 100 * gain <= claim.at_most
@@ -127,11 +138,35 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
             reason = BEHIND
     return verdict._replace(
         measured=f"{text} ({'; '.join(filter(None, told))})",
+        measured_signs=signs_of(quoted, claim.metric),
         outcome=outcome,
         gain=gain,
         error=errors.total,
         reason=reason,
     )
+
+
+def standing(line: Line, metric: str) -> Line:
+    """The line as a claim takes it: a quoted row stands by its published number, of which no error is known."""
+    score = line.scores.get(metric)
+    if line.row.state != QUOTED or score is None or score.comparable is None:
+        return line
+    return line._replace(scores={**line.scores, metric: score._replace(values=(score.comparable,))})
+
+
+def signs_of(lines: Iterable[Line], metric: str) -> str:
+    """What a reader must know of their published numbers."""
+    known = {
+        sign
+        for line in lines
+        for sign, told in (
+            (UNVERIFIED_SIGN, is_unverified(line.scores[metric])),
+            (DYNAMIC_SIGN, line.row.dynamic),
+            (OTHER_CORPUS_SIGN, line.row.published[metric].corpus),
+        )
+        if told
+    }
+    return "".join(sorted(known, key=SIGNS.index))
 
 
 def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -> Verdict:
@@ -205,21 +240,25 @@ def not_measured(claim: Claim, sweep: Sweep) -> Verdict:
 
 def mean_validation(line: Line) -> float:
     """Its mean score on validation, which decides between several rows on one side of a claim."""
-    return fmean(score_of(run.result, "valid") or math.inf for run in line.measured)
+    return fmean([score_of(run.result, "valid") or math.inf for run in line.measured] or [math.inf])
 
 
 def compare_rows(
-    pair: Sequence[Line], metric: str, sweep: Sweep, value: Callable[[Any], float], unverified: str = ""
+    pair: Sequence[Line],
+    metric: str,
+    sweep: Sweep,
+    value: Callable[[Any], float],
+    published: Collection[Line],
 ) -> tuple[str, float]:
     """How much better the first of two lines is, in words and relative to the second.
 
-    unverified: the sign behind a number that is not verified.
+    published: the lines whose number here is the published one; it has a sign where it is not verified.
     """
     scores = [line.scores[metric] for line in pair]
     one, other = map(value, scores)
     gain = gain_of(one, other, sweep)
     names = [
-        f"{line.row.label}: {value(score):.4g}{unverified * is_unverified(score)}"
+        f"{line.row.label}: {value(score):.4g}{UNVERIFIED_SIGN * (line in published and is_unverified(score))}"
         for line, score in zip(pair, scores, strict=True)
     ]
     ahead, behind = ("better", "worse") if sweep.lower_is_better is not None else ("more", "less")

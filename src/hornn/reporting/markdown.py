@@ -9,7 +9,7 @@ from pathlib import Path
 from hornn.reporting.claims import CONFIRMED, FOR, Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
-from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, percent
+from hornn.reporting.numbers import SIGN_MEANINGS, percent
 from hornn.reporting.tables import Table
 from hornn.shown import shown
 
@@ -57,9 +57,14 @@ def claims_markdown(
     for title, of_paper in (("Claims of the papers", True), ("Questions of our own", False)):
         these = [(table, verdict) for table, verdict in claims if verdict.of_paper == of_paper]
         parts += [heading.format(title), outcomes_markdown(these, links)] if these else []
-    if any(verdict.unverified for _, verdict in claims):
-        parts.append(f"{UNVERIFIED_SIGN}: {SIGN_MEANINGS[UNVERIFIED_SIGN]}.")
-    return parts
+    note = sign_note(verdict for _, verdict in claims)
+    return [*parts, note] if note else parts
+
+
+def sign_note(verdicts: Iterable[Verdict]) -> str:
+    """What the signs behind the gains of claims say; empty where there are none."""
+    seen = "".join(verdict.published_signs + verdict.measured_signs for verdict in verdicts)
+    return " ".join(f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in seen)
 
 
 def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, str] | None) -> str:
@@ -91,11 +96,11 @@ def outcome_text(verdict: Verdict) -> str:
 
 
 def published_gain_text(verdict: Verdict) -> str:
-    return gain_text(verdict.published_gain) + UNVERIFIED_SIGN * verdict.unverified
+    return gain_text(verdict.published_gain) + verdict.published_signs
 
 
 def measured_gain_text(verdict: Verdict) -> str:
-    text = gain_text(verdict.gain, verdict.error)
+    text = gain_text(verdict.gain, verdict.error) + verdict.measured_signs
     return f"{text} ({verdict.judged_on})" if text and verdict.judged_on else text
 
 

@@ -11,10 +11,9 @@ from hornn.reporting.glance import draw_glance_in_parts
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
 from hornn.reporting.listening import GRAMMARS, LICENCE, Recordings, utterances_of
-from hornn.reporting.markdown import gain_text, published_gain_text, relative_address
+from hornn.reporting.markdown import gain_text, published_gain_text, relative_address, sign_note
 from hornn.reporting.memory import factor_notes
 from hornn.reporting.notes import table_notes
-from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.packing import packed
 from hornn.reporting.panels import Plot
@@ -82,8 +81,7 @@ def render_page(
         list_claims=list_claims,
         gain_text=gain_text,
         published_gain_text=published_gain_text,
-        UNVERIFIED_SIGN=UNVERIFIED_SIGN,
-        SIGN_MEANINGS=SIGN_MEANINGS,
+        sign_note=lambda claims: sign_note(claim.verdict for claim in claims),
         glance=draw_glance_in_parts(tables),
         OVERVIEW_HEADER=OVERVIEW_HEADER,
         OVERVIEW_NOTE=OVERVIEW_NOTE,

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.places import as_typed
-from hornn.reporting.claimed import Claim, read_claim
+from hornn.reporting.claimed import QUOTED, Claim, read_claim
 from hornn.reporting.configs import Configs, Files, conf_of
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
@@ -42,7 +42,7 @@ from hornn.reporting.schema import (
 )
 from hornn.run.identity import INIT_FROM
 
-STATES = ("not built", "quoted")
+STATES = ("not built", QUOTED)
 
 
 class Metric(NamedTuple):
@@ -205,7 +205,7 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
                     f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
                 )
             seen[mark] = row.name
-    names, keys = {row.name for row in rows}, [metric.key for metric in metrics]
+    names, keys = {row.name: row.state for row in rows}, [metric.key for metric in metrics]
     main = main_axis(axes)
     figure = Figure(main.label) if main else None
     if "figure" in node:
