@@ -147,6 +147,13 @@ def test_claims_in_a_page(filled: Any, broken: Any) -> None:
     )
     assert len(lines) == 17
     assert "toy_two" not in filled_block(filled, "claims: toy_two").replace("tables/toy_two", "")
+    few = filled_block(filled, "claims: toy_two says=gained_over says=the_RNN").splitlines()
+    assert [line.split(" | ")[0] for line in few if "tables/" in line] == [
+        "| little is gained over max",
+        "| max beats the RNN",
+    ]
+    with pytest.raises(ValueError, match="no claim of toy_two says 'three win'"):
+        filled_block(filled, "claims: toy_two says=two says=three_win")
 
 
 def test_the_picture_in_a_page(filled: Any, place: Any) -> None:

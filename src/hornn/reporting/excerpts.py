@@ -23,7 +23,7 @@ from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread
 from hornn.reporting.sweeps import Sweep
 from hornn.reporting.tables import Table
 
-METRIC = "metric="
+METRIC, SAYS = "metric=", "says="
 TEST = ("test_ppl", "test_bpc")
 
 
@@ -64,9 +64,14 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
 
 
 def claims_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, Path], folder: Path) -> str:
-    """`SWEEP|PREFIX ...`: the claims of these sweeps with their outcomes; PREFIX stands for all sweeps `PREFIX_...`."""
+    """`SWEEP|PREFIX ... [says=TEXT ...]`: the claims of these sweeps with their outcomes.
+
+    PREFIX stands for all sweeps `PREFIX_...`. With texts, only claims whose words hold one of them; `_` stands for a
+    blank.
+    """
+    texts = [word.removeprefix(SAYS).replace("_", " ") for word in words if word.startswith(SAYS)]
     chosen: list[Table] = []
-    for word in words:
+    for word in (word for word in words if not word.startswith(SAYS)):
         found = [
             table
             for table in sorted(tables, key=lambda table: table.sweep.name)
@@ -78,6 +83,10 @@ def claims_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str
     if not any(table.verdicts for table in chosen):
         raise ValueError(f"no claims in {' '.join(words) or 'no sweep'}: name sweeps that have some")
     claims = [(table, verdict) for table in chosen for verdict in table.verdicts]
+    for text in texts:
+        if not any(text in verdict.says for _, verdict in claims):
+            raise ValueError(f"no claim of {', '.join(table.sweep.name for table in chosen)} says {text!r}")
+    claims = [pair for pair in claims if any(text in pair[1].says for text in texts or [""])]
     links = {table.sweep.name: relative_address(home[table.sweep.name], folder) for table in chosen}
     return "\n" + "\n\n".join(claims_markdown(claims, "**{}**", links)) + "\n"
 
