@@ -6,8 +6,9 @@ stands between the two lines is generated; every other byte of the page stays as
     <!-- overview -->                                      src/report.py --write: the picture of all tables
     <!-- rows: SWEEP ROW ROW ... [metric=KEY] -->          src/report.py --write: some rows of a table; each later
                                                            row has its gain on the first one
-    <!-- claims: SWEEP|PREFIX ... -->                      src/report.py --write: the claims of these sweeps, with
-                                                           their outcomes; PREFIX stands for all sweeps PREFIX_...
+    <!-- claims: SWEEP|PREFIX ... [says=TEXT ...] -->      src/report.py --write: the claims of these sweeps, with
+                                                           their outcomes; PREFIX stands for all sweeps PREFIX_...;
+                                                           with texts, the claims that say one; `_` is a blank
     <!-- costs -->                                         src/report.py --write: what each table takes
     <!-- speed -->, <!-- speed: FILE SECTION ... -->, <!-- ratios -->, <!-- text8 -->
                                                            src/bench.py --write: its tables; those of FILE.json, all
