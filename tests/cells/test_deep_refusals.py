@@ -77,6 +77,8 @@ def test_refuses_unknown_units(part: str) -> None:
         ("output_depth", "output_dropout", 0.5),
         ("output_depth", "output_std", 0.01),
         ("output_depth", "output_bias", 0.1),
+        ("output_depth", "output_bias", 0.0),
+        ("output_depth", "output_std", 0.0),
     ],
 )
 def test_refuses_options_of_layers_that_are_not_there(depth: str, argument: str, value: Any) -> None:

@@ -252,6 +252,8 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
         (["study=a/b"], "study must be letters"),
         (["study=[a]"], "study must be letters"),
         (["seed=1,2"], "seed has several values, 1,2: give one, or the list [1,2]; train.py -m trains"),
+        (["-m"], "a search runs its trials itself, for one model on one corpus: leave out -m"),
+        (["hydra.mode=MULTIRUN"], "a search runs its trials itself"),
         (["pruning.epoch=0"], "pruning.epoch must be a whole number, 1 or more, got 0"),
         (["space.optimizer.lr=3"], "space.optimizer.lr must be a list of values, or {low: "),
         (

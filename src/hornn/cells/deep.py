@@ -110,14 +110,14 @@ class DeepRnn(Cell):
             refuse_without_layers(
                 "transition_depth",
                 transition_size=transition_size,
-                shortcuts=shortcuts,
-                transition_dropout=transition_dropout,
+                shortcuts=shortcuts or None,
+                transition_dropout=transition_dropout or None,
             )
         if output_depth == 1:
             refuse_without_layers(
                 "output_depth",
                 output_size=output_size,
-                output_dropout=output_dropout,
+                output_dropout=output_dropout or None,
                 output_std=output_std,
                 output_bias=output_bias,
             )
@@ -291,7 +291,7 @@ def input_weight(cell: Cell, width: int, embedded: bool) -> nn.Parameter | None:
 
 
 def refuse_without_layers(depth: str, **options: object) -> None:
-    """Raise ValueError for the first of `options` that is set: with depth 1 no layers have it."""
+    """Raise ValueError for the first of `options` that is not None: with depth 1 no layers have it."""
     for name, value in options.items():
-        if value:
+        if value is not None:
             raise ValueError(f"{name}={value} needs {depth} >= 2, got {depth}=1, which has no such layers")

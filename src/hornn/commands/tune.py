@@ -5,6 +5,7 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
+from hornn.command_line.hydra_patches import options_parser
 from hornn.command_line.messages import launch
 from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
 from hornn.places import CONF, script_of
@@ -21,5 +22,16 @@ def main(cfg: DictConfig) -> None:
     search(cfg, script_of(Path(__file__).with_name("train.py")))
 
 
+def start() -> None:
+    """`main`, but for `-m`, which Hydra would answer before it calls it. Raises ValueError for it."""
+    given = options_parser().parse_known_args()[0]
+    if (given.multirun or "hydra.mode=MULTIRUN" in given.overrides) and not (given.help or given.hydra_help):
+        raise ValueError(
+            "a search runs its trials itself, for one model on one corpus: leave out -m, and give each further model "
+            "a command of its own"
+        )
+    main()
+
+
 def run() -> None:
-    launch(main)
+    launch(start)
