@@ -1,5 +1,7 @@
 """Texts and published corpora that cannot be read, or are not what they should be."""
 
+import gzip
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from commands.outcomes import contents, refusal
+from hornn.data import files
 
 Command = Callable[..., Any]
 
@@ -24,6 +27,7 @@ Command = Callable[..., Any]
             "is not UTF-8: byte 0xe9 at offset 3, line 1",
         ),
         ("train", "a b".encode("utf-16"), "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW"),
+        ("valid", gzip.compress(b"a b"), "is compressed: gunzip -c FILE > NEW"),
         ("train", b"a b c\n", "shorter than one chunk of data.seq_len=5"),
         ("valid", b"a", "tokens cannot fill"),
     ],
@@ -50,6 +54,42 @@ def test_a_folder_is_no_text(train: Command, tmp_path: Path) -> None:
     (tmp_path / "valid.txt").mkdir()
     line = refusal(train())
     assert f"data.valid={tmp_path / 'valid.txt'} is a folder: give the path of a text file" in line
+
+
+def test_a_pipe_is_no_corpus(train: Command, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").unlink()
+    os.mkfifo(tmp_path / "train.txt")
+    line = refusal(train())
+    assert f"data.train={tmp_path / 'train.txt'} is a pipe or a device, and a corpus is read several" in line
+    assert line.endswith("times: write its text into a file first\n")
+
+
+@pytest.mark.parametrize("model", ["rnn", "kn"])
+@pytest.mark.parametrize("when", ["read_lines", "TextFiles.fetch"])
+def test_a_text_that_is_being_written(
+    command: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, when: str
+) -> None:
+    """No token of it is kept, and no run begins, whatever moment it grew at."""
+    text, cache = tmp_path / "train.txt", tmp_path / "cache"
+    place = files if when == "read_lines" else files.TextFiles
+    read = getattr(place, when.rpartition(".")[2])
+
+    def grow(*given: Any) -> Any:
+        if not any(cache.glob("files-*")):
+            text.write_text(f"{text.read_text()}and more\n")
+        return read(*given)
+
+    monkeypatch.setattr(f"hornn.data.files.{when}", grow)
+    texts = [f"data.{split}={tmp_path / split}.txt" for split in ("train", "valid", "test")]
+    words = small if model == "rnn" else ["data=files", *texts]
+    line = refusal(
+        command("train", *words, f"model={model}", f"data.cache_dir={cache}", f"run_dir={tmp_path / 'r'}")
+    )
+    assert f"data.train={text}" in line
+    assert line.endswith("changed while it was read: give the command again once the file is written\n")
+    assert not list(tmp_path.glob("r/*.ckpt"))
+    if when == "read_lines":
+        assert not list(cache.glob("files-*"))
 
 
 def test_one_file_to_learn_from_and_to_be_tested_on(train: Command, tmp_path: Path) -> None:

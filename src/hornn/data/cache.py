@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hornn.data.content import CHANGED
 from hornn.data.corpus import Corpus
 from hornn.data.vocabulary import Vocabulary
 from hornn.result import replacing
@@ -100,6 +101,8 @@ class TokenCache:
                 text.update(("\n".join(block) + "\n").encode())
                 lengths[split] += len(block)
             self._demand_tokens(split, lengths[split])
+        if changed := self.corpus.changed_since(str(self.key.get("checksum", ""))):
+            raise ValueError(f"{', '.join(changed)} {CHANGED}")
         return {
             "key": self.key,
             "lengths": lengths,

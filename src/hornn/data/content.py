@@ -16,6 +16,7 @@ PYTHON = "python"  # the documentation of the running Python, in place of keys o
 FOLDER = "folder"  # all files below root/name
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 MEMORY = "checksums.json"  # in the folder of tokens
+CHANGED = "changed while it was read: give the command again once the file is written"
 MANY = 2**20  # bytes from which on a file's checksum is remembered
 SKIPPED = {
     "site-packages",
@@ -48,9 +49,13 @@ def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
 
 
 def require_text_file(key: str, path: Path) -> None:
-    """Raise ValueError where the path that a key names is a folder, FileNotFoundError where no file is there."""
+    """Raise ValueError where the path that a key names is no file, FileNotFoundError where nothing is there."""
     if path.is_dir():
         raise ValueError(f"{key}={path} is a folder: give the path of a text file")
+    if not path.is_file() and path.exists():
+        raise ValueError(
+            f"{key}={path} is a pipe or a device, and a corpus is read several times: write its text into a file first"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"there is no text file {key}={path}: give the path of an existing one")
 

@@ -26,6 +26,7 @@ class TextFiles(Corpus):
         self.cache_dir = cache_dir
         self.tokenizer = tokenizer
         self.rule = rule
+        self.known: dict[str, str] = {}  # split -> the checksum that says which text this is
 
     @property
     def path(self) -> Path:
@@ -44,7 +45,11 @@ class TextFiles(Corpus):
 
     def changed_since(self, checksum: str) -> list[str]:
         then = zip(self.splits, checksum.split(), strict=False)  # a checkpoint may hold fewer
-        return [f"data.{split}={self.files[split]}" for split, old in then if self._checksum(split) != old]
+        return [
+            f"data.{split}={path}"
+            for split, old in then
+            if file_checksum(path := self.files[split], self.cache_dir) != old
+        ]
 
     def same_texts(self) -> list[tuple[str, ...]]:
         by_content: dict[str, list[str]] = {}
@@ -53,7 +58,9 @@ class TextFiles(Corpus):
         return [tuple(splits) for splits in by_content.values() if len(splits) > 1]
 
     def _checksum(self, split: str) -> str:
-        return file_checksum(self.files[split], self.cache_dir)
+        if split not in self.known:
+            self.known[split] = file_checksum(self.files[split], self.cache_dir)
+        return self.known[split]
 
     def tokens(self, split: str) -> Iterator[list[str]]:
         try:

@@ -16,6 +16,16 @@ ABSENT = (
 )  # what the system says of a path that leads nowhere
 MARK = "\ufeff"  # the byte order mark, which may begin a text
 _BOM = MARK.encode()
+# How the files of other programs begin -> what makes a text of them.
+OTHERS = {
+    codecs.BOM_UTF16_LE: "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW",
+    codecs.BOM_UTF16_BE: "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW",
+    b"\x1f\x8b": "it is compressed: gunzip -c FILE > NEW",
+    b"BZh": "it is compressed: bunzip2 -c FILE > NEW",
+    b"\xfd7zXZ\0": "it is compressed: xz -dc FILE > NEW",
+    b"\x28\xb5\x2f\xfd": "it is compressed: zstd -dc FILE > NEW",
+    b"PK\3\4": "it is an archive or a document of an office program: unpack it, or save it as plain text",
+}
 
 
 def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
@@ -106,6 +116,10 @@ def decode(path: Path, start: int, number: int, data: bytes, final: bool) -> tup
         return codecs.utf_8_decode(data, "strict", final)
     except UnicodeDecodeError as error:
         place = f"byte {data[error.start]:#04x} at offset {start + error.start:,}, line {number:,}"
-        is_utf16 = start == 0 and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        how = ": iconv -f UTF-16 -t UTF-8 FILE > NEW" if is_utf16 else ""
-        raise ValueError(f"{shown_name(path)} is not UTF-8: {place}: convert it to UTF-8{how}") from None
+        remedies = [remedy for begin, remedy in OTHERS.items() if start == 0 and data.startswith(begin)]
+        remedy = (
+            remedies[0]
+            if remedies
+            else "convert it to UTF-8: iconv -f LATIN1 -t UTF-8 FILE > NEW, if it is Latin-1"
+        )
+        raise ValueError(f"{shown_name(path)} is not UTF-8: {place}: {remedy}") from None

@@ -21,7 +21,16 @@ from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
 from hornn.run.epochs import write_epochs
 from hornn.run.folder import open_run
-from hornn.run.identity import BEST, COLUMNS, COUNTS_READ, INIT_FROM, WITHOUT_EFFECT, Identity, weights_given
+from hornn.run.identity import (
+    BEST,
+    COLUMNS,
+    COUNTS_READ,
+    INIT_FROM,
+    WITHOUT_EFFECT,
+    Identity,
+    require_same_text,
+    weights_given,
+)
 from hornn.run.loggers import RunLogger, find_loggers, note_best
 from hornn.run.provenance import Starts, circumstances
 from hornn.use.mixed import MixtureModel
@@ -57,6 +66,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     check_predicts(f"model={identity.choices['model']}", model.predicts, wanted, identity.choices)
     data.prepare_data()
     data.setup()
+    require_same_text(identity, config["data"])
     model = build_counts(config["model"], len(data.counts), data.eos_id)
     if isinstance(model, MixtureModel):
         model.open(starts_from, data)

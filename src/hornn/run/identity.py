@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from hornn.data.content import FOLDER, content_of
+from hornn.data.content import CHANGED, FOLDER, content_of
 from hornn.recipe import COUNTED, TEXT, flatten
 from hornn.result import NAME
 from hornn.run.code import CODE, code_of
@@ -110,6 +110,14 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted, code)
     default = default_folder(chosen, kept, identity.name, seed)
     return identity._replace(folder=Path(str(config["run_dir"])) if config["run_dir"] else default)
+
+
+def require_same_text(identity: Identity, data: Mapping[str, Any]) -> None:
+    """Raise ValueError where the text is no longer the one that the run is named after. data: of the config."""
+    then = identity.config["data"].get("text")
+    if then is not None and content_of(data[TEXT], data) != then:
+        keys = ", ".join(f"{key}={path}" for key, path in identity.where.items() if key.startswith("data."))
+        raise ValueError(f"the text {keys or data[TEXT]} {CHANGED}")
 
 
 def default_folder(choices: Mapping[str, str], config: Mapping[str, Any], name: str, seed: int) -> Path:

@@ -31,7 +31,7 @@ from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
 from hornn.run.count import count
 from hornn.run.folder import open_run, require_elsewhere
-from hornn.run.identity import BEST, Identity, identify, weights_given
+from hornn.run.identity import BEST, Identity, identify, require_same_text, weights_given
 from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
@@ -132,6 +132,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     check_head(config, identity.choices, data)
     data.prepare_data()
     data.setup()
+    require_same_text(identity, config["data"])
     data.stream("train")  # refuses columns and chunks that cannot be
     check_memory(config, data.counts, 3, data.input_width)
     module = build_module(config, data)
