@@ -42,6 +42,10 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
     for source in sources:
         if path.exists() and source.exists() and path.samefile(source):
             raise ValueError(f"{target} is a file that this command reads: give another name to write to")
+    if path.is_symlink() or (path.exists() and not path.is_file()):  # root may replace /dev/null itself
+        raise ValueError(
+            f"{target} is a link, a pipe or a device, and a new file would take its place: give the path of a file"
+        )
     require_writable(path)
 
 

@@ -49,6 +49,14 @@ def test_evaluate_refuses(command: Command, run_dir: Path, tmp_path: Path) -> No
     common = [f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}"]
     for setting, message in EVALUATE.items():
         assert message in refusal(command("evaluate", *common, *setting.split()))
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "figures.json")
+    os.mkfifo(pipe)
+    for special in (link, pipe):
+        line = refusal(command("evaluate", *common, "split=test", f"result={special}"))
+        assert f"{special} is a link, a pipe or a device, and a new file would take its place" in line
+    assert link.is_symlink()
+    assert pipe.is_fifo()
     own = tmp_path / "own.txt"
     for content, message in ((b"", "is empty"), (b"a \xff", "is not UTF-8: byte 0xff at offset 2")):
         own.write_bytes(content)
