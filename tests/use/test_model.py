@@ -75,12 +75,30 @@ def test_a_text_may_be_longer_than_the_name_of_a_file(folder: Path, text: str) -
     hornn.load([folder / name for name in NAMES[:2]], fit_on=text)
 
 
+def test_the_end_of_a_line_makes_a_text_of_a_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that what strangers write opens no file, as docs/python.md promises."""
+    model = hornn.load(folder / NAMES[0])
+    monkeypatch.chdir(tmp_path)
+    alone = model.perplexity("a")
+    (tmp_path / "a").write_text("c d e\n")
+    assert model.perplexity("a") != alone
+    assert model.perplexity("a\n") == alone
+
+
 def test_what_is_no_text_is_refused(folder: Path) -> None:
     model: Any = hornn.load(folder / NAMES[0])
     for call, said in (
         (lambda: model.perplexity(["a", "b"]), r"text must be a string or a Path, got \['a', 'b'\]"),
         (lambda: model.perplexity(5), "text must be a string or a Path, got 5"),
         (lambda: model.perplexity(""), "the text is empty: give one that has words"),
+        (
+            lambda: hornn.load([folder / name for name in NAMES[:2]], fit_on=""),
+            "the text is empty: give one that has words",
+        ),
+        (lambda: model.score(["a"], per_token="no"), "per_token must be true or false, got 'no'"),
+        (lambda: model.generate(allow_unk="no"), "allow_unk must be true or false, got 'no'"),
         (lambda: model.score(["a", 1]), "text 2 must be a string, got 1"),
         (lambda: model.generate(3), "prompt must be a string, got 3"),
         (
@@ -161,7 +179,9 @@ def test_what_cannot_be_is_said(folder: Path) -> None:
     model = hornn.load(folder / NAMES[0])
     refused = {
         "score takes a list": lambda: model.score("a b"),
-        "there is no text file none/x.txt": lambda: model.perplexity("none/x.txt"),
+        r"there is no text file none/x.txt: .*; a text of one word ends in \\n": lambda: model.perplexity(
+            "none/x.txt"
+        ),
         "k must be a whole number >= 1": lambda: model.next_words("a", k=0),
         "top_p must be in": lambda: model.generate(top_p=0),
         "num_samples must be a whole number >= 1": lambda: model.generate(num_samples=0),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from hornn.build import looked_up_in
-from hornn.checks import require_positive, require_seed
+from hornn.checks import require_positive, require_seed, require_truth
 from hornn.data.text import encode, encode_text
 from hornn.metrics import perplexity
 from hornn.use.checkpoints import load_ready
@@ -90,8 +90,6 @@ class Model:
 
         Raises ValueError for a text without tokens, FileNotFoundError for a path that leads nowhere.
         """
-        if text == "":
-            raise ValueError("the text is empty: give one that has words")
         ids, _, _ = self.encode(text)
         mean = float(self.scorer.score(ids).mean())
         require_probabilities(mean, self.scorer.name)
@@ -107,6 +105,7 @@ class Model:
         """
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise ValueError(f"score takes a list of texts, got {texts!r:.80}: put one text into a list")
+        require_truth(per_token=per_token)
         return [
             Score(
                 float(scores.log_probs.sum()),
@@ -160,6 +159,7 @@ class Model:
         """
         require_positive(num_samples=num_samples)
         require_seed(seed)
+        require_truth(allow_unk=allow_unk)
         tokens, vocabulary = self.prompt_tokens(prompt), self.scorer.vocabulary
         banned = [] if allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]
         generator = torch.Generator().manual_seed(seed)
@@ -200,8 +200,15 @@ class Model:
     def encode(self, text: str | Path) -> Encoded:
         """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
         require_text("text", text, Path)
+        if text == "":
+            raise ValueError("the text is empty: give one that has words")
         if isinstance(text, Path) or names_a_file(text):
-            return encode_text(Path(text), self.scorer.tokenizer, self.scorer.vocabulary)
+            try:
+                return encode_text(Path(text), self.scorer.tokenizer, self.scorer.vocabulary)
+            except FileNotFoundError as error:
+                if isinstance(text, str):
+                    raise FileNotFoundError(f"{error}; a text of one word ends in \\n") from None
+                raise
         lines = ((line, True) for line in split_lines(text))
         return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, "the text")
 
