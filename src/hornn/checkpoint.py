@@ -1,5 +1,7 @@
 """Checkpoints: written whole or not at all, read without running code from them, told apart in words."""
 
+import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,6 +48,13 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except PermissionError:
         raise
+    except pickle.UnpicklingError as error:  # torch's own words say how to let the code run
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        what = f"asks for {found[1]}" if found else "has a content that cannot be read"
+        raise ValueError(
+            f"checkpoint {path} {what}, and those of this program hold numbers and text alone; nothing of it was run: "
+            f"{REMEDY} that this program wrote"
+        ) from None
     except Exception as error:  # what a damaged pickle raises cannot be foreseen
         raise ValueError(
             f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)}): {REMEDY}, or copy or train it again"

@@ -1,11 +1,13 @@
 """Checkpoints by strangers: no code of theirs runs, and no server is asked."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from commands.outcomes import refusal, rewrite
 from small_text import write_text
@@ -26,6 +28,29 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "pickle": {"_target_": "hornn.data.text.np.load", "file": "HUB/hubconf.py", "allow_pickle": True},
     "module": {"_target_": "hubconf.m"},
 }
+
+
+class Hostile:
+    """A part of a checkpoint that runs a command of the shell when it is unpickled."""
+
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch '{self.made}'",)
+
+
+@pytest.mark.parametrize("entry", ["evaluate", "generate", "score"])
+def test_a_checkpoint_with_code_is_refused_and_no_advice_is_given_to_run_it(
+    command: Command, tmp_path: Path, entry: str
+) -> None:
+    checkpoint = tmp_path / "best.ckpt"
+    torch.save({"state_dict": Hostile(tmp_path / "made")}, checkpoint)
+    assert refusal(command(entry, f"checkpoint={checkpoint}")) == (
+        f"error: checkpoint {checkpoint} asks for {os.system.__module__}.system, and those of this program hold "
+        "numbers and text alone; nothing of it was run: give the path of a best.ckpt or last.ckpt that this program wrote\n"
+    )
+    assert not (tmp_path / "made").exists()
 
 
 @pytest.fixture(scope="module")
