@@ -48,7 +48,8 @@ def test_a_checkpoint_with_code_is_refused_and_no_advice_is_given_to_run_it(
     torch.save({"state_dict": Hostile(tmp_path / "made")}, checkpoint)
     assert refusal(command(entry, f"checkpoint={checkpoint}")) == (
         f"error: checkpoint {checkpoint} asks for {os.system.__module__}.system, and those of this program hold "
-        "numbers and text alone; nothing of it was run: give the path of a best.ckpt or last.ckpt that this program wrote\n"
+        "numbers and text alone; nothing of it was run: give the path of a best.ckpt or last.ckpt that this program "
+        "wrote\n"
     )
     assert not (tmp_path / "made").exists()
 
