@@ -126,6 +126,51 @@ class NoActivation(Rnn):
         del self.activation
 
 
+class CountsInIntegers(Rnn):
+    def initial_state(self, batch_size: int) -> Any:
+        return Two(*super().initial_state(batch_size), torch.zeros(batch_size, 1, dtype=torch.long))
+
+
+class CountsOutsideTensors(Rnn):
+    def initial_state(self, batch_size: int) -> Any:
+        return Two(*super().initial_state(batch_size), 0)  # type: ignore[arg-type]
+
+
+class LearnedStart(Rnn):
+    def initial_state(self, batch_size: int) -> RnnState:
+        return RnnState(self.W_h[0].expand(batch_size, -1))
+
+
+class Unused(Rnn):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.W_skip = self.weight(3, 3)
+
+
+class OutsideAutograd(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        h_t = self.f(u_t + F.linear(state.h, self.W_h.data))
+        return h_t, RnnState(h_t)
+
+
+class NothingIsDifferentiated(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, _ = super().step(u_t, state)
+        return y_t.detach(), RnnState(y_t.detach())
+
+
+class ChangesWhatAutogradKeeps(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        h_t = super().step(u_t, state)[0].mul_(0.9)
+        return h_t, RnnState(h_t)
+
+
+class RootOfZero(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        h_t = self.f(u_t + F.linear(state.h, self.W_h).square().sqrt())
+        return h_t, RnnState(h_t)
+
+
 class NamedByAText(Rnn):
     recurrent = "W_h"  # type: ignore[assignment]
 
@@ -143,7 +188,7 @@ FAULTS = [
         HalfOutput,
         "project_output must give y of all steps in torch.float32, as the weights, got torch.float16",
     ),
-    (InPlace, "step changes h in place"),
+    (InPlace, r"step changes state\.h in place"),
     (InputInPlace, "step changes u_t in place"),
     (EmbeddingInPlace, "project_input changes x in place"),
     (MixesColumns, "step mixes columns"),
@@ -153,6 +198,21 @@ FAULTS = [
     (NoNumber, "step gives nan or inf within two steps"),
     (Fails, r"step fails: ValueError: unknown data 'ptb' \(.*test_contract.py:\d+; HYDRA_FULL_ERROR=1"),
     (NoActivation, "__init__ must set self.activation"),
+    (
+        CountsInIntegers,
+        "initial_state must give state.c in torch.float32, as the weights, got torch.int64: "
+        "see self.zeros, and `counters`",
+    ),
+    (CountsOutsideTensors, r"initial_state must give state.c as a tensor \(..., 3, any\), got a int"),
+    (LearnedStart, "initial_state must give state.h as a constant"),
+    (Unused, "W_skip gets no gradient"),
+    (OutsideAutograd, "W_h gets no gradient"),
+    (NothingIsDifferentiated, "W_in gets no gradient"),
+    (
+        ChangesWhatAutogradKeeps,
+        "step has a gradient that fails: one of the variables .* in place, make a new one",
+    ),
+    (RootOfZero, "W_h gets a gradient with nan or inf"),
     (NamedByAText, "recurrent must be a tuple such as"),
 ]
 
@@ -162,6 +222,12 @@ def test_a_fault_is_one_line_that_names_class_and_part(cell: type[Rnn], says: st
     with pytest.raises(ValueError, match=rf"^{cell.__module__}\.{cell.__name__}\.{says}") as caught:
         check_contract(cell(INPUT, H))
     assert "\n" not in str(caught.value)
+
+
+def test_a_weight_that_is_not_trained_needs_no_gradient() -> None:
+    cell = Unused(INPUT, H)
+    cell.W_skip.requires_grad_(False)
+    check_contract(cell)
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)

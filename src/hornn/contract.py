@@ -1,6 +1,6 @@
 """What a cell promises (hornn.cells.base), tried on two steps of three columns before any training.
 
-The tests see more: `tests/cells/test_contract.py` holds gradients, chunks and states in use against the contract.
+The tests see more: `tests/cells/test_contract.py` holds derivatives, chunks and states in use against the contract.
 """
 
 import traceback
@@ -52,6 +52,7 @@ def check_contract(cell: Cell) -> None:
         for part, before, after in zip(Trial._fields[:3], first, try_out(cell, other), strict=False):
             if not alike(before[:, 1:], after[:, 1:]):
                 refuse(cell, part, "mixes columns: another text in column 0 changes what column 1 gives")
+        check_gradients(cell, x)
     finally:
         torch.set_rng_state(random)
         for module, training in modes.items():
@@ -89,7 +90,9 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
             made = cell.step(u_t, state)
         if not isinstance(made, tuple) or len(made) != 2:
             refuse(cell, "step", f"must return y_t and the next state, got {kind(made)}")
-        for name, was, now in zip(("u_t", *state._fields), before, (u_t, *state), strict=True):
+        for name, was, now in zip(
+            ("u_t", *(f"state.{field}" for field in state._fields)), before, (u_t, *state), strict=True
+        ):
             if not same(was, now):
                 refuse(cell, "step", f"changes {name} in place: make a new tensor")
         y_t, after = made
@@ -111,13 +114,41 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
     return Trial(u, y, out, state)
 
 
+@torch.enable_grad()
+def check_gradients(cell: Cell, x: Tensor) -> None:
+    """Raise ValueError unless every weight has a finite gradient of what two steps from the first state give."""
+    state = cell.initial_state(B)
+    for name, tensor in state._asdict().items():
+        if tensor.requires_grad:
+            refuse(cell, "initial_state", f"must give state.{name} as a constant, which is not trained")
+    outputs = []
+    for u_t in cell.project_input(x).unbind(0):
+        y_t, state = cell.step(u_t, state)
+        outputs.append(y_t)
+    made = (cell.project_output(torch.stack(outputs)), *state)
+    ends = [tensor.sum() for tensor in made if tensor.requires_grad]
+    weights = {name: weight for name, weight in cell.named_parameters() if weight.requires_grad}
+    grads: Sequence[Tensor | None] = [None] * len(weights)
+    if ends and weights:
+        try:
+            grads = torch.autograd.grad(ends, list(weights.values()), allow_unused=True)
+        except Exception as error:  # a tensor that the step made is not what autograd kept
+            why = f"fails: {first_line(error)}: where it changes a tensor of its own in place, make a new one"
+            refuse(cell, "step", f"has a gradient that {why}")
+    for (name, _), grad in zip(weights.items(), grads, strict=True):
+        if grad is None:
+            refuse(cell, name, "gets no gradient: let every step use it, without .data, .detach() or no_grad")
+        if not grad.isfinite().all():
+            refuse(cell, name, "gets a gradient with nan or inf from two steps: see its equations")
+
+
 def check_state(cell: Cell, part: str, state: Any, x: Tensor, before: State | None = None) -> None:
     """Raise ValueError unless `state` is a NamedTuple of tensors (..., B, width).
 
     before: the state of the step before, whose type and shapes this one must have; None for the first state.
     """
     named = isinstance(state, tuple) and hasattr(state, "_fields")
-    if not named or not all(isinstance(tensor, Tensor) for tensor in state):
+    if not named:
         refuse(cell, part, f"must give its state as a NamedTuple of tensors, got {kind(state)}")
     if before is not None and type(state) is not type(before):
         refuse(cell, part, f"must give a state like the one before, {kind(before)}, got {kind(state)}")
@@ -136,8 +167,11 @@ def check_tensor(cell: Cell, part: str, name: str, tensor: Any, shape: Sequence[
     if len(found) != len(sizes) or any(n not in (None, m) for n, m in zip(sizes, found, strict=True)):
         refuse(cell, part, f"must give {name} as {written} for {B} columns, got {tuple(tensor.shape)}")
     if tensor.dtype != x.dtype:
+        counts = "" if tensor.is_floating_point() else ", and `counters` for what counts"
         refuse(
-            cell, part, f"must give {name} in {x.dtype}, as the weights, got {tensor.dtype}: see self.zeros"
+            cell,
+            part,
+            f"must give {name} in {x.dtype}, as the weights, got {tensor.dtype}: see self.zeros{counts}",
         )
 
 
