@@ -55,6 +55,12 @@ class ReadsItsWeights(Rnn):
             raise ValueError("too large")
 
 
+class HalfAsWide(Rnn):
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.output_size = hidden_size / 2  # type: ignore[assignment]
+
+
 class Unfinished(Rnn):
     step = Cell.step  # type: ignore[assignment]
 
@@ -74,6 +80,10 @@ def node(cell: type, **arguments: Any) -> dict[str, Any]:
     [
         (node(Rnn), "^conf/model/mine.yaml lacks hidden_size: "),
         (node(ReadsItsWeights, hidden_size=3), "^conf/model/mine.yaml lacks radius: "),
+        (
+            node(HalfAsWide, hidden_size=3),
+            r"HalfAsWide\.__init__ must set self.output_size to a whole number, got 1.5",
+        ),
         (node(Unfinished, hidden_size=3), r"test_build\.Unfinished lacks step"),
         (
             node(Careless, hidden_size=3),

@@ -210,7 +210,7 @@ FAULTS = [
     (NothingIsDifferentiated, "W_in gets no gradient"),
     (
         ChangesWhatAutogradKeeps,
-        "step has a gradient that fails: one of the variables .* in place, make a new one",
+        "step cannot be differentiated: where it changes a tensor of its own in place, make a new one",
     ),
     (RootOfZero, "W_h gets a gradient with nan or inf"),
     (NamedByAText, "recurrent must be a tuple such as"),

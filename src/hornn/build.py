@@ -109,7 +109,13 @@ def check_cell(model: Mapping[str, Any], choice: str) -> None:
     if lacking := sorted(kind.__abstractmethods__):
         raise ValueError(f"{kind.__module__}.{kind.__qualname__} lacks {', '.join(lacking)}: write it")
     with in_part(kind, "__init__"):
-        shaped(lambda: cell(input_size=natural_width(cell)))
+        built = shaped(lambda: cell(input_size=natural_width(cell)))
+    for key in ("input_size", "hidden_size", "output_size"):
+        if not isinstance(size := getattr(built, key, None), int):
+            raise ValueError(
+                f"{kind.__module__}.{kind.__qualname__}.__init__ must set self.{key} to a whole number, got {size}: "
+                "super().__init__(input_size, hidden_size, output_size) does"
+            )
 
 
 def check_head(config: Mapping[str, Any], choices: Mapping[str, str], data: Data) -> None:

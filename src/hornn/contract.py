@@ -133,11 +133,12 @@ def check_gradients(cell: Cell, x: Tensor) -> None:
         try:
             grads = torch.autograd.grad(ends, list(weights.values()), allow_unused=True)
         except Exception as error:  # a tensor that the step made is not what autograd kept
-            why = f"fails: {first_line(error)}: where it changes a tensor of its own in place, make a new one"
-            refuse(cell, "step", f"has a gradient that {why}")
+            why = first_line(error).partition(" Hint:")[0]
+            remedy = "where it changes a tensor of its own in place, make a new one"
+            refuse(cell, "step", f"cannot be differentiated: {remedy} ({why})")
     for (name, _), grad in zip(weights.items(), grads, strict=True):
         if grad is None:
-            refuse(cell, name, "gets no gradient: let every step use it, without .data, .detach() or no_grad")
+            refuse(cell, name, "gets no gradient: use it, without .data or .detach(), or leave it out")
         if not grad.isfinite().all():
             refuse(cell, name, "gets a gradient with nan or inf from two steps: see its equations")
 

@@ -1,9 +1,8 @@
 """What every cell promises (hornn.cells.base), checked for every file in conf/model.
 
-A new yaml is covered without touching this file. Only the contract is relied on: the state may be any
-NamedTuple of floating-point tensors of shape (..., B, width), and the outputs may have any width.
-
-HORNN_CONFIG_DIR=FOLDER checks the cells of FOLDER/model/*.yaml in their place, as --config-dir=FOLDER trains them.
+A new yaml is covered without touching this file. The state may be any NamedTuple of floating-point tensors of shape
+(..., B, width), and the outputs may have any width. HORNN_CONFIG_DIR=FOLDER checks the cells of FOLDER/model/*.yaml
+in their place, as --config-dir=FOLDER trains them.
 """
 
 from typing import Any
@@ -35,9 +34,11 @@ def random_cell(name: str) -> Any:
 
 
 def random_case(name: str) -> tuple[Any, Tensor, Any]:
-    """A cell with random weights, an input (T, B, I) and a state, all in float64."""
+    """A cell with random weights, an input (T, B, I) and a state, all in float64; its counters as after T steps."""
     cell, generator = random_cell(name), seeded(1)
-    return cell, draw(generator, T, B, INPUT), draw_state(cell, B, generator)
+    x, state = draw(generator, T, B, INPUT), draw_state(cell, B, generator)
+    counted = scan(cell, x, cell.initial_state(B))[1]
+    return cell, x, state._replace(**{key: getattr(counted, key).detach() for key in cell.counters})
 
 
 def clone(state: Any) -> Any:
@@ -93,15 +94,15 @@ def test_a_repeated_input_need_not_be_projected_again(name: str) -> None:
 
 
 @every_model
-def test_initial_state_is_a_named_tuple_of_zeros(name: str) -> None:
-    cell = random_cell(name)
+def test_initial_state_is_a_named_tuple_of_constants_zeros_in_our_cells(name: str) -> None:
     for batch_size in (1, 5):
-        state = cell.initial_state(batch_size)
+        state = random_cell(name).initial_state(batch_size)
         assert isinstance(state, tuple)
         assert hasattr(state, "_fields")
         for tensor in state:
             assert tensor.shape[-2] == batch_size
-            assert not tensor.any()
+            assert torch.equal(tensor, tensor[..., :1, :].expand_as(tensor))  # all columns start alike
+            assert CELLS is not MODEL_NAMES or not tensor.any()
             assert not tensor.requires_grad
 
 
@@ -117,17 +118,17 @@ def test_initial_state_follows_the_dtype_of_the_parameters(name: str, dtype: tor
 @every_model
 def test_initial_state_follows_the_device_of_the_parameters(name: str) -> None:
     cell = small_cell(name)
-    assert {tensor.device.type for tensor in cell.initial_state(B)} == {"cpu"}
-    cell = cell.to("meta")
-    assert {tensor.device.type for tensor in cell.initial_state(B)} == {"meta"}
+    for kind in ("cpu", "meta"):
+        assert {tensor.device.type for tensor in cell.to(kind).initial_state(B)} == {kind}
 
 
 @every_model
 def test_every_call_makes_a_new_initial_state(name: str) -> None:
     cell = random_cell(name)
+    first = clone(cell.initial_state(B))
     for tensor in cell.initial_state(B):
-        tensor.fill_(1.0)
-    assert not any(tensor.any() for tensor in cell.initial_state(B))
+        tensor.add_(1.0)
+    assert all(map(torch.equal, cell.initial_state(B), first))
 
 
 @every_model
@@ -271,26 +272,28 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
     for counter in cell.counters:
         del leaves[counter]
     for key, leaf in leaves.items():
-        assert leaf.grad is not None, key
+        assert leaf.grad is not None, f"{key} has no gradient: if it only counts, name it in `counters`"
         assert leaf.grad.isfinite().all(), key
         assert leaf.grad.abs().max() > 0, key
 
 
 @every_model
 def test_gradients_are_the_derivatives(name: str) -> None:
-    """Of outputs and final state, with respect to input, initial state and every parameter."""
+    """Of outputs and final state, with respect to input, initial state and every parameter, but for what counts."""
     cell, x, state = random_case(name)
-    module, state_class, width = Scan(cell), type(state), len(state)
+    counted = {key: getattr(state, key)[..., :2, :] for key in cell.counters}
+    units = {key: tensor for key, tensor in state._asdict().items() if key not in counted}
+    module, state_class, width = Scan(cell), type(state), len(units)
     keys = [key for key, _ in module.named_parameters()]
 
     def outputs(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        state, parameters = state_class(*tensors[:width]), dict(zip(keys, tensors[width:], strict=True))
+        drawn = dict(zip(units, tensors[:width], strict=True))
+        state, parameters = state_class(**counted, **drawn), dict(zip(keys, tensors[width:], strict=True))
         y, last = torch.func.functional_call(module, parameters, (x, state))
-        return y, *last
+        return y, *(getattr(last, key) for key in units)
 
-    parameters = [parameter.detach() for parameter in module.parameters()]
-    arguments = [x[:4, :2], *(tensor[..., :2, :] for tensor in state), *parameters]
-    arguments = [tensor.clone().requires_grad_() for tensor in arguments]
+    arguments = [x[:4, :2], *(tensor[..., :2, :] for tensor in units.values()), *module.parameters()]
+    arguments = [tensor.detach().clone().requires_grad_() for tensor in arguments]
     assert all(tensor.requires_grad for tensor in outputs(*arguments)), (
         "gradcheck skips what carries no gradient"
     )
@@ -335,13 +338,11 @@ def test_step_remembers_nothing_and_changes_nothing(name: str) -> None:
     attributes = {key: dict(vars(module)) for key, module in cell.named_modules()}
     tensors = {**dict(cell.named_parameters()), **dict(cell.named_buffers()), **state._asdict(), "x": x}
     before = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-
     u = cell.project_input(x)
     u_before = u.detach().clone()
     first = cell.step(u[0], state)
     second = cell.step(u[0], state)
     scan(cell, x, state)
-
     assert {key: dict(vars(module)) for key, module in cell.named_modules()} == attributes
     for key, tensor in tensors.items():
         assert_close(tensor.detach(), before[key], rtol=0, atol=0, msg=f"{key} was changed")

@@ -106,7 +106,7 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> State:
-        """The state before the first step: zeros unless the cell says otherwise."""
+        """The state before the first step: constants, zeros unless the cell says otherwise."""
 
     @abstractmethod
     def project_input(self, x: Tensor) -> Tensor:
