@@ -85,6 +85,16 @@ def test_a_product_is_added(dtype: torch.dtype) -> None:
     torch.testing.assert_close(found, before + alone)
 
 
+def test_a_left_factor_may_be_a_part_of_another(dtype: torch.dtype) -> None:
+    """Its rows lie apart, or all in one place; the last of them do not fill a block."""
+    whole, right = torch.randn(26, 90).to(dtype), torch.randn(66, 20)
+    part = whole[:, 5:71]
+    for left in (part, part[:1].expand(26, -1), part[:, :65]):
+        factors = left.contiguous().float(), right[: left.shape[1]]
+        expected = reduced_product(*factors, torch.empty(26, 20), dtype)
+        assert torch.equal(reduced_product(left, factors[1], torch.empty(26, 20), dtype), expected)
+
+
 def test_factors_are_rounded_to_the_nearest(dtype: torch.dtype) -> None:
     x = torch.randn(20, 30)
     found = reduced_product(x, torch.eye(30), torch.empty(20, 30), dtype)

@@ -155,13 +155,26 @@ inline Eight upper(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{4, 1
 inline Four lower(Four a, Four b) { return __builtin_shuffle(a, b, Four{0, 4, 1, 5}); }
 inline Four upper(Four a, Four b) { return __builtin_shuffle(a, b, Four{2, 6, 3, 7}); }
 #endif
+#if defined(__AVX512F__)
+typedef uint32_t Sixteen __attribute__((vector_size(64)));
 
-// out (columns, rows) = x (rows, columns), of numbers of 16 (Eight) or 32 bits (Four).
+inline Sixteen lower(Sixteen a, Sixteen b) {
+  const __m512i turns = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return (Sixteen)_mm512_permutex2var_epi32((__m512i)a, turns, (__m512i)b);
+}
+inline Sixteen upper(Sixteen a, Sixteen b) {
+  const __m512i turns = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return (Sixteen)_mm512_permutex2var_epi32((__m512i)a, turns, (__m512i)b);
+}
+#endif
+
+// out (columns, rows) = x (rows, columns), of numbers of 16 (Eight) or 32 bits (Four, Sixteen); the rows of x lie
+// `stride` numbers apart.
 template <class Vector>
-void transpose_numbers(const void* x, int64_t rows, int64_t columns, void* out, int64_t threads) {
+void transpose_numbers(const void* x, int64_t rows, int64_t columns, int64_t stride, void* out, int64_t threads) {
   constexpr int64_t size = sizeof(Vector{}[0]), side = sizeof(Vector) / size;
   constexpr int64_t tall = 64 / size;  // rows at a time: a cache line of the result
-  const auto from = [&](int64_t i, int64_t j) { return static_cast<const char*>(x) + (i * columns + j) * size; };
+  const auto from = [&](int64_t i, int64_t j) { return static_cast<const char*>(x) + (i * stride + j) * size; };
   const auto to = [&](int64_t j, int64_t i) { return static_cast<char*>(out) + (j * rows + i) * size; };
 #pragma omp parallel for num_threads(threads)
   for (int64_t first = 0; first < rows; first += tall)
@@ -188,7 +201,7 @@ void transpose_numbers(const void* x, int64_t rows, int64_t columns, void* out, 
 
 Tensor transpose(const Tensor& x, int64_t threads) {
   Tensor out = at::empty({x.size(1), x.size(0)}, x.options());
-  transpose_numbers<Eight>(x.const_data_ptr(), x.size(0), x.size(1), out.mutable_data_ptr(), threads);
+  transpose_numbers<Eight>(x.const_data_ptr(), x.size(0), x.size(1), x.size(1), out.mutable_data_ptr(), threads);
   return out;
 }
 

@@ -41,8 +41,8 @@ inline __m512i broadcast(const uint16_t* unit) {
 // of the left factor is STEP neighbours along the depth, one number twice or two numbers; the right factor has such
 // units, too. A tile has COLUMNS columns, LANES in a vector.
 //
-// multiply: tile (TALL, COLUMNS) += left right, of which the first C vectors are wanted. The left block lies by rows,
-// [TALL][units], or by columns, [units][TALL].
+// multiply: tile (TALL, COLUMNS) += left right, of which the first C vectors are wanted. The left block lies by rows of
+// units, `row` numbers apart, or by columns, [units][TALL].
 #if defined(__AVX512FP16__)
 struct InHalf {
   typedef Half Number;
@@ -53,7 +53,7 @@ struct InHalf {
   static __m256i round(const float* p) { return _mm512_cvtps_ph(_mm512_loadu_ps(p), 0); }
 
   template <int C, bool BY_ROWS>
-  static void multiply(const uint16_t* left, const uint16_t* right, int64_t units, float* tile) {
+  static void multiply(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float* tile) {
     for (int64_t start = 0; start < units; start += CHAIN) {
       __m512h sum[TALL][C] = {};
       const int64_t end = std::min(start + CHAIN, units);
@@ -61,7 +61,8 @@ struct InHalf {
         __m512h column[C];
         for (int c = 0; c < C; ++c) column[c] = _mm512_load_ph(right + k * COLUMNS + c * LANES);
         for (int r = 0; r < TALL; ++r) {
-          const __m512h x = _mm512_castsi512_ph(broadcast(left + 2 * (BY_ROWS ? r * units + k : k * TALL + r)));
+          const uint16_t* unit = left + 2 * k * (BY_ROWS ? 1 : TALL) + r * (BY_ROWS ? row : 2);
+          const __m512h x = _mm512_castsi512_ph(broadcast(unit));
           for (int c = 0; c < C; ++c) sum[r][c] = _mm512_fmadd_ph(x, column[c], sum[r][c]);
         }
       }
@@ -88,7 +89,7 @@ struct InBf16 {
   }
 
   template <int C, bool BY_ROWS>
-  static void multiply(const uint16_t* left, const uint16_t* right, int64_t units, float* tile) {
+  static void multiply(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float* tile) {
     Vec sum[TALL][C];
     for (int r = 0; r < TALL; ++r)
       for (int c = 0; c < C; ++c) sum[r][c] = load(tile + r * COLUMNS + c * LANES);
@@ -96,7 +97,7 @@ struct InBf16 {
       __m512bh column[C];
       for (int c = 0; c < C; ++c) column[c] = (__m512bh)_mm512_load_si512(right + 2 * (k * COLUMNS + c * LANES));
       for (int r = 0; r < TALL; ++r) {
-        const __m512bh x = (__m512bh)broadcast(left + 2 * (BY_ROWS ? r * units + k : k * TALL + r));
+        const __m512bh x = (__m512bh)broadcast(left + 2 * k * (BY_ROWS ? 1 : TALL) + r * (BY_ROWS ? row : 2));
         for (int c = 0; c < C; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], x, column[c]);
       }
     }

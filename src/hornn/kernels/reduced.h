@@ -106,10 +106,13 @@ void pack_right(const Strided<float>& x, int64_t k, int64_t j, int64_t depth, ui
   if (x.down == 1) {
     for (int64_t c = 0; c < COLUMNS; ++c)
       round_all<Format>(x.at(k, j + c), c < wide ? depth : 0, STEP * units, room + c * STEP * units);
-    if constexpr (STEP == 1)
-      transpose_numbers<Eight>(room, COLUMNS, units, out, 1);
-    else
-      transpose_numbers<Four>(room, COLUMNS, units, out, 1);
+    if constexpr (STEP == 1) {
+      transpose_numbers<Eight>(room, COLUMNS, units, units, out, 1);
+    } else {
+      const int64_t most = units / 16 * 16;  // what Sixteen does best
+      transpose_numbers<Sixteen>(room, COLUMNS, most, units, out, 1);
+      transpose_numbers<Four>(room + 2 * most, COLUMNS, units - most, units, out + 2 * most * COLUMNS, 1);
+    }
     return;
   }
   for (int64_t l = 0; l < depth; l += STEP, out += STEP * COLUMNS)
@@ -125,19 +128,20 @@ void pack_right(const Strided<float>& x, int64_t k, int64_t j, int64_t depth, ui
 
 // As `Format::multiply`, for as many vectors of a tile, at most C, as are wanted.
 template <class Format, int C>
-void multiply_vectors(int64_t wanted, bool by_rows, const uint16_t* left, const uint16_t* right, int64_t units,
+void multiply_vectors(int64_t wanted, const uint16_t* left, int64_t row, const uint16_t* right, int64_t units,
                       float* tile) {
   if constexpr (C > 1)
-    if (wanted < C) return multiply_vectors<Format, C - 1>(wanted, by_rows, left, right, units, tile);
-  if (by_rows)
-    Format::template multiply<C, true>(left, right, units, tile);
+    if (wanted < C) return multiply_vectors<Format, C - 1>(wanted, left, row, right, units, tile);
+  if (row)
+    Format::template multiply<C, true>(left, row, right, units, tile);
   else
-    Format::template multiply<C, false>(left, right, units, tile);
+    Format::template multiply<C, false>(left, row, right, units, tile);
 }
 
-// The tile of out (M, N) at row i and column j: out = (or +=) factor left right.
+// The tile of out (M, N) at row i and column j: out = (or +=) factor left right. The rows of a left block lie `row`
+// numbers apart; 0: it lies by columns.
 template <class Format, class Out>
-void multiply_tile(const uint16_t* left, bool by_rows, const uint16_t* right, int64_t units, float factor, bool add,
+void multiply_tile(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float factor, bool add,
                    int64_t i, int64_t j, int64_t M, int64_t N, Out* out) {
   constexpr int64_t COLUMNS = Format::COLUMNS, LANES = Format::LANES;
   alignas(64) float tile[TALL * COLUMNS] = {};
@@ -146,7 +150,7 @@ void multiply_tile(const uint16_t* left, bool by_rows, const uint16_t* right, in
   // What is written last is fetched first: a store that misses the cache would hold up those of the tile.
   for (int64_t r = 0; r < tall; ++r)
     for (int64_t c = 0; c < wide; c += 64 / sizeof(Out)) __builtin_prefetch(out + r * N + c, 1);
-  multiply_vectors<Format, COLUMNS / LANES>((wide + LANES - 1) / LANES, by_rows, left, right, units, tile);
+  multiply_vectors<Format, COLUMNS / LANES>((wide + LANES - 1) / LANES, left, row, right, units, tile);
   for (int64_t r = 0; r < tall; ++r)
     for (int64_t c = 0; c < wide; c += W) {
       Out* to = out + r * N + c;
@@ -156,7 +160,8 @@ void multiply_tile(const uint16_t* left, bool by_rows, const uint16_t* right, in
 }
 
 // The smaller factor is packed whole, then the larger one group by group: what lies side by side is read together. Each
-// thread has as many groups as any other.
+// thread has as many groups as any other. A larger left factor that lies by rows in bf16 already is read where it lies,
+// but for rows that do not fill a block.
 template <class Format, class Left, class Out>
 void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float factor, bool add, int64_t threads,
                       Out* out) {
@@ -165,6 +170,7 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
   const int64_t blocks = (M + TALL - 1) / TALL, panels = (N + COLUMNS - 1) / COLUMNS;
   const int64_t pieces = (K + DEPTH - 1) / DEPTH, most = ((K + pieces - 1) / pieces + 31) / 32 * 32;
   const bool by_rows = a.across == 1, by_panels = N > M;
+  const bool lies_ready = std::is_same_v<Left, uint16_t> && by_rows && a.down && K % STEP == 0;
   const int64_t whole = by_panels ? blocks : panels, parts = by_panels ? panels : blocks;
   const int64_t most_parts = by_panels ? PANELS : BLOCKS;  // in a group
   const int64_t groups = (parts + most_parts * threads - 1) / (most_parts * threads) * threads;
@@ -176,6 +182,7 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
     for (int64_t k = 0; k < K; k += most) {
       const int64_t depth = std::min(most, K - k), units = units_of<Format>(depth);
       const int64_t left_size = 2 * TALL * units, right_size = STEP * COLUMNS * units;
+      const int64_t packed_row = by_rows ? 2 * units : 0;
 #pragma omp for
       for (int64_t n = 0; n < whole; ++n) {
         if (by_panels)
@@ -186,20 +193,25 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
 #pragma omp for
       for (int64_t group = 0; group < groups; ++group) {
         const int64_t first = parts * group / groups, count = parts * (group + 1) / groups - first;
-        const auto multiply = [&](const uint16_t* left, const uint16_t* right, int64_t i, int64_t j) {
-          multiply_tile<Format>(left, by_rows, right, units, factor, add || k > 0, i * TALL, j * COLUMNS, M, N, out);
+        const auto multiply = [&](const uint16_t* left, int64_t row, const uint16_t* right, int64_t i, int64_t j) {
+          multiply_tile<Format>(left, row, right, units, factor, add || k > 0, i * TALL, j * COLUMNS, M, N, out);
         };
         if (by_panels) {
           for (int64_t n = 0; n < count; ++n)
             pack_right<Format>(b, k, (first + n) * COLUMNS, depth, room.data(), some.data() + n * right_size);
           for (int64_t i = 0; i < blocks; ++i)
             for (int64_t n = 0; n < count; ++n)
-              multiply(kept.data() + i * left_size, some.data() + n * right_size, i, first + n);
+              multiply(kept.data() + i * left_size, packed_row, some.data() + n * right_size, i, first + n);
         } else {
-          pack_left<Format>(a, first * TALL, count, k, depth, some.data());
-          for (int64_t n = 0; n < count; ++n)
+          const int64_t ready = lies_ready ? std::min(count, M / TALL - first) : 0;  // blocks
+          pack_left<Format>(a, (first + ready) * TALL, count - ready, k, depth, some.data());
+          for (int64_t n = 0; n < count; ++n) {
+            const bool as_is = n < ready;
+            const auto* there = reinterpret_cast<const uint16_t*>(a.at((first + n) * TALL, k));
+            const uint16_t* left = as_is ? there : some.data() + (n - ready) * left_size;
             for (int64_t j = 0; j < panels; ++j)
-              multiply(some.data() + n * left_size, kept.data() + j * right_size, first + n, j);
+              multiply(left, as_is ? a.down : packed_row, kept.data() + j * right_size, first + n, j);
+          }
         }
       }
     }
