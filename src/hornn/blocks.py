@@ -10,9 +10,10 @@ stands between the two lines is generated; every other byte of the page stays as
                                                            their outcomes; PREFIX stands for all sweeps PREFIX_...;
                                                            with texts, the claims that say one; `_` is a blank
     <!-- costs -->                                         src/report.py --write: what each table takes
-    <!-- speed -->, <!-- speed: FILE SECTION ... -->, <!-- ratios -->, <!-- text8 -->
+    <!-- speed -->, <!-- speed: FILE SECTION ... -->, <!-- ratios -->, <!-- text8 -->, <!-- text8: FILE -->
                                                            src/bench.py --write: its tables; those of FILE.json, all
-                                                           or these; three ratios; what the tables on text8 take
+                                                           or these; three ratios; what the tables on text8 take, by
+                                                           its file or by FILE.json
     <!-- parameters -->                                    src/parameters.py --write: the table of weight counts
 
 Fenced code is never read as a block.

@@ -78,6 +78,9 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
     with in_part(type(cell), "initial_state"):
         state = cell.initial_state(B)
     check_state(cell, "initial_state", state, x)
+    for name, tensor in state._asdict().items():
+        if tensor.requires_grad:  # seen where gradients are on
+            refuse(cell, "initial_state", f"must give state.{name} as a constant, which is not trained")
     with in_part(type(cell), "project_input"):
         u = cell.project_input(x)
     if not same(given, x):
@@ -117,16 +120,8 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
 @torch.enable_grad()
 def check_gradients(cell: Cell, x: Tensor) -> None:
     """Raise ValueError unless every weight has a finite gradient of what two steps from the first state give."""
-    state = cell.initial_state(B)
-    for name, tensor in state._asdict().items():
-        if tensor.requires_grad:
-            refuse(cell, "initial_state", f"must give state.{name} as a constant, which is not trained")
-    outputs = []
-    for u_t in cell.project_input(x).unbind(0):
-        y_t, state = cell.step(u_t, state)
-        outputs.append(y_t)
-    made = (cell.project_output(torch.stack(outputs)), *state)
-    ends = [tensor.sum() for tensor in made if tensor.requires_grad]
+    made = try_out(cell, x)
+    ends = [tensor.sum() for tensor in (made.project_output, *made.state) if tensor.requires_grad]
     weights = {name: weight for name, weight in cell.named_parameters() if weight.requires_grad}
     grads: Sequence[Tensor | None] = [None] * len(weights)
     if ends and weights:

@@ -77,7 +77,7 @@ def test_a_cell_is_the_loop_with_rounded_factors(
     ids=["rnn", "lstm", "hornn_gated", "deep output"],
 )
 def test_what_lies_around_the_loop_has_rounded_factors(bf16: None, make: Callable[[], Cell]) -> None:
-    """The inputs' products, and those of a deep output; of repeated inputs each has one product."""
+    """The products of the inputs and of a deep output are rounded; a repeated input is multiplied once."""
     rows = torch.tensor([[0, 2, 1], [1, 1, 2]])
 
     def run(dtype: torch.dtype) -> dict[str, Tensor]:

@@ -77,10 +77,9 @@ def describe_system_error(error: OSError) -> str:
 def lasting_output(needed: bool) -> Iterator[None]:
     """Let the command outlive its standard output and error: what cannot be written there is dropped.
 
-    needed: whether standard output is what the command is for; then the command fails where that is closed or was not
-    written whole.
-    Else one line says that no more is shown. A reader that has gone away has what it wanted, so nothing is said. A
-    character that the locale does not have is written as `\\N`, not refused.
+    needed: whether standard output is what the command is for; then the command fails where that is closed or could
+    not be written. Else one line says that no more is shown. A reader that has gone away has what it wanted, so nothing
+    is said. A character that the locale does not have is written as `\\N`, not refused.
     """
     outlet = None
     for name in ("stdout", "stderr"):
