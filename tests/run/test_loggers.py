@@ -1,7 +1,9 @@
 """Weights & Biases: how a run presents itself there, read back from its offline log."""
 
+import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import wandb
 
 from commands.outcomes import refusal, result_of
+from hornn.command_line.ending import TERMINATED
 from hornn.run.identity import Identity
 from hornn.run.loggers import note_best, wandb_logger
 from run.offline_log import read_log, records_of, summary_of
@@ -217,3 +220,43 @@ def test_refused_loggers(
     command: Command, small: list[str], tmp_path: Path, words: list[str], said: str
 ) -> None:
     assert said in refusal(command("train", *small, f"run_dir={tmp_path / 'run'}", *words))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("whom", "error"),
+    [
+        ("both", "terminated; the same command continues"),
+        (
+            "its logger",
+            "the process that writes for Weights & Biases has ended; the same command continues, and",
+        ),
+    ],
+)
+def test_a_training_whose_wandb_process_ends_is_continued(
+    small: list[str], tmp_path: Path, whom: str, error: str
+) -> None:
+    """As where a cluster ends every process of a job: no failure, and no traceback of a library's."""
+    run_dir = tmp_path / "run"
+    words = [*small, f"run_dir={run_dir}", "trainer.max_epochs=2000", "logger=wandb_offline"]
+    running = subprocess.Popen(
+        [sys.executable, "src/train.py", *settled([*words, "schedule=constant"])],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for((run_dir / "metrics.csv").exists)
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,comm=", "--ppid", str(running.pid)], capture_output=True, text=True
+    )
+    (logger,) = [
+        int(pid) for pid, name in map(str.split, listed.stdout.splitlines()) if name.startswith("wandb")
+    ]
+    os.kill(logger, signal.SIGKILL)
+    if whom == "both":
+        running.terminate()
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == TERMINATED, err
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith(f"error: {error}")

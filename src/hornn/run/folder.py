@@ -18,7 +18,7 @@ from hornn.run.epochs import METRICS
 from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, other_run, without
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
-from hornn.run.loggers import RunLogger, end_logging
+from hornn.run.loggers import RunLogger, end_logging, explain_lost_wandb
 from hornn.run.provenance import versions
 
 # What helps where a folder holds another run.
@@ -128,6 +128,9 @@ def open_run(
         )
         try:
             yield run
+        except ConnectionError as error:
+            explain_lost_wandb(error)
+            raise
         finally:
             end_logging(run.finished)
     finally:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoa
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checks import require_package
+from hornn.command_line.ending import TERMINATED
 from hornn.run.identity import Identity
 
 TAG_LENGTH = 64  # that Weights & Biases allows
@@ -173,8 +175,33 @@ def project_name(identity: Identity) -> str:
     return "-".join([identity.choices["model"], identity.corpus, identity.name, str(identity.seed)])
 
 
+class WandbLost(ValueError):
+    """The process that writes the files of Weights & Biases has ended, as when a cluster ends all of a job's."""
+
+    exit_code = TERMINATED
+
+
+def explain_lost_wandb(error: ConnectionError) -> None:
+    """Raise WandbLost where a connection failed while this process has a run of Weights & Biases; else do nothing."""
+    wandb = sys.modules.get("wandb")
+    if wandb is not None and wandb.run is not None:
+        raise WandbLost(
+            "the process that writes for Weights & Biases has ended; the same command continues, and logger=csv does "
+            "without that process"
+        ) from error
+
+
 def end_logging(finished: bool) -> None:
     """End the run of Weights & Biases, if this process has one, as finished or as failed."""
     wandb = sys.modules.get("wandb")
-    if wandb is not None and wandb.run is not None:
+    if wandb is None or wandb.run is None:
+        return
+    try:
         wandb.finish(exit_code=int(not finished))
+    except Exception:  # of whatever kind; how the run ended counts
+        with suppress(Exception):
+            wandb.teardown()  # what would fail at the program's exit again
+        if finished:
+            print(
+                "warning: the process that writes for Weights & Biases ended before the run", file=sys.stderr
+            )
