@@ -57,3 +57,24 @@ def test_a_byte_order_mark_is_no_line(tmp_path: Path, content: bytes) -> None:
     assert whole(tmp_path / "file") == []
     with pytest.raises(ValueError, match="file is empty: give a file that holds text"):
         in_pieces(tmp_path / "file")
+
+
+@pytest.mark.parametrize("read", [whole, in_pieces])
+@pytest.mark.parametrize(
+    ("content", "place", "remedy"),
+    [
+        (
+            "a b\nc\n".encode("utf-16-le"),
+            "byte 0x00 at offset 1, line 1",
+            "give plain text, or convert it to UTF-8",
+        ),
+        (b"a b\nc \0\xff\n", "byte 0x00 at offset 6, line 2", "give plain text"),
+        (b"a\xff\0\n", "byte 0xff at offset 1, line 1", "convert it to UTF-8: iconv -f LATIN1"),
+    ],
+)
+def test_bytes_that_are_of_no_text_are_refused(
+    tmp_path: Path, read: Read, content: bytes, place: str, remedy: str
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ValueError, match=f"is no.*: {place}: {remedy}"):
+        read(tmp_path / "file")

@@ -19,7 +19,7 @@ START = 10_000
 SIZES = st.tuples(st.integers(1, 300), st.integers(1, 12), st.integers(1, 40)).filter(lambda s: s[0] >= s[1])
 WORDS = st.text("abc\N{LATIN SMALL LETTER E WITH ACUTE}\N{SNOWMAN}", min_size=1, max_size=3)
 COUNTS = st.dictionaries(st.one_of(WORDS, st.sampled_from([EOS, UNK])), st.integers(1, 50), min_size=1)
-LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=40)
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\0\n\r"), max_size=40)
 
 
 def stream(tokens: int, columns: int, length: int) -> ChunkStream:

@@ -26,6 +26,8 @@ OTHERS = {
     b"\x28\xb5\x2f\xfd": "it is compressed: zstd -dc FILE > NEW",
     b"PK\3\4": "it is an archive or a document of an office program: unpack it, or save it as plain text",
 }
+LATIN1 = "convert it to UTF-8: iconv -f LATIN1 -t UTF-8 FILE > NEW, if it is Latin-1"
+UTF16 = "give plain text, or convert it to UTF-8: iconv -f UTF-16LE -t UTF-8 FILE > NEW, if it is UTF-16"
 
 
 def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
@@ -33,7 +35,7 @@ def read_lines(path: Path, size: int = PIECE) -> Iterator[tuple[str, bool]]:
 
     A byte order mark is skipped. A line of more than `size` bytes comes in several pieces: no line takes more memory
     than one of them.
-    FileNotFoundError: no such file. ValueError: a folder, a file without text, or bytes that are not UTF-8.
+    FileNotFoundError: no such file. ValueError: a folder, a file without text, bytes that are not UTF-8, or that are 0.
     """
     with open_bytes(path) as file:
         start, number, ends, empty = 0, 1, True, True
@@ -110,16 +112,17 @@ def decode_line(path: Path, start: int, number: int, line: bytes) -> str:
 def decode(path: Path, start: int, number: int, data: bytes, final: bool) -> tuple[str, int]:
     """The text of bytes that begin at the offset `start`, and how many of them it is: all where they are `final`.
 
-    number: of the line that they are of.
+    number: of the line that they are of. ValueError, with the place of the first one, for bytes that are of no text.
     """
+    wrong = data.find(0)  # a character of UTF-8, but of no text: files of other kinds have it
     try:
-        return codecs.utf_8_decode(data, "strict", final)
+        if wrong < 0:
+            return codecs.utf_8_decode(data, "strict", final)
+        data[:wrong].decode()
     except UnicodeDecodeError as error:
-        place = f"byte {data[error.start]:#04x} at offset {start + error.start:,}, line {number:,}"
-        remedies = [remedy for begin, remedy in OTHERS.items() if start == 0 and data.startswith(begin)]
-        remedy = (
-            remedies[0]
-            if remedies
-            else "convert it to UTF-8: iconv -f LATIN1 -t UTF-8 FILE > NEW, if it is Latin-1"
-        )
-        raise ValueError(f"{shown_name(path)} is not UTF-8: {place}: {remedy}") from None
+        wrong = error.start
+    what, remedy = ("not UTF-8", LATIN1) if data[wrong] else ("no text", UTF16)
+    if start == 0:
+        remedy = next((known for begin, known in OTHERS.items() if data.startswith(begin)), remedy)
+    place = f"byte {data[wrong]:#04x} at offset {start + wrong:,}, line {number:,}"
+    raise ValueError(f"{shown_name(path)} is {what}: {place}: {remedy}") from None
