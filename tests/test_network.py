@@ -15,15 +15,13 @@ from hornn.network import SequenceModel
 from reference.cases import MODEL_FOLDER, MODEL_NAMES
 from small_models import H, V, build, training
 
-STACKED = {"memn2n": {"embedded_input": False}}  # its embedding is twice as wide as what a layer passes on
-
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_every_cell_stacks_and_learns(name: str) -> None:
     """Two layers of the cell of conf/model, with the two-level head, lower the loss of a text they see again."""
     torch.manual_seed(0)
-    arguments = {"hidden_size": 24, **STACKED.get(name, {})}
-    cell = instantiate(OmegaConf.merge(OmegaConf.load(MODEL_FOLDER / f"{name}.yaml"), arguments))
+    conf = OmegaConf.load(MODEL_FOLDER / f"{name}.yaml")
+    cell = instantiate(OmegaConf.merge(conf, {"hidden_size": 24}))
     network = SequenceModel(list(range(50, 0, -1)), cell, num_layers=2, head=TwoLevelSoftmaxHead)
     tokens = torch.randint(50, (13, 4))
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
@@ -37,6 +35,16 @@ def test_every_cell_stacks_and_learns(name: str) -> None:
         losses.append(float(loss.detach()))
     assert len(state) == 2
     assert losses[-1] < losses[0] - 1
+
+
+@pytest.mark.parametrize("name", ["srn", "scrn", "memn2n", "srnn", "dts_rnn"])
+def test_a_layer_that_reads_a_state_has_a_matrix_for_it(name: str) -> None:
+    """The input of the first layer alone is embedded already."""
+    arguments = {"hidden_size": 4, "embedded_input": True}
+    cell = instantiate(OmegaConf.merge(OmegaConf.load(MODEL_FOLDER / f"{name}.yaml"), arguments))
+    names = {key for key, _ in SequenceModel([3, 2, 1], cell, num_layers=2).named_parameters()}
+    assert {key for key in ("A", "W_in") if f"cells.0.{key}" in names} == set()
+    assert {key for key in ("A", "W_in") if f"cells.1.{key}" in names} != set()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import signature
 
 import torch
 from torch import Tensor, nn
@@ -56,8 +57,9 @@ class SequenceModel(nn.Module):
     vectors of that width: E is a matrix (embedding_size, input_width), with None the first cell reads the vectors as
     they are.
 
-    `cell` is called with `input_size=` for each layer, `head` (see `hornn.heads.base.Head`) with `input_size=`,
-    `counts=` and `bias=output_bias`; their other arguments are bound.
+    `cell` is called with `input_size=` for each layer, and with `embedded_input=False` above the first, where it has such
+    an argument. `head` (see `hornn.heads.base.Head`) is called with `input_size=`, `counts=` and `bias=output_bias`.
+    Their other arguments are bound.
 
     Start: what `Cell.weight` draws is from N(0, init_std^2), the embedding's and the head's from N(0, embedding_std^2)
     and N(0, output_std^2) where given. Biases start at 0, any other parameter as its cell says. With `recurrent_fan_in`
@@ -126,8 +128,10 @@ class SequenceModel(nn.Module):
         self.missing: str | None = None
         with drawn_with(init_std):
             cells = [cell(input_size=width)]
+            # a cell whose input may be embedded already reads a state in a layer above the first
+            above = {"embedded_input": False} if "embedded_input" in signature(cell).parameters else {}
             for _ in range(num_layers - 1):
-                cells.append(cell(input_size=cells[-1].output_size))
+                cells.append(cell(input_size=cells[-1].output_size, **above))
         with drawn_with(init_std if embedding_std is None else embedding_std):
             if input_width is None:
                 table = Cell.weight(len(counts), width).data
