@@ -56,6 +56,19 @@ def test_gradients_flow_back_through_the_window_and_no_further(window: int) -> N
         assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("window", [None, 2 * T])
+def test_what_dropout_drops_is_not_saturated(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build(dropout=0.5)
+    module, dropped = training(network, bptt_window=window), []
+    monkeypatch.setattr(module, "manual_backward", lambda loss: loss.backward())
+    monkeypatch.setattr(network.head, "loss", lambda y, *_: dropped.append(y) or y.sum())
+    inputs = [chunk.inputs for chunk in chunks(2)][: module.window_chunks]
+    features, *_ = module.differentiate(inputs, network.initial_state(B), inputs[-1], 1.0)
+    assert network.saturation(dropped[0]) > 0.3
+    assert network.saturation(features) == 0.0
+    assert_close(dropped[0], torch.where(dropped[0] == 0, 0.0, 2 * features))
+
+
 def test_a_loss_that_is_high_for_a_while_is_no_divergence() -> None:
     """One that stays above four times that of a uniform guess for 100 updates is, and one that is no number at once."""
     module, chunk = training(build()), chunks(1)[0]

@@ -177,7 +177,7 @@ class TruncatedBptt(lightning.LightningModule):
     def update(self, chunk: Chunk) -> Tensor:
         """Forward and backward pass over one chunk and one step of the optimizer.
 
-        Returns the features (T, B, H) of this rank's columns.
+        Returns the features (T, B, H) of this rank's columns, as they are without dropout.
         """
         columns.set_width(chunk.width)
         chunks, state = [*self.window, chunk.inputs], self.states["train"]
@@ -209,13 +209,13 @@ class TruncatedBptt(lightning.LightningModule):
         """The gradient of `scale` times the loss of the last chunk; that loss is the one over all ranks."""
         self.noise.add(chunks)
         self.dropped.drop()
-        features, after = self.read_window(chunks, state)
-        loss = self.network.head.loss(features, targets, scale)
+        y, after = self.read_window(chunks, state)
+        loss = self.network.head.loss(self.network.drop(y, self.network.dropout), targets, scale)
         nll = columns.total(loss.detach().double() / scale)
         self.manual_backward(loss)
         self.dropped.restore()
         self.noise.remove()
-        return Outcome(features.detach(), after, nll)
+        return Outcome(y.detach(), after, nll)
 
     def settle(self) -> None:
         """Take in the losses and norms of the updates that were replayed. It waits for the GPU."""
@@ -234,15 +234,15 @@ class TruncatedBptt(lightning.LightningModule):
         return self.trainer.world_size / divisor
 
     def read_window(self, chunks: Sequence[Tensor], state: NetworkState) -> tuple[Tensor, NetworkState]:
-        """Features (T, B, H) of the last of these chunks, and the state before the next window, detached.
+        """Features (T, B, H), not dropped, of the last of these chunks, and the state before the next window, detached.
 
         Gradients flow back through all chunks. The next window starts one chunk later, once the window is full.
         """
-        features, after = self.network(chunks[0], state)
+        y, after = self.network.run_cells(chunks[0], state)
         later = detach_all(after) if len(chunks) == self.window_chunks else state
         if len(chunks) > 1:
-            features, _ = self.network(torch.cat(list(chunks[1:])), after)
-        return features[-chunks[-1].size(0) :], later
+            y, _ = self.network.run_cells(torch.cat(list(chunks[1:])), after)
+        return y[-chunks[-1].size(0) :], later
 
     def pass_on(self, chunks: Sequence[Tensor], state: NetworkState) -> None:
         """Keep what the next window begins with."""

@@ -242,13 +242,19 @@ class SequenceModel(nn.Module):
 
     def forward(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
         """Ids (T, B) or vectors (T, B, I), the state before them -> features (T, B, H), the state after them."""
+        y, after = self.run_cells(inputs, state)
+        return self.drop(y, self.dropout), after
+
+    def run_cells(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
+        """The same without dropout of the features."""
         x, rows = self.embed(inputs)
         in_bf16 = self.training and self.loop_precision == "bf16"
         how = self.state_grad_norm, self.scan_backend
-        after = []
+        after: list[State] = []
         for cell, cell_state in zip(self.cells, state, strict=True):
+            if after:
+                x, rows = self.drop(x, self.dropout), None
             x, cell_state = scan(cell, x, cell_state, *how, rows, in_bf16)  # type: ignore[arg-type]
-            x, rows = self.drop(x, self.dropout), None
             after.append(cell_state)
         return x, tuple(after)
 
