@@ -57,8 +57,8 @@ class SequenceModel(nn.Module):
     vectors of that width: E is a matrix (embedding_size, input_width), with None the first cell reads the vectors as
     they are.
 
-    `cell` is called with `input_size=` for each layer, and with `embedded_input=False` above the first, where it has such
-    an argument. `head` (see `hornn.heads.base.Head`) is called with `input_size=`, `counts=` and `bias=output_bias`.
+    `cell` is called with `input_size=` for each layer, and above the first with `embedded_input=False`, where it has
+    that argument. `head` (see `hornn.heads.base.Head`) is called with `input_size=`, `counts=` and `bias=output_bias`.
     Their other arguments are bound.
 
     Start: what `Cell.weight` draws is from N(0, init_std^2), the embedding's and the head's from N(0, embedding_std^2)
@@ -145,6 +145,11 @@ class SequenceModel(nn.Module):
             self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
         require_choice("network.precision", precision, self.head.precisions)
         if tie_weights:
+            if embedding_std is not None:
+                raise ValueError(
+                    f"network.embedding_std={embedding_std} has no effect with tie_weights=true, by which the "
+                    "embedding is the output layer's matrix: leave it out, or set network.output_std"
+                )
             self.tie()
         if recurrent_fan_in is not None:
             require_positive(recurrent_fan_in=recurrent_fan_in)

@@ -71,7 +71,7 @@ class DeepRnn(Cell):
     weight counts and the authors' released code; the counts have no biases, so b is off unless `bias`. Where the paper
     drops units is not said; that p is fixed by default is our choice.
     Raises ValueError for a depth or size < 1, fewer than 2 pieces, a p < 1, a dropout outside [0, 1), an
-    unknown activation or choice of layers, an option of intermediate layers where there are none, and
+    unknown activation or choice of layers, an option of intermediate layers or lp units where there are none, and
     an `input_size` that is not the width of the embedded input.
     """
 
@@ -106,6 +106,11 @@ class DeepRnn(Cell):
         require_pieces(pieces)
         require_p(p, learn_p)
         require_choice("input_layers", input_layers, INPUT_LAYERS)
+        if learn_p and "lp" not in (transition_activation, state_activation, output_activation):
+            raise ValueError(
+                "learn_p=true is about lp units, and there are none: set transition_activation, state_activation or "
+                "output_activation to lp, or leave it out"
+            )
         if transition_depth == 1:
             refuse_without_layers(
                 "transition_depth",

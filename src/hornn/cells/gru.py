@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell
+from hornn.checks import require_truth
 
 
 class GruState(NamedTuple):
@@ -27,7 +28,7 @@ class Gru(Cell):
     Source: Cho et al. 2014 and Soltani's thesis, section 3.2.3, both without `reset_after`.
     Departures: with `reset_after`, the default, the reset gate multiplies the product, as in torch.nn.GRU, so that a
     step has one matrix product. The roles of z_t and 1 - z_t are the thesis' and torch's. Raises ValueError for a
-    size < 1.
+    size < 1, and for a `reset_after` that is neither true nor false.
     """
 
     activation = "tanh"
@@ -36,6 +37,7 @@ class Gru(Cell):
         self, input_size: int, hidden_size: int, bias: bool = False, reset_after: bool = True
     ) -> None:
         super().__init__(input_size, hidden_size)
+        require_truth(reset_after=reset_after)
         self.reset_after = reset_after
         self.W_in = self.weight(3 * hidden_size, input_size)
         self.W_h = self.weight(3 * hidden_size, hidden_size)

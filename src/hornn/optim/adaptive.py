@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hornn.checks import require_range
 from hornn.kernels import fused
-from hornn.optim.descent import ClippedOptimizer, tell_versions
+from hornn.optim.descent import ClippedOptimizer, require_rates, tell_versions
 
 
 class AdamW(ClippedOptimizer, torch.optim.AdamW):
@@ -24,7 +24,7 @@ class AdamW(ClippedOptimizer, torch.optim.AdamW):
         clip: float | None = None,
         clip_mode: str = "norm",
     ) -> None:
-        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_rates(lr, weight_decay)
         require_range("optimizer.eps", eps, "> 0", eps > 0)
         super().__init__(
             params, lr=lr, betas=require_betas(betas), eps=eps, weight_decay=weight_decay, fused=True
@@ -62,7 +62,7 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
         clip: float | None = None,
         clip_mode: str = "norm",
     ) -> None:
-        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_rates(lr, weight_decay)
         require_range("optimizer.start", start, ">= 1 update", start >= 1)
         # torch copies the weights in its first t0 + 2 updates and averages from there on
         super().__init__(params, lr=lr, lambd=0.0, t0=start - 2, weight_decay=weight_decay)

@@ -18,6 +18,12 @@ from hornn.optim.divergence import require_finite
 CLIP_MODES = ("element", "norm")
 
 
+def require_rates(lr: float, weight_decay: float) -> None:
+    """Raise ValueError for what every optimizer refuses."""
+    require_range("optimizer.lr", lr, "> 0", lr > 0)
+    require_range("optimizer.weight_decay", weight_decay, ">= 0", weight_decay >= 0)
+
+
 class ClippedOptimizer(torch.optim.Optimizer):
     """An optimizer that measures the gradient, refuses one that is not finite, and clips it before its update.
 
@@ -153,9 +159,8 @@ class MomentumSGD(ClippedOptimizer):
         clip: float | None = None,
         clip_mode: str = "element",
     ) -> None:
-        require_range("optimizer.lr", lr, "> 0", lr > 0)
+        require_rates(lr, weight_decay)
         require_range("optimizer.momentum", momentum, "in [0, 1)", 0 <= momentum < 1)
-        require_range("optimizer.weight_decay", weight_decay, ">= 0", weight_decay >= 0)
         require_range("optimizer.max_norm", max_norm, "> 0 or null", max_norm is None or max_norm > 0)
         super().__init__(
             params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "max_norm": max_norm}
