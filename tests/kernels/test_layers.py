@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from hornn.cells.deep import DeepRnn, DeepRnnState
+from hornn.cells.deep import DeepRnn
+from hornn.cells.elman import RnnState
 from hornn.kernels.layers import NativeLayers, Pool, Tap
 from hornn.scan import scan
 from kernels.tolerance import SCAN_ERROR, error
@@ -42,7 +43,7 @@ def draw(transition: str, state: str, shortcuts: bool, **given: Any) -> tuple[De
 def run(cell: DeepRnn, u: Tensor, h: Tensor, backend: str) -> dict[str, Tensor]:
     """All results of a scan by name: outputs, last state, gradients under random cotangents."""
     u, h = u.clone().requires_grad_(), h.clone().requires_grad_()
-    y, (last,) = scan(cell, u, DeepRnnState(h), backend=backend)
+    y, (last,) = scan(cell, u, RnnState(h), backend=backend)
     torch.manual_seed(4)
     to_y, to_last = torch.randn(T, B, H), torch.randn(B, H)
     inputs = {"u": u, "h": h, **dict(cell.named_parameters())}
@@ -96,7 +97,7 @@ def test_dropped_units_are_those_of_the_loop(kernels: None, transition: str, sta
         found.append(run(cell, u, h, backend))
         cell.eval()
         with torch.no_grad():
-            found[-1]["without"] = scan(cell, u, DeepRnnState(h), backend=backend)[0]
+            found[-1]["without"] = scan(cell, u, RnnState(h), backend=backend)[0]
     errors = {key: error(found[1][key], found[0][key]) for key in found[0]}
     assert max(errors.values()) < SCAN_ERROR, errors
     assert not torch.equal(found[1]["y"], found[1]["without"])
@@ -111,7 +112,7 @@ def test_pieces_of_zeros_have_no_slope(kernels: None) -> None:
         u = torch.ones_like(u[:1])
         u[..., : 2 * N] = 0
         u.requires_grad_()
-        y, _ = scan(cell, u, DeepRnnState(h), backend="native")
+        y, _ = scan(cell, u, RnnState(h), backend="native")
         y[0, 0, 0].backward()
         assert u.grad is not None
         pieces = u.grad[0, 0, : 2 * N].view(2, N)
@@ -122,12 +123,12 @@ def test_what_needs_no_gradient_gets_none(kernels: None) -> None:
     cell, u, h = draw("tanh", "sigmoid", True)
     everything = run(cell, u, h, "native")
     with torch.no_grad():
-        y, (last,) = scan(cell, u, DeepRnnState(h), backend="native")
+        y, (last,) = scan(cell, u, RnnState(h), backend="native")
     assert torch.equal(y, everything["y"])
     assert torch.equal(last, everything["last"])
     frozen, *learned = cell.parameters()
     frozen.requires_grad_(False)
-    y, _ = scan(cell, u, DeepRnnState(h), backend="native")
+    y, _ = scan(cell, u, RnnState(h), backend="native")
     y.sum().backward()
     assert frozen.grad is None
     assert all(weight.grad is not None for weight in learned)
@@ -140,7 +141,7 @@ def test_a_nan_goes_through(kernels: None, transition: str, state: str) -> None:
     cell, u, h = draw(transition, state, False)
     u[1, 0, 5] = math.nan
     with torch.no_grad():
-        y, _ = scan(cell, u, DeepRnnState(h), backend="native")
+        y, _ = scan(cell, u, RnnState(h), backend="native")
     assert y[1:, 0].isnan().all()
     assert not y[:, 1:].isnan().any()
     assert not y[0].isnan().any()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, drawn_with, find_activation
+from hornn.cells.elman import RnnState
 from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p, require_pieces
 from hornn.checks import (
     is_number,
@@ -26,10 +27,6 @@ from hornn.checks import (
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
 INPUT_LAYERS = {"all": slice(None), "first": slice(0, 1), "last": slice(-1, None)}
-
-
-class DeepRnnState(NamedTuple):
-    h: Tensor  # (B, H)
 
 
 class DeepRnn(Cell):
@@ -177,20 +174,20 @@ class DeepRnn(Cell):
             below = layer_units.width
         return mlp
 
-    def initial_state(self, batch_size: int) -> DeepRnnState:
-        return DeepRnnState(self.zeros(batch_size, self.hidden_size))
+    def initial_state(self, batch_size: int) -> RnnState:
+        return RnnState(self.zeros(batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         """(T, B, I) -> (T, B, G): [U_1 x_t, U_2 x_t, ...] of the layers that the input feeds."""
         return x if self.W_in is None else F.linear(x, self.W_in)
 
-    def step(self, u_t: Tensor, state: DeepRnnState) -> tuple[Tensor, DeepRnnState]:
+    def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         sides: list[Tensor | None] = [None] * len(self.plus)
         sides[self.fed] = u_t.split(self.fed_sizes, dim=-1)
         h_t = self.plus(state.h, sides)
-        return h_t, DeepRnnState(h_t)
+        return h_t, RnnState(h_t)
 
-    def paths(self, u_t: Tensor, state: DeepRnnState) -> dict[str, Tensor]:
+    def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
         """What h_{t-1} adds to each layer of the transition that it feeds."""
         fed = {"W_1 h_{t-1}": self.plus[0].W}
         fed |= {f"S_{n} h_{{t-1}}": layer.S for n, layer in enumerate(self.plus, 1) if layer.S is not None}

@@ -1,17 +1,12 @@
 """The gated-feedback recurrent network."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
+from hornn.cells.deep import StackedRnnState
 from hornn.checks import require_depth
-
-
-class GatedFeedbackState(NamedTuple):
-    h: Tensor  # (L, B, H), the lowest layer first
 
 
 class GatedFeedbackRnn(Cell):
@@ -56,8 +51,8 @@ class GatedFeedbackRnn(Cell):
         self.W_g2 = self.weight(depth, depth, depth * hidden_size)
         self.b = self.bias(bias, depth, hidden_size)
 
-    def initial_state(self, batch_size: int) -> GatedFeedbackState:
-        return GatedFeedbackState(self.zeros(self.depth, batch_size, self.hidden_size))
+    def initial_state(self, batch_size: int) -> StackedRnnState:
+        return StackedRnnState(self.zeros(self.depth, batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         """(T, B, I) -> (T, B, H + L): the input's part of the lowest layer, then of its gates."""
@@ -67,7 +62,7 @@ class GatedFeedbackRnn(Cell):
         """What a layer and its gates receive from the layer below: (..., I_j) -> (..., H + L)."""
         return F.linear(below, torch.cat([self.W_in[layer], self.W_g1[layer]]))
 
-    def step(self, u_t: Tensor, state: GatedFeedbackState) -> tuple[Tensor, GatedFeedbackState]:
+    def step(self, u_t: Tensor, state: StackedRnnState) -> tuple[Tensor, StackedRnnState]:
         past = state.h.movedim(0, 1).flatten(1)  # h*, (B, L H)
         gates = F.linear(past, self.W_g2.flatten(0, 1)).unflatten(-1, (self.depth, self.depth))  # (B, j, i)
         taps = state.h @ self.W_h.mT  # U^{i->j} h^i_{t-1}: (j, i, B, H)
@@ -79,4 +74,4 @@ class GatedFeedbackRnn(Cell):
             g = torch.sigmoid(u_g + gates[:, layer])
             a = u + torch.einsum("bi,ibh->bh", g, taps[layer])
             h.append(self.f(a if self.b is None else a + self.b[layer]))
-        return h[-1], GatedFeedbackState(torch.stack(h))
+        return h[-1], StackedRnnState(torch.stack(h))

@@ -1,17 +1,12 @@
 """Gated recurrent unit."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell
+from hornn.cells.elman import RnnState
 from hornn.checks import require_truth
-
-
-class GruState(NamedTuple):
-    h: Tensor  # (B, H)
 
 
 class Gru(Cell):
@@ -44,13 +39,13 @@ class Gru(Cell):
         self.b = self.bias(bias, 3 * hidden_size)
         self.b_n = self.bias(bias and reset_after, hidden_size)
 
-    def initial_state(self, batch_size: int) -> GruState:
-        return GruState(self.zeros(batch_size, self.hidden_size))
+    def initial_state(self, batch_size: int) -> RnnState:
+        return RnnState(self.zeros(batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         return F.linear(x, self.W_in, self.b)
 
-    def step(self, u_t: Tensor, state: GruState) -> tuple[Tensor, GruState]:
+    def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         u_r, u_z, u_n = u_t.chunk(3, dim=-1)
         if self.reset_after:
             v_r, v_z, v_n = F.linear(state.h, self.W_h).chunk(3, dim=-1)
@@ -65,9 +60,9 @@ class Gru(Cell):
             n_t = torch.tanh(u_n + F.linear(r_t * state.h, W_n))
         z_t = torch.sigmoid(u_z + v_z)
         h_t = torch.lerp(n_t, state.h, z_t)
-        return h_t, GruState(h_t)
+        return h_t, RnnState(h_t)
 
-    def paths(self, u_t: Tensor, state: GruState) -> dict[str, Tensor]:
+    def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
         """The feedback of each gate, and of the candidate n, where its gate is open."""
         blocks = F.linear(state.h, self.W_h).chunk(3, dim=-1)
         return {f"W_h^{gate} h_{{t-1}}": v for gate, v in zip("rzn", blocks, strict=True)}

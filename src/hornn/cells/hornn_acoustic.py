@@ -11,12 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation, push
+from hornn.cells.hornn import HornnState
 from hornn.cells.lstm import find_projection_size
 from hornn.checks import require_positive
-
-
-class HistoryState(NamedTuple):
-    history: Tensor  # (K, B, H), the newest state first: history[n-1] = h_{t-n}
 
 
 class ReluHornn(Cell):
@@ -48,8 +45,8 @@ class ReluHornn(Cell):
         self.U_n = self.weight(hidden_size, hidden_size)
         self.b = self.bias(bias, hidden_size)
 
-    def initial_state(self, batch_size: int) -> HistoryState:
-        return HistoryState(self.zeros(self.order, batch_size, self.hidden_size))
+    def initial_state(self, batch_size: int) -> HornnState:
+        return HornnState(self.zeros(self.order, batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         return F.linear(x, self.W_in, self.b)
@@ -58,11 +55,11 @@ class ReluHornn(Cell):
         """What the past states (K, B, H) add to the pre-activation: (B, H)."""
         return F.linear(history[0], self.U_1) + F.linear(history[self.n - 1], self.U_n)
 
-    def step(self, u_t: Tensor, state: HistoryState) -> tuple[Tensor, HistoryState]:
+    def step(self, u_t: Tensor, state: HornnState) -> tuple[Tensor, HornnState]:
         h_t = self.f(u_t + self.feedback(state.history))
-        return h_t, HistoryState(push(h_t, state.history))
+        return h_t, HornnState(push(h_t, state.history))
 
-    def paths(self, u_t: Tensor, state: HistoryState) -> dict[str, Tensor]:
+    def paths(self, u_t: Tensor, state: HornnState) -> dict[str, Tensor]:
         history = state.history
         taps = {"U_1 h_{t-1}": F.linear(history[0], self.U_1)}
         taps[f"U_n h_{{t-{self.n}}}"] = F.linear(history[self.n - 1], self.U_n)
@@ -97,7 +94,7 @@ class SigmoidHornn(ReluHornn):
     def feedback(self, history: Tensor) -> Tensor:
         return super().feedback(history) + history[self.m - 1]
 
-    def paths(self, u_t: Tensor, state: HistoryState) -> dict[str, Tensor]:
+    def paths(self, u_t: Tensor, state: HornnState) -> dict[str, Tensor]:
         return {**super().paths(u_t, state), f"h_{{t-{self.m}}}": state.history[self.m - 1]}
 
 
@@ -228,13 +225,13 @@ class ResRnn(Cell):
         self.U_d2 = self.weight(hidden_size, hidden_size)
         self.b = self.bias(bias, hidden_size)
 
-    def initial_state(self, batch_size: int) -> HistoryState:
-        return HistoryState(self.zeros(self.m, batch_size, self.hidden_size))
+    def initial_state(self, batch_size: int) -> HornnState:
+        return HornnState(self.zeros(self.m, batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         return F.linear(x, self.W_in, self.b)
 
-    def step(self, u_t: Tensor, state: HistoryState) -> tuple[Tensor, HistoryState]:
+    def step(self, u_t: Tensor, state: HornnState) -> tuple[Tensor, HornnState]:
         inner = self.f(u_t + F.linear(state.history[0], self.U_d1))
         h_t = self.f(F.linear(inner, self.U_d2) + state.history[self.m - 1])
-        return h_t, HistoryState(push(h_t, state.history))
+        return h_t, HornnState(push(h_t, state.history))

@@ -11,13 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, learned_factor, saturation
+from hornn.cells.elman import RnnState
 from hornn.checks import require_choice, require_factor, require_truth
 
 CONTEXT_INPUTS = ("current", "previous")
-
-
-class SrnState(NamedTuple):
-    h: Tensor  # (B, H)
 
 
 class Srn(Cell):
@@ -48,17 +45,17 @@ class Srn(Cell):
         self.A = None if embedded_input else self.weight(hidden_size, input_size)
         self.R = self.weight(hidden_size, hidden_size)
 
-    def initial_state(self, batch_size: int) -> SrnState:
-        return SrnState(self.zeros(batch_size, self.hidden_size))
+    def initial_state(self, batch_size: int) -> RnnState:
+        return RnnState(self.zeros(batch_size, self.hidden_size))
 
     def project_input(self, x: Tensor) -> Tensor:
         return x if self.A is None else F.linear(x, self.A)
 
-    def step(self, u_t: Tensor, state: SrnState) -> tuple[Tensor, SrnState]:
+    def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
         h_t = torch.sigmoid(u_t + F.linear(state.h, self.R))
-        return h_t, SrnState(h_t)
+        return h_t, RnnState(h_t)
 
-    def paths(self, u_t: Tensor, state: SrnState) -> dict[str, Tensor]:
+    def paths(self, u_t: Tensor, state: RnnState) -> dict[str, Tensor]:
         return {"input": u_t, "pooled": F.linear(state.h, self.R)}
 
 

@@ -11,12 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell
-from hornn.cells.deep import DeepRnn, DeepRnnState, StackedRnn, StackedRnnState
+from hornn.cells.deep import DeepRnn, StackedRnn, StackedRnnState
 from hornn.cells.elman import Rnn, RnnState
-from hornn.cells.gru import Gru, GruState
+from hornn.cells.gru import Gru
 from hornn.cells.hornn import FofeHornn, GatedHornn, Hornn, HornnState, MaxHornn
 from hornn.cells.hornn_acoustic import (
-    HistoryState,
     ReluHornn,
     ReluHornnp,
     ReluHornnpState,
@@ -27,7 +26,7 @@ from hornn.cells.hornn_acoustic import (
 )
 from hornn.cells.lstm import Lstm, Lstmp, LstmpState, LstmState
 from hornn.cells.mlp import LpUnits, PointwiseUnits
-from hornn.cells.scrn import Scrn, ScrnState, Srn, SrnState
+from hornn.cells.scrn import Scrn, ScrnState, Srn
 from hornn.columns import drop, world_size
 from hornn.kernels import fused, library
 from hornn.kernels.fused_cells import FusedGru, FusedLeak, FusedLstm
@@ -63,12 +62,12 @@ def run_rnn(cell: Rnn, u: Tensor, state: RnnState, how: How) -> tuple[Tensor, Rn
     return y, RnnState(h)
 
 
-def run_srn(cell: Srn, u: Tensor, state: SrnState, how: How) -> tuple[Tensor, SrnState]:
+def run_srn(cell: Srn, u: Tensor, state: RnnState, how: How) -> tuple[Tensor, RnnState]:
     y, h = run_elman(u, state.h, cell.R, cell.activation, how)
-    return y, SrnState(h)
+    return y, RnnState(h)
 
 
-def run_deep(cell: DeepRnn, u: Tensor, state: DeepRnnState, how: How) -> tuple[Tensor, DeepRnnState]:
+def run_deep(cell: DeepRnn, u: Tensor, state: RnnState, how: How) -> tuple[Tensor, RnnState]:
     """The biases are a part of the input, and a layer that x_t does not feed has an input of zeros.
 
     A layer of maxout or L_p units, or with dropout, is two native ones: its pieces and what is made of them.
@@ -108,7 +107,7 @@ def run_deep(cell: DeepRnn, u: Tensor, state: DeepRnnState, how: How) -> tuple[T
         *how,
         [pool for *_, pool in levels if pool is not None],
     )
-    return y, DeepRnnState(last.squeeze(0))
+    return y, RnnState(last.squeeze(0))
 
 
 def draw_factors(layers: list[Any], u: Tensor) -> list[Tensor | None]:
@@ -182,7 +181,7 @@ def run_gated(cell: GatedHornn, u: Tensor, state: HornnState, how: How) -> tuple
     return y, HornnState(last)
 
 
-def run_acoustic(cell: ReluHornn, u: Tensor, state: HistoryState, how: How) -> tuple[Tensor, HistoryState]:
+def run_acoustic(cell: ReluHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
     """One layer, which hears itself."""
     taps = [Tap(0, 0, 1), Tap(0, 0, cell.n)]
     if isinstance(cell, SigmoidHornn):
@@ -190,7 +189,7 @@ def run_acoustic(cell: ReluHornn, u: Tensor, state: HistoryState, how: How) -> t
     y, last = NativeLayers.apply(
         u, [state.history], [cell.U_1, cell.U_n], taps, [cell.activation], [True], *how
     )
-    return y, HistoryState(last)
+    return y, HornnState(last)
 
 
 def run_projected(
@@ -210,14 +209,14 @@ def run_projected(
     return y, after
 
 
-def run_residual(cell: ResRnn, u: Tensor, state: HistoryState, how: How) -> tuple[Tensor, HistoryState]:
+def run_residual(cell: ResRnn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
     """The inner layer, and the state above it."""
     taps = [Tap(0, 1, 1), Tap(1, 0, 0), Tap(1, 1, cell.m)]
     none = u.new_empty(0, *u.shape[1:])
     y, _, last = NativeLayers.apply(
         u, [none, state.history], [cell.U_d1, cell.U_d2], taps, [cell.activation] * 2, [True, False], *how
     )
-    return y, HistoryState(last)
+    return y, HornnState(last)
 
 
 def run_lstm(cell: Lstm, u: Tensor, state: LstmState, how: How) -> tuple[Tensor, LstmState]:
@@ -230,9 +229,9 @@ def run_lstmp(cell: Lstmp, u: Tensor, state: LstmpState, how: How) -> tuple[Tens
     return y, LstmpState(r, c)
 
 
-def run_gru(cell: Gru, u: Tensor, state: GruState, how: How) -> tuple[Tensor, GruState]:
+def run_gru(cell: Gru, u: Tensor, state: RnnState, how: How) -> tuple[Tensor, RnnState]:
     y, h = Kernels.of(u).gru.apply(u, state.h, cell.W_h, cell.b_n, cell.reset_after, *how)
-    return y, GruState(h)
+    return y, RnnState(h)
 
 
 def run_scrn(cell: Scrn, u: Tensor, state: ScrnState, how: How) -> tuple[Tensor, ScrnState]:
