@@ -18,13 +18,18 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
 
 
-def require_positive(**sizes: int) -> None:
-    """Raise ValueError for the first of `sizes` that is not an integer from 1 to LARGEST_INTEGER."""
+def require_whole(least: int, **sizes: Any) -> None:
+    """Raise ValueError for the first of `sizes` that is not an integer from `least` to LARGEST_INTEGER."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")
+        if not isinstance(size, int) or isinstance(size, bool) or size < least:
+            raise ValueError(f"{name} must be a whole number >= {least}, got {size!r}")
         if size > LARGEST_INTEGER:
             raise ValueError(f"{name} must be at most {LARGEST_INTEGER}, got {size}")
+
+
+def require_positive(**sizes: Any) -> None:
+    """The same of sizes that are 1 or more."""
+    require_whole(1, **sizes)
 
 
 def require_depth(**depths: int) -> None:
@@ -45,10 +50,10 @@ def require_truth(**claims: object) -> None:
             raise ValueError(f"{name} must be true or false, got {claim!r}")
 
 
-def require_factor(alpha: object) -> None:
+def require_factor(alpha: Any) -> None:
     """Raise ValueError for a forgetting factor outside (0, 1)."""
-    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-        raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}")
+    holds = is_number(alpha) and 0 < alpha < 1
+    require_range("alpha", alpha, "a number strictly between 0 and 1", holds)
 
 
 def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
@@ -76,8 +81,7 @@ def require_temperature(temperature: Any) -> None:
 def require_dropout(**rates: float) -> None:
     """Raise ValueError for the first of `rates` that is not a probability below 1."""
     for name, rate in rates.items():
-        if not isinstance(rate, float | int) or isinstance(rate, bool) or not 0 <= rate < 1:
-            raise ValueError(f"{name} must be a number >= 0 and < 1, got {rate!r}")
+        require_range(name, rate, "a number >= 0 and < 1", is_number(rate) and 0 <= rate < 1)
 
 
 def require_file_name(name: str, value: str) -> None:

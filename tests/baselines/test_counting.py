@@ -71,7 +71,7 @@ def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
     words = [*folder.data, *QUIET, f"run_dir={folder.path / 'again'}"]
     before = (folder.path / "again" / "result.json").read_bytes()
     assert "overwrite=true replaces it" in refusal(folder.run("train", *words, *KN))
-    assert "order is 0" in refusal(folder.run("train", *words, *KN, "model.order=0", "overwrite=true"))
+    assert "order must be" in refusal(folder.run("train", *words, *KN, "model.order=0", "overwrite=true"))
     assert (folder.path / "again" / "result.json").read_bytes() == before
     folder.train("again", *KN, "model.order=2", "overwrite=true")
     assert (folder.path / "again" / "result.json").read_bytes() != before
@@ -80,7 +80,7 @@ def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("model.order=0", "order is 0; it must be a whole number, 1 or more"),
+        ("model.order=0", "order must be a whole number >= 1, got 0"),
         ("model.hidden_size=3", "unknown key 'model.hidden_size'"),
         (
             "init_from=some.ckpt",

@@ -143,10 +143,10 @@ def test_the_state_is_the_model() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"order": 0}, "order is 0; it must be a whole number, 1 or more"),
-        ({"order": 2.0}, r"order is 2\.0"),
-        ({"order": True}, "order is True"),
-        ({"vocab_size": 0}, "vocab_size is 0"),
+        ({"order": 0}, "order must be a whole number >= 1, got 0"),
+        ({"order": 2.0}, r"got 2\.0"),
+        ({"order": True}, "got True"),
+        ({"vocab_size": 0}, "vocab_size must be a whole number >= 1, got 0"),
         ({"eos_id": 9}, "eos_id is 9; it must be from 0 to 8"),
         ({"fallback_discounts": [0.5, 1.0]}, r"^model.fallback_discounts is \[0\.5, 1\.0\]; allowed: null"),
         ({"fallback_discounts": [0.5, 1.0, 3.5]}, "0 < D_i <= i"),

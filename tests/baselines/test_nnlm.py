@@ -58,8 +58,8 @@ def test_saturation_is_that_of_the_hidden_units() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"order": 1}, "order must be a whole number >= 2, the words of an n-gram, got 1"),
-        ({"order": 3.0}, "order must be a whole number >= 2, the words of an n-gram, got 3.0"),
+        ({"order": 1}, "order must be a whole number >= 2, got 1"),
+        ({"order": 3.0}, "order must be a whole number >= 2, got 3.0"),
         ({"direct": 1}, "direct must be true or false, got 1"),
         ({"activation": "swish"}, "activation must be one of .*, got 'swish'"),
     ],

@@ -37,7 +37,7 @@ def test_refuses_depths_and_sizes_below_one(name: str, argument: str, value: Any
     ("argument", "value", "allowed"),
     [
         ("pieces", 1, ">= 2"),
-        ("pieces", 0, ">= 1"),
+        ("pieces", 0, ">= 2"),
         ("p", 0.5, ">= 1"),
         ("transition_dropout", 1.0, ">= 0 and < 1"),
         ("output_dropout", -0.1, ">= 0 and < 1"),

@@ -15,10 +15,10 @@ Command = Callable[..., Any]
 # Setting -> what the one line says of it.
 VALUES = {
     # below 1
-    "data.batch_size=0": "data.batch_size is 0; it must be a whole number, 1 or more",
-    "data.batch_size=-4": "data.batch_size is -4; it must be a whole number, 1 or more",
-    "data.eval_batch_size=0": "data.eval_batch_size is 0; it must be a whole number, 1 or more",
-    "data.seq_len=0": "data.seq_len is 0; it must be a whole number, 1 or more",
+    "data.batch_size=0": "data.batch_size must be a whole number >= 1, got 0",
+    "data.batch_size=-4": "data.batch_size must be a whole number >= 1, got -4",
+    "data.eval_batch_size=0": "data.eval_batch_size must be a whole number >= 1, got 0",
+    "data.seq_len=0": "data.seq_len must be a whole number >= 1, got 0",
     "model.order=0": "order must be a whole number >= 1, got 0",
     "model.hidden_size=0": "size must be a whole number >= 1, got 0",
     "model.hidden_size=-1": "size must be a whole number >= 1, got -1",
@@ -54,7 +54,7 @@ VALUES = {
     "network.tie_weights=true network.embedding_std=0.1": "embedding_std=0.1 has no effect with tie_weights=true",
     "model=clockwork model.periods=1": "periods must be strictly rising integers >= 1, in steps, got 1",
     "model=hierarchical model.delays=[1,null]": "delays must be strictly rising integers >= 1, in steps, got [1, None]",
-    "data.unit=line": "data.unit is 'line'; allowed: word, char",
+    "data.unit=line": "data.unit must be one of word, char, got 'line'",
     "data.max_size=2": "data.max_size is 2; it must be null or a whole number, 3 or more",
     "data.min_count=1000": "no word occurs data.min_count=1000 times in the training text: lower it",
     # longer than the text

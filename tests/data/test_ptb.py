@@ -44,7 +44,7 @@ def test_copy_that_cannot_be_had(tmp_path: Path) -> None:
 
 
 def test_unknown_unit() -> None:
-    with pytest.raises(ValueError, match=r"data\.unit is 'syllable'; allowed: word, char"):
+    with pytest.raises(ValueError, match=r"data\.unit must be one of word, char, got 'syllable'"):
         build_data(root="", cache_dir="", unit="syllable")
 
 

@@ -84,11 +84,11 @@ def test_units_and_vocabulary_keys(own_text: OwnText) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"batch_size": 0}, "data.batch_size is 0"),
-        ({"seq_len": -1}, "data.seq_len is -1"),
-        ({"eval_batch_size": 0}, "data.eval_batch_size is 0"),
-        ({"batch_size": 2.5}, "data.batch_size is 2.5"),
-        ({"unit": "english"}, "data.unit is 'english'; allowed: word, char"),
+        ({"batch_size": 0}, "data.batch_size must be a whole number >= 1, got 0"),
+        ({"seq_len": -1}, "data.seq_len must be a whole number >= 1, got -1"),
+        ({"eval_batch_size": 0}, "data.eval_batch_size must be a whole number >= 1, got 0"),
+        ({"batch_size": 2.5}, "data.batch_size must be a whole number >= 1, got 2.5"),
+        ({"unit": "english"}, "data.unit must be one of word, char, got 'english'"),
         ({"train": "a b\n"}, r"columns of 2 tokens, shorter than one chunk of data\.seq_len=3"),
         (
             {"eval_batch_size": 4},
@@ -123,7 +123,7 @@ def test_the_share_of_unknown_words_of_own_files_is_told(
 
 
 def test_unknown_split(own_text: OwnText) -> None:
-    with pytest.raises(ValueError, match="split is 'dev'; allowed: train, valid, test"):
+    with pytest.raises(ValueError, match="split must be one of train, valid, test, got 'dev'"):
         own_text().tokens("dev")
 
 

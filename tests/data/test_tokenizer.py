@@ -63,7 +63,7 @@ def test_lines_round_trip(unit: str) -> None:
 
 
 def test_unknown_unit() -> None:
-    with pytest.raises(ValueError, match="'byte'; allowed: word, char, english"):
+    with pytest.raises(ValueError, match="unit must be one of word, char, english, got 'byte'"):
         Tokenizer("byte", eos=True)
 
 

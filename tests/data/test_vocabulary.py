@@ -56,9 +56,9 @@ def test_type_of_the_ids() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"min_count": 0}, "data.min_count is 0"),
+        ({"min_count": 0}, "data.min_count must be a whole number >= 1, got 0"),
         ({"max_size": 2}, "data.max_size is 2"),
-        ({"min_count": "x"}, "data.min_count is 'x'"),
+        ({"min_count": "x"}, "data.min_count must be a whole number >= 1, got 'x'"),
         ({"min_count": 9}, "no word occurs data.min_count=9 times"),
     ],
 )

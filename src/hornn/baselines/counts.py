@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hornn.checks import require_positive
+
 State = dict[str, np.ndarray | int | float]
 
 
@@ -28,9 +30,8 @@ class FittedModel(ABC):
     backend: str = "numpy"
 
     def __init__(self, vocab_size: int, eos_id: int | None) -> None:
-        if not _is_whole(vocab_size) or vocab_size < 1:
-            raise ValueError(f"vocab_size is {vocab_size!r}; it must be a whole number, 1 or more")
-        if eos_id is not None and (not _is_whole(eos_id) or not 0 <= eos_id < vocab_size):
+        require_positive(vocab_size=vocab_size)
+        if eos_id is not None and (type(eos_id) is not int or not 0 <= eos_id < vocab_size):
             raise ValueError(
                 f"eos_id is {eos_id!r}; it must be from 0 to {vocab_size - 1:,}, or None for a text without sentences"
             )
@@ -93,7 +94,3 @@ class CountModel(FittedModel):
                 f"{self.vocab_size - 1:,}: encode the text with the vocabulary of this model"
             )
         return array
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

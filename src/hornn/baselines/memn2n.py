@@ -65,11 +65,7 @@ class MemN2N(Cell):
         require_truth(embedded_input=embedded_input, linear=linear)
         if linear_size is None:
             linear_size = hidden_size // 2
-        if (
-            not isinstance(linear_size, int)
-            or isinstance(linear_size, bool)
-            or not 0 <= linear_size <= hidden_size
-        ):
+        if type(linear_size) is not int or not 0 <= linear_size <= hidden_size:
             raise ValueError(
                 f"linear_size must be a whole number from 0 to hidden_size={hidden_size}, or null, got {linear_size!r}"
             )

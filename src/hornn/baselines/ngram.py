@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hornn.baselines.counts import CountModel, State
+from hornn.checks import require_positive
 
 FALLBACK = (0.5, 1.0, 1.5)  # discounts where a text gives none
 
@@ -35,8 +36,7 @@ class BackoffModel(CountModel):
 
     def __init__(self, vocab_size: int, eos_id: int | None, order: int = 5) -> None:
         super().__init__(vocab_size, eos_id)
-        if not isinstance(order, int) or isinstance(order, bool) or order < 1:
-            raise ValueError(f"order is {order!r}; it must be a whole number, 1 or more (5 is the usual one)")
+        require_positive(order=order)
         self.order = order
         self._levels: list[Level] = []
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation, saturation
-from hornn.checks import require_truth
+from hornn.checks import require_truth, require_whole
 
 
 class NnlmState(NamedTuple):
@@ -41,8 +41,7 @@ class Nnlm(Cell):
         direct: bool = False,
         bias: bool = True,
     ) -> None:
-        if not isinstance(order, int) or isinstance(order, bool) or order < 2:
-            raise ValueError(f"order must be a whole number >= 2, the words of an n-gram, got {order!r}")
+        require_whole(2, order=order)
         require_truth(direct=direct)
         super().__init__(input_size, hidden_size)
         width = (order - 1) * input_size

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, drawn_with, find_activation
 from hornn.cells.elman import RnnState
-from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p, require_pieces
+from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p
 from hornn.checks import (
     is_number,
     require_choice,
@@ -23,6 +23,7 @@ from hornn.checks import (
     require_positive,
     require_range,
     require_truth,
+    require_whole,
 )
 
 # Which layers of the transition the input feeds, as a slice of the list of its layers.
@@ -100,7 +101,7 @@ class DeepRnn(Cell):
         require_depth(transition_depth=transition_depth, output_depth=output_depth)
         require_truth(shortcuts=shortcuts, embedded_input=embedded_input, learn_p=learn_p)
         require_dropout(transition_dropout=transition_dropout, output_dropout=output_dropout)
-        require_pieces(pieces)
+        require_whole(2, pieces=pieces)
         require_p(p, learn_p)
         require_choice("input_layers", input_layers, INPUT_LAYERS)
         if learn_p and "lp" not in (transition_activation, state_activation, output_activation):

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation
 from hornn.cells.elman import RnnState
-from hornn.checks import require_depth
+from hornn.checks import is_number, require_depth, require_range
 
 
 class HighwayRnn(Cell):
@@ -41,8 +41,7 @@ class HighwayRnn(Cell):
     ) -> None:
         super().__init__(input_size, hidden_size)
         require_depth(depth=depth)
-        if not isinstance(gate_bias, float | int) or isinstance(gate_bias, bool):
-            raise ValueError(f"gate_bias must be a number, such as -1, got {gate_bias!r}")
+        require_range("gate_bias", gate_bias, "a number, such as -1", is_number(gate_bias))
         self.gate_bias = gate_bias
         self.activation = activation
         self.f = find_activation(activation)

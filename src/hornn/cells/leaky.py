@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hornn.cells.elman import Rnn, RnnState
+from hornn.checks import is_number, require_range
 
 
 class LeakyRnn(Rnn):
@@ -31,8 +32,8 @@ class LeakyRnn(Rnn):
         bias: bool = False,
     ) -> None:
         super().__init__(input_size, hidden_size, activation, bias)
-        if not isinstance(leak_rate, float | int) or isinstance(leak_rate, bool) or not 0 < leak_rate <= 1:
-            raise ValueError(f"leak_rate must be a number above 0 and at most 1, got {leak_rate!r}")
+        holds = is_number(leak_rate) and 0 < leak_rate <= 1
+        require_range("leak_rate", leak_rate, "a number above 0 and at most 1", holds)
         self.leak_rate = leak_rate
 
     def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import ACTIVATIONS
-from hornn.checks import require_choice, require_positive
+from hornn.checks import is_number, require_choice, require_range
 from hornn.columns import drop
 
 UNITS = (*ACTIVATIONS, "maxout", "lp")
@@ -152,14 +152,6 @@ class Mlp(nn.ModuleList):
 
 def require_p(p: float, learn_p: bool) -> None:
     """Raise ValueError unless p is finite and >= 1, and > 1 where it is learned."""
-    number = isinstance(p, float | int) and not isinstance(p, bool)
-    if not number or not (math.isfinite(p) and (p > 1 if learn_p else p >= 1)):
-        lowest = "> 1 to be learned" if learn_p else ">= 1"
-        raise ValueError(f"p must be a finite number {lowest}, got {p!r}")
-
-
-def require_pieces(pieces: int) -> None:
-    """Raise ValueError unless a maxout or L_p unit has something to choose from."""
-    require_positive(pieces=pieces)
-    if pieces < 2:
-        raise ValueError(f"pieces must be a whole number >= 2, got {pieces!r}")
+    lowest = "> 1 to be learned" if learn_p else ">= 1"
+    holds = is_number(p) and (p > 1 if learn_p else p >= 1)
+    require_range("p", p, f"a finite number {lowest}", holds)

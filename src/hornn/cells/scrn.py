@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, learned_factor, saturation
 from hornn.cells.elman import RnnState
-from hornn.checks import require_choice, require_factor, require_truth
+from hornn.checks import require_choice, require_factor, require_truth, require_whole
 
 CONTEXT_INPUTS = ("current", "previous")
 
@@ -105,9 +105,7 @@ class Scrn(Cell):
         context_input: str = "current",
         embedded_input: bool = True,
     ) -> None:
-        for name, size in (("hidden_size", hidden_size), ("context_size", context_size)):
-            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise ValueError(f"{name} must be a whole number >= 0, got {size!r}")
+        require_whole(0, hidden_size=hidden_size, context_size=context_size)
         if hidden_size + context_size == 0:
             raise ValueError("hidden_size and context_size are both 0: at least one must be >= 1")
         super().__init__(input_size, hidden_size + context_size)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from torch import Tensor
 
+from hornn.checks import require_positive
 from hornn.metrics import Units
 
 SPLITS = ("train", "valid", "test")
@@ -70,9 +71,7 @@ class Data(ABC):
 
     def __init__(self, batch_size: int, seq_len: int, eval_batch_size: int) -> None:
         sizes = {"batch_size": batch_size, "seq_len": seq_len, "eval_batch_size": eval_batch_size}
-        for key, size in sizes.items():
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"data.{key} is {size!r}; it must be a whole number, 1 or more")
+        require_positive(**{f"data.{key}": size for key, size in sizes.items()})
         self.batch_size = batch_size
         self.seq_len = seq_len
         self.eval_batch_size = eval_batch_size

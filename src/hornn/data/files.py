@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hornn.checks import require_choice
 from hornn.data.content import file_checksum, require_text_file
 from hornn.data.corpus import Corpus
 from hornn.data.lines import read_lines
@@ -88,8 +89,7 @@ def build_data(
 ) -> TextData:
     """Own text; the keys are explained in conf/data/files.yaml. `root` is not used: the paths say where the texts
     lie."""
-    if unit not in ("word", "char"):
-        raise ValueError(f"data.unit is {unit!r}; allowed: word, char")
+    require_choice("data.unit", unit, ("word", "char"))
     files = {}
     for split, name in {"train": train, "valid": valid, "test": test}.items():
         if not name:

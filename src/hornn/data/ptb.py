@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hornn.checks import require_choice
 from hornn.data.corpus import Corpus
 from hornn.data.download import fetch
 from hornn.data.lines import read_lines
@@ -31,8 +32,7 @@ class PennTreebank(Corpus):
     name = "ptb"
 
     def __init__(self, root: Path, unit: str, url: str, checksums: dict[str, str] = CHECKSUMS) -> None:
-        if unit not in ("word", "char"):
-            raise ValueError(f"data.unit is {unit!r}; allowed: word, char")
+        require_choice("data.unit", unit, ("word", "char"))
         self.folder = root / "ptb"
         self.url = url.rstrip("/")
         self.checksums = checksums

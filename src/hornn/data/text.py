@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hornn.checks import require_choice
 from hornn.data.base import SPLITS, Data
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
@@ -97,8 +98,7 @@ class TextData(Data):
 
     def tokens(self, split: str) -> np.ndarray:
         """The memory-mapped ids of `train`, `valid` or `test`."""
-        if split not in SPLITS:
-            raise ValueError(f"split is {split!r}; allowed: {', '.join(SPLITS)}")
+        require_choice("split", split, SPLITS)
         return self._tokens().splits[split if self.has_split(split) else "test"]
 
     def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> ChunkStream:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hornn.checks import require_choice
 from hornn.data.vocabulary import EOS, UNK
 
 UNITS = ("word", "char", "english")
@@ -31,8 +32,7 @@ class Tokenizer:
     lowercase: bool = False
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise ValueError(f"the tokenizer's unit is {self.unit!r}; allowed: {', '.join(UNITS)}")
+        require_choice("the tokenizer's unit", self.unit, UNITS)
 
     def tokens(self, line: str) -> list[str]:
         """The tokens of one line, its `<eos>` included if `eos`."""

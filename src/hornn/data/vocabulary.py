@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hornn.checks import require_positive
+
 UNK = "<unk>"
 EOS = "<eos>"
 
@@ -79,8 +81,7 @@ class VocabularyRule:
     unk: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.min_count, int) or self.min_count < 1:
-            raise ValueError(f"data.min_count is {self.min_count!r}; it must be a whole number, 1 or more")
+        require_positive(**{"data.min_count": self.min_count})
         if self.max_size is not None and (not isinstance(self.max_size, int) or self.max_size < 3):
             raise ValueError(
                 f"data.max_size is {self.max_size!r}; it must be null or a whole number, 3 or more "
