@@ -50,5 +50,7 @@ def test_refuses_an_impossible_number_of_clusters(value: object) -> None:
 
 
 def test_refuses_counts_that_rise() -> None:
-    with pytest.raises(ValueError, match="counts must not rise"):
+    with pytest.raises(
+        ValueError, match="counts that fall with the id, .* and these rise: take head=softmax"
+    ):
         TwoLevelSoftmaxHead(6, [3, 1, 2])

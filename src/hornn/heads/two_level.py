@@ -161,7 +161,9 @@ def fill_clusters(counts: Sequence[int], num_clusters: int) -> list[int]:
             f"vocabulary, got {num_clusters!r}"
         )
     if any(left < right for left, right in pairwise(counts)):
-        raise ValueError("counts must not rise with the word's id: order the vocabulary by falling count")
+        raise ValueError(
+            "head=two_level needs counts that fall with the id, as a vocabulary's do, and these rise: take head=softmax"
+        )
     total, sizes, mass = sum(counts), [0], 0
     for count in counts:
         if mass * num_clusters >= total and sizes[-1] and len(sizes) < num_clusters:
