@@ -51,6 +51,6 @@ def test_refuses_an_impossible_number_of_clusters(value: object) -> None:
 
 def test_refuses_counts_that_rise() -> None:
     with pytest.raises(
-        ValueError, match="counts that fall with the id, .* and these rise: take head=softmax"
+        ValueError, match=r"counts that fall with the id, .* and these rise: take head=softmax"
     ):
         TwoLevelSoftmaxHead(6, [3, 1, 2])

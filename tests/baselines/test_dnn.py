@@ -1,7 +1,5 @@
 """The feed-forward network on spliced frames against its transcription, and with one layer against the NNLM."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -39,15 +37,3 @@ def test_one_layer_is_the_nnlm() -> None:
     nnlm.double().load_state_dict({"H": cell.H, "d": cell.d})
     x, state = draw(generator, T, B, INPUT), draw_state(cell, B, generator)
     assert_close(scan(cell, x, state)[0], scan(nnlm, x, state)[0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"frames": 0}, "frames must be a whole number >= 1, got 0"),
-        ({"num_hidden": 0}, "num_hidden must be a whole number"),
-    ],
-)
-def test_what_it_refuses(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Dnn(INPUT, H, **arguments)

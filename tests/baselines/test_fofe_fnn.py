@@ -1,7 +1,6 @@
 """FOFE-FNN against its transcription from one-hot words, and in its limits."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -70,15 +69,3 @@ def test_a_code_that_fades_for_a_long_time_stays_finite() -> None:
     assert last.codes.isfinite().all()
     gradients = torch.autograd.grad(y.sum(), list(cell.parameters()))
     assert all(gradient.isfinite().all() for gradient in gradients)
-
-
-@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 1.5, -0.5, math.nan, "a half"])
-def test_it_refuses_an_alpha_outside_the_open_interval(value: Any) -> None:
-    with pytest.raises(ValueError, match=f"alpha must be a number strictly between 0 and 1, got {value!r}"):
-        FofeFnn(INPUT, H, alpha=value)
-
-
-@pytest.mark.parametrize("name", ["order", "num_hidden"])
-def test_it_refuses_a_size_below_one(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be a whole number >= 1, got 0"):
-        FofeFnn(INPUT, H, **{name: 0})

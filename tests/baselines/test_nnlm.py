@@ -1,7 +1,5 @@
 """The feed-forward model against its transcription, and what it can and cannot see."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -53,17 +51,3 @@ def test_saturation_is_that_of_the_hidden_units() -> None:
     assert cell.saturation(y) == 0.0
     y[..., :H] = 1.0
     assert cell.saturation(y) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"order": 1}, "order must be a whole number >= 2, got 1"),
-        ({"order": 3.0}, "order must be a whole number >= 2, got 3.0"),
-        ({"direct": 1}, "direct must be true or false, got 1"),
-        ({"activation": "swish"}, "activation must be one of .*, got 'swish'"),
-    ],
-)
-def test_what_it_refuses(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Nnlm(INPUT, H, **arguments)

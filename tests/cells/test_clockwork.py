@@ -86,8 +86,3 @@ def test_refuses_periods_that_do_not_rise(periods: tuple[int, ...]) -> None:
 def test_refuses_modules_of_unequal_size() -> None:
     with pytest.raises(ValueError, match=r"hidden_size must be a multiple of 4, .* got 10"):
         Clockwork(INPUT, 10, (1, 2, 4, 8))
-
-
-def test_refuses_an_unknown_activation() -> None:
-    with pytest.raises(ValueError, match=r"activation must be one of .* got 'swish'"):
-        Clockwork(INPUT, H, (1,), activation="swish")

@@ -22,11 +22,8 @@ def refusal(name: str, input_size: int = INPUT, **arguments: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "argument"),
     [
-        ("dots_rnn", "transition_depth"),
-        ("dots_rnn", "output_depth"),
         ("dots_rnn", "transition_size"),
         ("dots_rnn", "output_size"),
-        ("srnn", "depth"),
     ],
 )
 def test_refuses_depths_and_sizes_below_one(name: str, argument: str, value: Any) -> None:
@@ -47,10 +44,6 @@ def test_refuses_depths_and_sizes_below_one(name: str, argument: str, value: Any
         ("output_bias", "one", "a number"),
         ("output_bias", float("inf"), "a number"),
         ("input_layers", "middle", "all, first, last"),
-        ("shortcuts", "no", "true or false"),
-        ("embedded_input", 1, "true or false"),
-        ("learn_p", "yes", "true or false"),
-        ("bias", "no", "true or false"),
     ],
 )
 def test_refuses_what_is_not_allowed_and_says_what_is(argument: str, value: Any, allowed: str) -> None:

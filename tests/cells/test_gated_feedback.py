@@ -54,10 +54,3 @@ def test_counts_full_feedback_and_one_gate_for_each_pair_of_layers() -> None:
     cell = GatedFeedbackRnn(INPUT, H, depth=3)
     feedback, gates = 3 * 3 * H * H, 3 * (INPUT + H + H) + 3 * 3 * 3 * H
     assert sum(p.numel() for p in cell.parameters()) == H * INPUT + 2 * H * H + feedback + gates
-
-
-def test_refuses_a_depth_below_one_and_an_unknown_activation() -> None:
-    with pytest.raises(ValueError, match="depth must be a whole number >= 1, got 0"):
-        GatedFeedbackRnn(INPUT, H, depth=0)
-    with pytest.raises(ValueError, match=r"activation must be one of .* got 'swish'"):
-        GatedFeedbackRnn(INPUT, H, activation="swish")

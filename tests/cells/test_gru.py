@@ -63,8 +63,3 @@ def test_keeps_its_state_with_the_update_gate_at_one() -> None:
     state = draw_state(cell, B, generator)
     _, last = scan(cell, draw(generator, T, B, INPUT), state)
     assert_close(last.h, state.h, rtol=0, atol=0)
-
-
-def test_refuses_a_place_of_the_reset_gate_that_is_none() -> None:
-    with pytest.raises(ValueError, match="reset_after must be true or false, got 'no'"):
-        Gru(INPUT, H, reset_after="no")  # type: ignore[arg-type]

@@ -48,8 +48,3 @@ def test_refuses_delays_that_do_not_rise(delays: tuple[int, ...]) -> None:
 def test_refuses_levels_of_unequal_size() -> None:
     with pytest.raises(ValueError, match=r"hidden_size must be a multiple of 2, .* got 5"):
         Hierarchical(INPUT, 5, (1, 2))
-
-
-def test_refuses_an_unknown_activation() -> None:
-    with pytest.raises(ValueError, match=r"activation must be one of .* got 'swish'"):
-        Hierarchical(INPUT, H, (1,), activation="swish")

@@ -217,16 +217,8 @@ def test_hypothetical_sizes_have_the_published_number_of_parameters(
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        *[(name, {"n": 0}, ["n must", ">= 1", "0"]) for name in NETWORKS if name != "resrnn"],
-        *[
-            (name, {"m": -1}, ["m must", ">= 1", "-1"])
-            for name in ("hornn_sigmoid", "hornnp_sigmoid", "resrnn")
-        ],
         *[(name, {"projection_size": 7}, ["projection_size", "hidden_size = 6", "7"]) for name in PROJECTED],
         *[(name, {"projection_size": 0}, ["projection_size", ">= 1", "0"]) for name in PROJECTED],
-        *[(name, {"hidden_size": 0}, ["hidden_size", ">= 1", "0"]) for name in (*NETWORKS, "lstmp")],
-        *[(name, {"bias": "no"}, ["bias", "true or false", "no"]) for name in (*NETWORKS, "lstmp")],
-        *[(name, {"activation": "swish"}, ["activation", "sigmoid", "swish"]) for name in NETWORKS],
     ],
     ids=str,
 )

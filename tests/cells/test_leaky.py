@@ -44,8 +44,3 @@ def test_without_memory_is_the_rnn() -> None:
 def test_refuses_a_leak_rate_outside_its_interval(value: object) -> None:
     with pytest.raises(ValueError, match=f"leak_rate must be a number above 0 and at most 1, got {value!r}"):
         LeakyRnn(INPUT, H, leak_rate=value)  # type: ignore[arg-type]
-
-
-def test_refuses_an_unknown_activation() -> None:
-    with pytest.raises(ValueError, match=r"activation must be one of .* got 'swish'"):
-        LeakyRnn(INPUT, H, activation="swish")

@@ -1,6 +1,7 @@
 """Names, shapes and numbers of the cells' parameters, and the arguments that are refused."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,7 +29,20 @@ BIASES = {
     "hornn_gated": {"b": (H,), "b_g": (K, H)},
 }
 HIGHER_ORDER = [name for name in WEIGHTS if name.startswith("hornn")]
-WITH_ACTIVATION = ["rnn", *HIGHER_ORDER]
+COUNTS = {
+    *("order", "depth", "num_hidden", "frames", "n", "m", "hops", "memory_size"),
+    *("transition_depth", "output_depth"),
+}
+
+
+def having(wanted: Callable[[str, Any], bool]) -> list[tuple[str, str]]:
+    """Each cell with each of its arguments that is wanted, by name and value in its file."""
+    return [
+        (name, str(key))
+        for name in MODEL_NAMES
+        for key, value in MODELS[name].items()
+        if wanted(str(key), value)
+    ]
 
 
 def order_of(name: str, order: int) -> dict[str, int]:
@@ -96,26 +110,28 @@ def test_refuses_a_width_below_one(name: str, value: int) -> None:
     assert str(value) in message
 
 
-@pytest.mark.parametrize("value", [0, -2])
-@pytest.mark.parametrize("name", HIGHER_ORDER)
-def test_refuses_an_order_below_one(name: str, value: int) -> None:
-    message = refusal(name, order=value)
-    assert "order" in message
-    assert str(value) in message
-    assert "1" in message
+@pytest.mark.parametrize(("name", "key"), having(lambda key, _: key in COUNTS))
+def test_refuses_a_number_of_steps_or_layers_that_is_none(name: str, key: str) -> None:
+    least = 2 if (name, key) == ("nnlm", "order") else 1
+    for value in (least - 1, -2, 1.5):
+        assert refusal(name, **{key: value}) == f"{key} must be a whole number >= {least}, got {value}"
 
 
-@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 1.5, -0.5, math.nan])
-def test_refuses_an_alpha_outside_the_open_interval(value: float) -> None:
-    message = refusal("hornn_fofe", alpha=value)
-    assert "alpha" in message
-    assert str(value) in message
+@pytest.mark.parametrize(
+    ("name", "key"), having(lambda key, value: isinstance(value, bool) and key[0] != "_")
+)
+def test_refuses_what_is_neither_true_nor_false(name: str, key: str) -> None:
+    for value in ("no", 1, None):
+        assert refusal(name, **{key: value}) == f"{key} must be true or false, got {value!r}"
 
 
-@pytest.mark.parametrize("name", WITH_ACTIVATION)
-def test_refuses_an_unknown_activation_and_names_the_known(name: str) -> None:
-    message = refusal(name, activation="swish")
-    assert "activation" in message
-    assert "swish" in message
-    for known in ("sigmoid", "tanh", "relu"):
-        assert known in message
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 1.5, -0.5, math.nan, "a half"])
+@pytest.mark.parametrize(("name", "key"), having(lambda key, _: key == "alpha"))
+def test_refuses_an_alpha_outside_the_open_interval(name: str, key: str, value: Any) -> None:
+    message = f"alpha must be a number strictly between 0 and 1, got {value!r}"
+    assert refusal(name, **{key: value}) == message
+
+
+@pytest.mark.parametrize(("name", "key"), having(lambda key, _: key == "activation"))
+def test_refuses_an_unknown_activation_and_names_the_known(name: str, key: str) -> None:
+    assert refusal(name, **{key: "swish"}) == "activation must be one of sigmoid, tanh, relu, got 'swish'"
