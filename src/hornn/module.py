@@ -70,10 +70,8 @@ class TruncatedBptt(lightning.LightningModule):
         require_range("init_from_lr", pretrained_lr, ">= 0", pretrained_lr >= 0)
         if bptt_window is not None:
             require_positive(bptt_window=bptt_window)
-        if bptt_window is not None and bptt_window % seq_len:
-            raise ValueError(
-                f"bptt_window must be a multiple of data.seq_len={seq_len}, got {bptt_window}: give one, or null"
-            )
+            holds = bptt_window % seq_len == 0
+            require_range("bptt_window", bptt_window, f"a multiple of data.seq_len={seq_len}, or null", holds)
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
         table = None if network.tied else network.table
         self.noise = WeightNoise(network.named_parameters(), weight_noise, table)

@@ -117,8 +117,8 @@ class KneserNeyCache(CountModel):
         return {**ngram, "weights": self._fitted()}
 
     def load_state(self, state: Mapping[str, np.ndarray | int | float]) -> None:
-        own = {name: value for name, value in state.items() if name.startswith(NGRAM)}
-        self.ngram.load_state({name.removeprefix(NGRAM): value for name, value in own.items()})
+        own = {name.removeprefix(NGRAM): value for name, value in state.items() if name.startswith(NGRAM)}
+        self.ngram.load_state(own)
         if np.shape(state["weights"]) != (1 + len(self.lengths),):
             raise ValueError(
                 f"the state has {np.size(state['weights'])} weights, the model 1 + {len(self.lengths)}: load it into "

@@ -57,7 +57,7 @@ class FofeFnn(Cell):
         widths = [order * input_size, *[hidden_size] * (num_hidden - 1)]
         self.W = nn.ParameterList(self.weight(hidden_size, width) for width in widths)
         self.b = self.bias(bias, num_hidden, hidden_size)
-        self.beta = self.bias(True, 1) if learn_alpha else None
+        self.beta = self.bias(learn_alpha, 1)
 
     def initial_state(self, batch_size: int) -> FofeState:
         return FofeState(self.zeros(max(self.order - 1, 1), batch_size, self.input_size))

@@ -90,8 +90,7 @@ class MusicData(Data):
         found = {}
         for name, given_last in (("key frequencies", False), ("keys given the last frame", True)):
             p = key_probabilities(self.pieces["train"], given_last)
-            nats = {split: float(key_nll(p, self.pieces[split]).mean()) for split in ("valid", "test")}
-            found[name] = {f"{split}_nll": nats[split] for split in nats}
+            found[name] = {f"{s}_nll": float(key_nll(p, self.pieces[s]).mean()) for s in ("valid", "test")}
         return found
 
     def interface(self) -> dict[str, Any]:
