@@ -83,6 +83,18 @@ def test_a_loss_that_is_high_for_a_while_is_no_divergence() -> None:
         training(build()).watch.check(math.nan, chunk.count)
 
 
+@torch.no_grad()
+def test_a_score_that_is_no_number_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean over the other chunks would be a perplexity too good to be true."""
+    network, (chunk, other) = build(), chunks(2)
+    module = training(network)
+    module.score(chunk, "valid")
+    assert module.tally("valid").mean_nll == pytest.approx(math.log(V), rel=0.1)
+    monkeypatch.setattr(network.head, "nll", lambda _, targets: torch.full(targets.shape, math.nan))
+    module.score(other, "valid")
+    assert math.isnan(module.tally("valid").mean_nll)
+
+
 @pytest.mark.parametrize("window", [3, 6])
 def test_a_window_is_a_multiple_of_the_chunk(window: int) -> None:
     with pytest.raises(

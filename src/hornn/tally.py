@@ -6,7 +6,7 @@ from torchmetrics import SumMetric
 
 
 class Nats(SumMetric):
-    """A sum in float64 of numbers that are over all ranks already.
+    """A sum in float64 of numbers that are over all ranks already. A summand that is no number makes the sum none.
 
     Without `dtype` SumMetric rounds each summand to fp32 once Lightning has moved it.
     """
@@ -14,7 +14,7 @@ class Nats(SumMetric):
     dtype = torch.float64
 
     def __init__(self) -> None:
-        super().__init__(sync_on_compute=False)
+        super().__init__(nan_strategy="disable", sync_on_compute=False)  # by default a nan is left out
 
 
 class Tally(nn.Module):
