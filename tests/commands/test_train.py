@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from commands.outcomes import contents, result_of
+from hornn.data.base import Chunk
 from hornn.kernels.reduced import multiplies_in
+from hornn.module import TruncatedBptt
 
 Command = Callable[..., Any]
 PROMISED = (
@@ -174,6 +177,22 @@ def test_a_run_whose_features_are_infinite_diverges(
     assert "diverged at step 0: the loss is nan nats per token; no learning rate is to blame" in err
     assert err.endswith("See the equations of Nnlm and the data, or try a network.init_std below 5e+18\n")
     assert result_of(tmp_path / "run")["status"] == "diverged"
+
+
+@pytest.mark.parametrize(("step", "epochs"), [("validation", 0), ("test", 2)])
+def test_a_run_whose_score_is_no_number_diverges(
+    command: Command, small: list[str], tmp_path: Path, step: str, epochs: int
+) -> None:
+    def score(module: TruncatedBptt, batch: Chunk, batch_idx: int) -> None:
+        nll = torch.tensor(math.nan, dtype=torch.float64)
+        module.tally("valid" if step == "validation" else step).add(nll, batch.count)
+
+    with patch.object(TruncatedBptt, f"{step}_step", score):
+        code, _, err = command("train", *small, f"run_dir={tmp_path / 'run'}")
+    assert code == 2
+    assert f"the {step} loss is nan" in err
+    result = result_of(tmp_path / "run")
+    assert (result["status"], result["epochs"]) == ("diverged", epochs)
 
 
 def test_a_run_that_diverges_is_not_told_to_try_what_it_has(

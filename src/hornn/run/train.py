@@ -107,6 +107,8 @@ def train(cfg: DictConfig) -> None:
             fit(training, run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
             trainer.test(module, training.stream("test"), verbose=False)
+            if not math.isfinite(test_nll := module.tally("test").mean_nll):
+                raise DivergenceError(f"the test loss is {test_nll}")
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
