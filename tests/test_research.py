@@ -8,6 +8,7 @@ import torch
 
 import hornn
 from hornn.cells.hornn import FofeHornn
+from hornn.result import write_result
 
 TABLES = Path(__file__).parents[1] / "outputs" / "tables"
 
@@ -54,6 +55,10 @@ def test_results_are_rows(tmp_path: Path) -> None:
     assert not any(isinstance(value, dict) for value in row.values())
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         hornn.results(tmp_path / "none")
+    with pytest.raises(ValueError, match="results takes the path of a folder, such as 'outputs', got 3"):
+        hornn.results(3)
+    write_result(tmp_path, {"status": "diverged"})
+    assert [row["status"] for row in hornn.results(tmp_path)] == ["diverged"]
     (tmp_path / "result.json").write_text("{")
     with pytest.raises(ValueError, match=r"result\.json is damaged"):
         hornn.results(tmp_path)

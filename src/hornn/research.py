@@ -62,6 +62,8 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
     A row has the file, choices and config by their dotted names, and every figure of the run; the record of its epochs
     is left out. ValueError for a file that is damaged, FileNotFoundError for a folder that is not there.
     """
+    if not isinstance(folder, str | Path):
+        raise ValueError(f"results takes the path of a folder, such as 'outputs', got {folder!r:.80}")
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}: give one that holds results")
@@ -71,7 +73,7 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
 def rows(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted([*folder.rglob("result.json"), *folder.rglob("*-seed*.json")]):
         result = read_result_file(path)
-        choices, config = result.pop("choices"), result.pop("config")
+        choices, config = result.pop("choices", {}), result.pop("config", {})
         for part in ("metrics", "starts", "where"):
             result.pop(part, None)
         yield {"file": str(path), **choices, **flatten(config), **flatten(result)}
