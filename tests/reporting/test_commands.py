@@ -135,6 +135,16 @@ def test_models_and_tables_of_a_folder_of_one_s_own_are_shown(place: Any, own: P
     )
 
 
+@pytest.mark.parametrize("absolute", [False, True])
+def test_who_works_in_a_folder_of_one_s_own_sees_each_table_once(
+    place: Any, own: Path, absolute: bool
+) -> None:
+    (own / "model").rename(place.folder / "model")
+    said = report(place, "--config-dir", str(place.folder) if absolute else ".")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == "outputs/report/index.html: 2 tables, 0 of 8 rows measured\n"
+
+
 def test_a_table_of_one_s_own_does_not_take_a_name(place: Any, own: Path) -> None:
     (own / "sweeps" / "toy.yaml").write_text(SWEEP)
     said = report(place, "--config-dir", "own").stdout

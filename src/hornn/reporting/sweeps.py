@@ -153,14 +153,17 @@ def find_sweeps(folder: Path, own: Path | None = None) -> Sweeps:
         if place and not place.is_dir():
             raise ValueError(f"there is no folder {place}: give {option}")
     found = Sweeps([], {})
-    for path in [*sorted(folder.glob("*.yaml")), *(sorted(own.glob("sweeps/*.yaml")) if own else ())]:
+    theirs = own / "sweeps" if own else None
+    works_there = theirs is not None and theirs.is_dir() and theirs.samefile(folder)
+    folders = [place for place in (None if works_there else folder, theirs) if place]
+    for path in (path for place in folders for path in sorted(place.glob("*.yaml"))):
         try:
             content = load_sweep(path)
             if "sweep" not in content:
                 continue
             sweep = define(path, content, Files(content, conf_of(folder / path.name), own))
-            if path.parent != folder:
-                if (ours := folder / path.name).is_file():
+            if path.parent == theirs:
+                if not works_there and (ours := folder / path.name).is_file():
                     raise ValueError(f"{path} has the name of {ours}: give it another one")
                 sweep = sweep._replace(command=sweep.command.replace(" -m ", f" --config-dir={own} -m "))
             found.tables.append(sweep)
