@@ -98,6 +98,15 @@ def test_every_command_of_hornn_has_a_help(
     assert err == ""
 
 
+def test_the_help_names_the_command_that_was_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["hornn", "status", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.startswith("usage: hornn status [-h] [name]\n")
+
+
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_a_help_is_as_wide_as_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
