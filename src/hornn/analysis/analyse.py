@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from omegaconf import DictConfig
 from rich.console import Console
 
@@ -27,6 +26,7 @@ from hornn.result import (
     MEMORY_VERSION,
     NAME,
     finite,
+    read_result,
     require_writable,
     write_atomically,
 )
@@ -93,8 +93,9 @@ def runs_of(sweep: str) -> list[Path]:
     if not SWEEP_NAME.fullmatch(sweep):
         raise ValueError(f"sweep must be the name of a sweep, such as memory, got {sweep!r}")
     record = FOLDER / f"{sweep}.json"
-    paths = [Path(job.run_dir) / BEST for job in read_record(record)]
-    found = [path for path in paths if path.exists() and (path.parent / NAME).exists()]
+    paths = dict.fromkeys(Path(job.run_dir) / BEST for job in read_record(record))
+    results = ((path, read_result(path.parent)) for path in paths if path.exists())
+    found = [path for path, result in results if result and result["status"] == "completed"]
     if not found:
         raise ValueError(
             f"{record} names no finished run: train some with `python src/train.py -m sweeps={sweep}`"
@@ -154,7 +155,7 @@ def measure_stage(stage: Stage, ids: np.ndarray, places: np.ndarray, lags: int) 
         "epoch": stage.epoch,
         "gradient": measure_gradients(network, ids, places, lags),
         **measure_signals(network, ids, places, lags),
-        "dtype": str(torch.float64).removeprefix("torch."),
+        "dtype": "float64",
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commands.outcomes import refusal, result_of, rewrite
-from hornn.result import check_result
+from hornn.result import check_result, write_result
 from hornn.sweep.entry import Entry
 from hornn.sweep.record import Record
 
@@ -80,7 +80,10 @@ def test_a_sweep_is_measured_once(
     monkeypatch.chdir(tmp_path)
     assert command("train", *text, "model=kn", "logger=csv", "run_dir=kn").code == 0
     counts = (tmp_path / "kn" / "result.json").read_bytes()
-    entries = [Entry(row, 1, row, [], name * 10, "done", None) for row, name in (("kn", "b"), ("run", "a"))]
+    shutil.copytree(run_dir, "lost")  # it diverged after its best epoch
+    write_result(Path("lost"), {**result_of(run_dir), "status": "diverged"})
+    runs = (("kn", "b"), ("lost", "c"), ("run", "a"))
+    entries = [Entry(row, 1, row, [], name * 10, "done", None) for row, name in runs]
     Record("mine").merge(entries)
     words = ("sweep=mine", f"data.cache_dir={tmp_path / 'cache'}", *SMALL)
     done = command("analyse", *words)
