@@ -211,6 +211,18 @@ def test_a_claim_where_more_is_better(place: Any, broken: Any) -> None:
     assert "25.0 % better" in claims_of(place)[0]
 
 
+def test_more_of_an_accuracy_is_better_in_a_table_where_less_is(place: Any, broken: Any) -> None:
+    path = broken(
+        "  figure:", "  claims: [{says: so, better: max-2, than: rnn, metric: test_accuracy}]\n  figure:"
+    )
+    metrics = "[{key: test_ppl, label: perplexity}, {key: test_accuracy, label: accuracy}]"
+    text = re.sub("  metric: .*\n  metric_label.*", f"  metric: {metrics}", path.read_text())
+    path.write_text(re.sub(" {6}published: ({.*})", r"      published: {test_ppl: \1}", text))
+    place.commit("max-2", 1, test_accuracy=0.5)
+    place.commit("rnn", 1, test_accuracy=0.4)
+    assert "25.0 % better (one seed each). Outcome: a tendency for it." in claims_of(place)[0]
+
+
 def test_validation_says_which_of_several_rows_a_claim_is_judged_by(place: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("sum-3", 1, 100.0)

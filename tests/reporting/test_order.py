@@ -69,7 +69,8 @@ def test_the_figure_of_ranks(place: Any) -> None:
     (order,) = table.orders
     assert places(order, order.published, order.measured) == [2, 0, 1]
     assert places(order, order.measured, order.published) == [1, 0, 2]
-    assert places(order._replace(lower_is_better=False), order.measured, order.published) == [1, 2, 0]
+    more = order._replace(metric=order.metric._replace(lower_is_better=False))
+    assert places(more, order.measured, order.published) == [1, 2, 0]
     assert places(order, (1, 1, 1), ties=(3, 2, 1)) == [2, 1, 0], "equal rows do not cross"
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", draw_ranks(order, row_styles(table.lines)).svg)
     assert texts[2:6] == ["●", "●", "Sum, order 2  111", "120.0  Sum, order 2"]

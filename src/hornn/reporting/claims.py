@@ -85,17 +85,18 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     is_measured = all(score is not None and score.mean is not None for score in scores)
     if not claim.than and is_measured:
         return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
-    published, claimed, signs = "", None, ""
+    verdict = not_measured(claim, sweep)
+    published, claimed, signs, metric = "", None, "", verdict.metric
     if claim.than and all(has_published(score) for score in scores):
-        first = min if sweep.lower_is_better else max
+        first = min if metric.lower_is_better else max
         theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
-        published, claimed = compare_rows(theirs, claim.metric, sweep, published_value, theirs)
+        published, claimed = compare_rows(theirs, metric, published_value, theirs)
         signs = signs_of(theirs, claim.metric)
         if any(line.row.dynamic for line in theirs):
             published += " (one of them by dynamic evaluation)"
         if sweep.published_on:
             published += f" (on {sweep.published_on})"
-    verdict = not_measured(claim, sweep)._replace(
+    verdict = verdict._replace(
         published=published,
         published_gain=claimed,
         of_paper=bool(published or claim.where),
@@ -105,10 +106,10 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         return verdict
     best = [min(side, key=mean_validation) for side in sides]
     quoted = [line for line in best if line.row.state == QUOTED]
-    text, gain = compare_rows(best, claim.metric, sweep, lambda score: score.mean, quoted)
+    text, gain = compare_rows(best, metric, lambda score: score.mean, quoted)
     limit = (claim.at_most or 0.0) / 100
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_over_seeds(claim.metric, lines))
-    distance = distance_of(gain, limit, errors.of_all.root, bool(sweep.lower_is_better))
+    distance = distance_of(gain, limit, errors.of_all.root, bool(metric.lower_is_better))
     seeds = [len(line.scores[claim.metric].values) for line in best if line not in quoted]
     trust = (
         f"{' and '.join(map(str, seeds))} seed{'s' * (sum(seeds) > 1)}"
@@ -119,7 +120,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
     told = [trust, parts_of_error(errors)]
     told += [f"{line.row.label} by dynamic evaluation" for line in quoted if line.row.dynamic]
-    told += [note_on_shortfall(line, claim.metric, sweep) for line in best]
+    told += [note_on_shortfall(line, metric) for line in best]
     told += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
     holds = gain > 0 if claim.at_most is None else 100 * gain <= claim.at_most
     outcome = settle(holds, distance, errors) if by_one_recipe(best) else NOT_JUDGED
@@ -131,7 +132,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         contradicted = claimed is not None and (
             claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
         )
-        behind = gain < 0 and distance_of(gain, 0.0, errors.of_all.root, bool(sweep.lower_is_better))
+        behind = gain < 0 and distance_of(gain, 0.0, errors.of_all.root, bool(metric.lower_is_better))
         if contradicted:
             reason = AGAINST_PUBLISHED
         elif behind and behind >= errors.decisive:
@@ -245,8 +246,7 @@ def mean_validation(line: Line) -> float:
 
 def compare_rows(
     pair: Sequence[Line],
-    metric: str,
-    sweep: Sweep,
+    metric: Metric,
     value: Callable[[Any], float],
     published: Collection[Line],
 ) -> tuple[str, float]:
@@ -254,30 +254,30 @@ def compare_rows(
 
     published: the lines whose number here is the published one; it has a sign where it is not verified.
     """
-    scores = [line.scores[metric] for line in pair]
+    scores = [line.scores[metric.key] for line in pair]
     one, other = map(value, scores)
-    gain = gain_of(one, other, sweep)
+    gain = gain_of(one, other, metric)
     names = [
         f"{line.row.label}: {value(score):.4g}{UNVERIFIED_SIGN * (line in published and is_unverified(score))}"
         for line, score in zip(pair, scores, strict=True)
     ]
-    ahead, behind = ("better", "worse") if sweep.lower_is_better is not None else ("more", "less")
+    ahead, behind = ("better", "worse") if metric.lower_is_better is not None else ("more", "less")
     share = f"{percent(abs(gain))} " if math.isfinite(gain) else ""
     return f"{'; '.join(names)}; {share}{ahead if gain >= 0 else behind}", gain
 
 
-def gain_of(one: float, other: float, sweep: Sweep) -> float:
+def gain_of(one: float, other: float, metric: Metric) -> float:
     """How much better the first number is, relative to the other; infinite where that is 0 and the first is not."""
-    difference = other - one if sweep.lower_is_better else one - other
+    difference = other - one if metric.lower_is_better else one - other
     return difference / other if other else math.copysign(math.inf, difference) if difference else 0.0
 
 
-def note_on_shortfall(line: Line, metric: str, sweep: Sweep) -> str:
+def note_on_shortfall(line: Line, metric: Metric) -> str:
     """How far a row stays behind its own published number, in words; empty where that is not far."""
-    relative = line.scores[metric].relative_difference
+    relative = line.scores[metric.key].relative_difference
     if relative is None or line.row.dynamic:
         return ""
-    behind = relative if sweep.lower_is_better else -relative
+    behind = relative if metric.lower_is_better else -relative
     return (
         f"{line.row.label} itself is {percent(behind, 0)} worse than published"
         if behind > WORSE_THAN_PUBLISHED

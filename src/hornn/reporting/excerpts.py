@@ -20,7 +20,7 @@ from hornn.reporting.markdown import (
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
 from hornn.reporting.scores import is_unverified
 from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread_over_seeds
-from hornn.reporting.sweeps import Sweep
+from hornn.reporting.sweeps import Metric, Sweep
 from hornn.reporting.tables import Table
 
 METRIC, SAYS = "metric=", "says="
@@ -35,8 +35,8 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     """
     names = [word for word in words if not word.startswith(METRIC)]
     table = find_table(names[0] if names else "", tables)
-    key = metric_of(table.sweep, [word.removeprefix(METRIC) for word in words if word.startswith(METRIC)])
-    known = {line.row.name: line for line in table.lines}
+    metric = metric_of(table.sweep, [word.removeprefix(METRIC) for word in words if word.startswith(METRIC)])
+    key, known = metric.key, {line.row.name: line for line in table.lines}
     for name in names[1:]:
         if name not in known:
             raise ValueError(f"{table.sweep.name} has no row {name!r}; its rows are: {', '.join(known)}")
@@ -48,12 +48,11 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
         "network": [escape_markdown(line.row.label) for line in lines],
         "published": [published_text(key, line.scores.get(key), line.row) for line in lines],
         "measured": [measured_text(line, key, spread) for line in lines],
-        "gain, published": [""] + [published_gain(line, base, key, table.sweep) for line in lines[1:]],
-        "gain, measured": [""] + [measured_gain(line, base, key, table.sweep, spread) for line in lines[1:]],
+        "gain, published": [""] + [published_gain(line, base, metric) for line in lines[1:]],
+        "gain, measured": [""] + [measured_gain(line, base, metric, spread) for line in lines[1:]],
     }
     columns = {name: texts for name, texts in columns.items() if name == "measured" or any(texts)}
-    label = next(metric.label for metric in table.sweep.metrics if metric.key == key)
-    note = [f"{capitalized(label)}."]
+    note = [f"{capitalized(metric.label)}."]
     note += [f"Gains are relative to the {base.row.label}."] if "gain, measured" in columns else []
     note += ["±: one standard error."] if any("±" in text for text in columns["measured"]) else []
     shown = "".join([*columns.get("published", []), *columns["measured"]])
@@ -98,12 +97,12 @@ def find_table(name: str, tables: Sequence[Table]) -> Table:
     return known[name]
 
 
-def metric_of(sweep: Sweep, asked: Sequence[str]) -> str:
-    keys = [metric.key for metric in sweep.metrics]
+def metric_of(sweep: Sweep, asked: Sequence[str]) -> Metric:
+    metrics = {metric.key: metric for metric in sweep.metrics}
     for key in asked:
-        if key not in keys:
-            raise ValueError(f"{sweep.name} has no metric {key!r}; its metrics are: {', '.join(keys)}")
-    return next(iter([*asked, *(key for key in TEST if key in keys), *keys]))
+        if key not in metrics:
+            raise ValueError(f"{sweep.name} has no metric {key!r}; its metrics are: {', '.join(metrics)}")
+    return next(metrics[key] for key in (*asked, *TEST, *metrics) if key in metrics)
 
 
 def measured_text(line: Line, key: str, spread: Spread | None) -> str:
@@ -118,16 +117,19 @@ def measured_text(line: Line, key: str, spread: Spread | None) -> str:
     return f"{text} ({count} seed{'s' * (count > 1)})"
 
 
-def published_gain(line: Line, base: Line, key: str, sweep: Sweep) -> str:
-    scores = [line.scores.get(key), base.scores.get(key)]
+def published_gain(line: Line, base: Line, metric: Metric) -> str:
+    scores = [line.scores.get(metric.key), base.scores.get(metric.key)]
     values = [score.published.value if score and score.published else None for score in scores]
-    if sweep.lower_is_better is None or values[0] is None or values[1] is None:
+    if metric.lower_is_better is None or values[0] is None or values[1] is None:
         return ""
-    return gain_text(gain_of(values[0], values[1], sweep)) + UNVERIFIED_SIGN * any(map(is_unverified, scores))
+    return gain_text(gain_of(values[0], values[1], metric)) + UNVERIFIED_SIGN * any(
+        map(is_unverified, scores)
+    )
 
 
-def measured_gain(line: Line, base: Line, key: str, sweep: Sweep, spread: Spread | None) -> str:
-    one, other = line.scores.get(key), base.scores.get(key)
-    if sweep.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
+def measured_gain(line: Line, base: Line, metric: Metric, spread: Spread | None) -> str:
+    one, other = line.scores.get(metric.key), base.scores.get(metric.key)
+    if metric.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
         return ""
-    return gain_text(gain_of(one.mean, other.mean, sweep), errors_of_gain(line, base, key, spread).total)
+    errors = errors_of_gain(line, base, metric.key, spread)
+    return gain_text(gain_of(one.mean, other.mean, metric), errors.total)

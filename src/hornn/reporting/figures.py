@@ -146,7 +146,7 @@ def draw_effects(metric: Metric, lines: Sequence[Line], sweep: Sweep, styles: St
             axes.word((difference, place), text, 3 if difference > 0 else -3)
         axes.upright(0, INK)
 
-    better = {True: ", less is better", False: ", more is better", None: ""}[sweep.lower_is_better]
+    better = {True: ", less is better", False: ", more is better", None: ""}[metric.lower_is_better]
     beside = format_number(metric.key, origin)
     x_label = f"difference from {beside}"
     caption = f"{metric.label}: how far each row is from “{base.row.label}”, {beside}{better}."

@@ -122,8 +122,7 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
                 mark = (paper, line.row.identity, theirs)
                 if mark not in shown:
                     shown.add(mark)
-                    less = table.sweep.lower_is_better
-                    better = score.mean < theirs if less else score.mean > theirs
+                    better = score.mean < theirs if metric.lower_is_better else score.mean > theirs
                     signs = (better, published.verified, line.row.dynamic)
                     rows.append(Dots(line.row.name, line.row.label, theirs, score.mean, *signs))
             if rows:

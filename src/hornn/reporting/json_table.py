@@ -21,7 +21,6 @@ def table_json(table: Table) -> str:
         "title": sweep.title,
         "paper": sweep.paper,
         "command": sweep.command,
-        "lower_is_better": sweep.lower_is_better,
         "metrics": [metric._asdict() for metric in sweep.metrics],
         "rows": [
             without_nothing(

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line, by_one_recipe
-from hornn.reporting.sweeps import Metric, Sweep
+from hornn.reporting.sweeps import Metric
 
 MIN_RANKS = 5  # of a correlation: of four rows or fewer, it is far from 0 in most orders that mean nothing
 
@@ -19,7 +19,6 @@ class Order(NamedTuple):
 
     metric: Metric
     data: str
-    lower_is_better: bool
     rows: tuple[str, ...]
     labels: tuple[str, ...]
     published: tuple[float, ...]
@@ -47,14 +46,14 @@ class Order(NamedTuple):
         )
 
 
-def compare_orders(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> list[Order]:
+def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
     """Both orders of the rows that have both numbers, for each data that they read; none for sizes.
 
     Numbers of different data are never compared: their order is that of the data. Rows whose published number used
     dynamic evaluation are left out. None also of fewer than three rows, and of rows that are not trained by one recipe:
     their order would say nothing.
     """
-    if sweep.lower_is_better is None:
+    if metric.lower_is_better is None:
         return []
     both = [
         (line, score.published.value, score.mean)
@@ -76,7 +75,7 @@ def compare_orders(metric: Metric, sweep: Sweep, lines: Sequence[Line]) -> list[
         names = tuple(line.row.name for line in compared)
         labels = tuple(line.row.label for line in compared)
         data = corpus if len(groups) > 1 else ""
-        orders.append(Order(metric, data, sweep.lower_is_better, names, labels, published, measured))
+        orders.append(Order(metric, data, names, labels, published, measured))
     return orders
 
 

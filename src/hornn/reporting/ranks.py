@@ -66,6 +66,6 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
 
 def places(order: Order, values: Sequence[float], ties: Sequence[float]) -> list[int]:
     """The place of each row, 0 the best; rows with equal values stand as the other side has them."""
-    sign = 1 if order.lower_is_better else -1
+    sign = 1 if order.metric.lower_is_better else -1
     ranked = sorted(range(len(values)), key=lambda index: (sign * values[index], sign * ties[index]))
     return [ranked.index(index) for index in range(len(values))]

@@ -305,15 +305,15 @@ def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict
     In the order in which they are shown.
     """
     found = dict.fromkeys(key for run in runs for key in (*run["numbers"], *run["curves"]))
-    own = {metric.key: (metric.label, table.sweep) for table in tables for metric in table.sweep.metrics}
+    own = {metric.key: metric for table in tables for metric in table.sweep.metrics}
     named = {}
     for key in sorted(found, key=place_shown):
         if key in NOT_DRAWN - {"tokens_per_second"}:
             continue
         direction = UNITS.get(key.rpartition("_")[2], ("", 0))[1]
-        if key in own and key not in COSTS and not direction and own[key][1].lower_is_better is not None:
-            direction = -1 if own[key][1].lower_is_better else 1
-        label = known_name(key) or (own[key][0] if key in own else key.replace("_", " "))
+        if key in own and key not in COSTS and not direction and own[key].lower_is_better is not None:
+            direction = -1 if own[key].lower_is_better else 1
+        label = known_name(key) or (own[key].label if key in own else key.replace("_", " "))
         named[key] = (label, direction)
     return named
 

@@ -6,7 +6,7 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     metric               a key of result.json (dots lead inside, -1 is the last of a list), with `metric_label`; or a
                          list of {key, label}.
                          A key in _bpc is the perplexity in _ppl as bits per character
-    lower_is_better      true | false; null: a size, neither
+    lower_is_better      true | false, of an accuracy always false; null: a size, neither
     seeds                every row is run with each, a row with seeds of its own with those
     rows                 the table's rows, see `Row`
     grid                 axes whose combinations are rows, too, see `hornn.reporting.grid_rows`; with `labels`
@@ -46,8 +46,11 @@ STATES = ("not built", QUOTED)
 
 
 class Metric(NamedTuple):
+    """`lower_is_better`: what the table says, except that more of an accuracy is better; None: a size."""
+
     key: str
     label: str
+    lower_is_better: bool | None
 
 
 class Published(NamedTuple):
@@ -108,7 +111,6 @@ class Sweep(NamedTuple):
     title: str
     paper: str
     metrics: tuple[Metric, ...]
-    lower_is_better: bool | None
     rows: tuple[Row, ...]
     path: Path
     seeds: tuple[int, ...] = ()
@@ -153,17 +155,16 @@ def find_sweeps(folder: Path, own: Path | None = None) -> Sweeps:
         if place and not place.is_dir():
             raise ValueError(f"there is no folder {place}: give {option}")
     found = Sweeps([], {})
-    theirs = own / "sweeps" if own else None
-    works_there = theirs is not None and theirs.is_dir() and theirs.samefile(folder)
-    folders = [place for place in (None if works_there else folder, theirs) if place]
-    for path in (path for place in folders for path in sorted(place.glob("*.yaml"))):
+    theirs = own / "sweeps" if own else folder
+    is_one = theirs.is_dir() and theirs.samefile(folder)  # without `own`, or where one works in it
+    for path in [*(() if is_one else sorted(folder.glob("*.yaml"))), *sorted(theirs.glob("*.yaml"))]:
         try:
             content = load_sweep(path)
             if "sweep" not in content:
                 continue
             sweep = define(path, content, Files(content, conf_of(folder / path.name), own))
-            if path.parent == theirs:
-                if not works_there and (ours := folder / path.name).is_file():
+            if own and path.parent == theirs:
+                if not is_one and (ours := folder / path.name).is_file():
                     raise ValueError(f"{path} has the name of {ours}: give it another one")
                 sweep = sweep._replace(command=sweep.command.replace(" -m ", f" --config-dir={own} -m "))
             found.tables.append(sweep)
@@ -226,7 +227,6 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
         title=node["title"],
         paper=node["paper"],
         metrics=metrics,
-        lower_is_better=node["lower_is_better"],
         rows=rows,
         path=path,
         seeds=seeds,
@@ -263,18 +263,19 @@ def place(row: Row, axes: Sequence[Axis], at: GridRow) -> Row:
 
 
 def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
-    if isinstance(node["metric"], str):
+    items, lower = node["metric"], node["lower_is_better"]
+    if isinstance(items, str):
         if "metric_label" not in node:
-            raise ValueError(f"{path}: sweep.metric {node['metric']!r} needs a metric_label")
-        return (Metric(node["metric"], node["metric_label"]),)
-    for item in node["metric"]:
+            raise ValueError(f"{path}: sweep.metric {items!r} needs a metric_label")
+        items = [{"key": items, "label": node["metric_label"]}]
+    for item in items:
         check(item, {"key": str, "label": str}, f"{path}: sweep.metric")
-    metrics = tuple(Metric(**item) for item in node["metric"])
-    if not metrics or len({metric.key for metric in metrics}) < len(metrics):
-        raise ValueError(
-            f"{path}: sweep.metric must list different keys, got {[each.key for each in metrics]}"
-        )
-    return metrics
+    keys = [item["key"] for item in items]
+    if not keys or len(set(keys)) < len(keys):
+        raise ValueError(f"{path}: sweep.metric must list different keys, got {keys}")
+    return tuple(
+        Metric(**item, lower_is_better=lower and not item["key"].endswith("accuracy")) for item in items
+    )
 
 
 def read_row(

@@ -82,6 +82,6 @@ def build_table(sweep: Sweep, found: FoundRuns) -> Table:
     lines = tuple(
         build_line(row, sweep, runs[row.name], {name: runs[name] for name in row.start}) for row in sweep.rows
     )
-    orders = tuple(order for metric in sweep.metrics for order in compare_orders(metric, sweep, lines))
+    orders = tuple(order for metric in sweep.metrics for order in compare_orders(metric, lines))
     verdicts = tuple(judge_claim(claim, sweep, lines) for claim in sweep.claims)
     return Table(sweep, lines, orders, verdicts, tuple(found.warnings.get(sweep.name, ())))

@@ -47,7 +47,6 @@ def unwritten_sweep(path: Path, root: Path) -> Sweep:
         title=path.stem,
         paper="",
         metrics=metrics_of(root / job.run_dir / NAME for job in entries),
-        lower_is_better=True,
         rows=tuple(rows),
         path=path,
         figure=Figure(main.label) if main else None,
@@ -59,7 +58,7 @@ def metrics_of(paths: Iterable[Path]) -> tuple[Metric, ...]:
     """The scores by which the results in these files are read, perplexity where there is none yet."""
     results = [read_run(path, 0).result for path in paths]
     keys = {key_of(result) for result in results if score_of(result, "test") is not None}
-    return tuple(Metric(key, label) for key, label in LABELS.items() if key in (keys or {"test_ppl"}))
+    return tuple(Metric(key, label, True) for key, label in LABELS.items() if key in (keys or {"test_ppl"}))
 
 
 def key_of(result: Mapping[str, Any]) -> str:
