@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hornn.recipe import load
 from hornn.run.epochs import METRICS, read_epochs
@@ -25,22 +25,18 @@ class RunSoFar(NamedTuple):
     at_work: bool = False
     limit: int | None = None
 
-    def in_words(self, max_epochs: int | None) -> str:
-        """`epoch 5 of 16, at most 12 min left`; empty before the first epoch has ended.
-
-        `max_epochs` counts where the run's folder gives no `limit`.
-        """
+    def in_words(self) -> str:
+        """`epoch 5 of 16, at most 12 min left`; empty before the first epoch has ended."""
         if not self.records:
             return ""
-        max_epochs = self.limit or max_epochs
         epoch = self.records[-1].get("epoch", len(self.records))
-        if not max_epochs or max_epochs < 0:
+        if not self.limit or self.limit < 0:
             return f"epoch {epoch:g}"
-        said = f"epoch {epoch:g} of {max_epochs:g}"
+        said = f"epoch {epoch:g} of {self.limit}"
         lengths = [record["seconds"] for record in self.records if "seconds" in record]
         if not self.at_work or not lengths:
             return said
-        left = max(sum(lengths) / len(lengths) * (max_epochs - epoch) - self.since, 0.0)
+        left = max(sum(lengths) / len(lengths) * (self.limit - epoch) - self.since, 0.0)
         return f"{said}, at most {in_words(left)} left"
 
 
@@ -61,15 +57,11 @@ def read_run_so_far(folder: Path) -> RunSoFar:
 
 
 def read_limit(path: Path) -> int | None:
-    """The number of epochs that a run's config.yaml allows; None where it does not say."""
+    """The number of epochs that a run's config.yaml allows; None where it does not say, or what cannot be meant."""
     try:
-        return limit_of(load(path).get("config"))
+        config = load(path).get("config")
     except (OSError, ValueError):
         return None
-
-
-def limit_of(config: Any) -> int | None:
-    """The number of epochs that a config allows; None where it does not say, or what cannot be meant."""
     trainer = config.get("trainer") if isinstance(config, Mapping) else None
     limit = trainer.get("max_epochs") if isinstance(trainer, Mapping) else None
     return limit if isinstance(limit, int) and abs(limit) <= MOST_EPOCHS else None

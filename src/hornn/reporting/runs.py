@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.reporting.departures import departures
-from hornn.reporting.running import limit_of, read_run_so_far
+from hornn.reporting.running import read_run_so_far
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
     LARGEST,
@@ -146,7 +146,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
             )
             continue
         try:
-            found.append((row, run_of(row, job, results.parent / job.run_dir / NAME)))
+            found.append((row, run_of(job, results.parent / job.run_dir / NAME)))
         except OSError as error:
             warn(
                 warnings, sweep, f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})"
@@ -154,7 +154,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
     return found
 
 
-def run_of(row: Row, job: Entry, file: Path) -> Run:
+def run_of(job: Entry, file: Path) -> Run:
     """The run of a job on record, whose result is this file. Raises OSError where nobody can look for it."""
     if file.exists():
         run = read_run(file, job.seed)
@@ -163,18 +163,18 @@ def run_of(row: Row, job: Entry, file: Path) -> Run:
         return run
     if job.status == "done":
         return Run(job.seed, "lost", problem=f"{file} is gone", name=job.name)
-    return unfinished(row, job, file.parent)
+    return unfinished(job, file.parent)
 
 
-def unfinished(row: Row, job: Entry, folder: Path) -> Run:
+def unfinished(job: Entry, folder: Path) -> Run:
     """A run without a result: how far it is says its folder; the record may be older than that."""
     so_far = read_run_so_far(folder)
     state = job.status
     if state in ("queued", "running"):
         stopped = "unfinished" if so_far.records else state
         state = "running" if so_far.at_work else stopped
-    said = so_far.in_words(limit_of(row.recipe.config))
-    return Run(job.seed, state, None, {}, job.error or "", job.name, folder, so_far.records, said)
+    problem = job.error or ""
+    return Run(job.seed, state, None, {}, problem, job.name, folder, so_far.records, so_far.in_words())
 
 
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
