@@ -92,12 +92,11 @@ class Axes:
         points: Sequence[Point],
         colour: str,
         dash: str = "-",
-        width: float = 1.5,
         whose: Mapping[str, str] = NOBODY,
     ) -> None:
         """A line through points. dash: a key of `DASHES`."""
         self.hold([x for x, _ in points], [y for _, y in points])
-        look = stroke(colour, dash, width)
+        look = stroke(colour, dash)
         self.inside.append(
             lambda x, y: element("path", d=path_of(points, x, y), fill="none", **look, **whose)
         )

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 from urllib.parse import quote
 
+from hornn.checks import is_number
 from hornn.metrics import bits
 from hornn.recipe import flatten
 from hornn.reporting.departures import departures
@@ -281,10 +282,6 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) 
         digits = 4 if key.partition("_")[0] in SPLITS else 3
         columns[key] = [None if value is None else shorter(value, digits) for value in values]
     return columns
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def shorter(value: float, digits: int = 5) -> float:

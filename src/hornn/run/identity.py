@@ -232,12 +232,12 @@ def other_run(held: Mapping[str, Any], identity: Identity, except_for: Collectio
     return ""
 
 
-def neutral_values(choices: Mapping[str, str], path: Path = ADDED) -> Config:
+def neutral_values(choices: Mapping[str, str]) -> Config:
     """Key -> neutral value, of the keys that were added to what these choices take."""
     words = {f"{group}={choice}" for group, choice in choices.items()}
     return {
         entry["key"]: entry["neutral"]
-        for entry in added_keys(path)
+        for entry in added_keys(ADDED)
         if "choice" not in entry or entry["choice"] in words
     }
 

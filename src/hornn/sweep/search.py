@@ -24,6 +24,7 @@ from hornn.checks import require_file_name
 from hornn.data.content import content_of
 from hornn.places import as_typed
 from hornn.recipe import flatten
+from hornn.reporting.grid_rows import as_text
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
 from hornn.result import unit_of, write_atomically
@@ -37,7 +38,7 @@ from hornn.sweep.outcome import changed_code
 from hornn.sweep.progress import duration
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import claim, result_of
-from hornn.sweep.space import as_word, constants, distribution, leaves
+from hornn.sweep.space import constants, distribution, leaves
 from hornn.sweep.study import (
     METRIC,
     POSITION,
@@ -181,7 +182,7 @@ class Runs:
 
     def settings(self, found: Mapping[str, Any]) -> list[str]:
         """The words of the command line of the run with these constants."""
-        return [*self.words, *(f"{key}={as_word(value)}" for key, value in found.items())]
+        return [*self.words, *(f"{key}={as_text(value)}" for key, value in found.items())]
 
     def job(self, found: Mapping[str, Any], row: str) -> Job:
         words = [*self.settings(found), f"{ROW}'{row}'"]
@@ -236,7 +237,7 @@ class Teller:
 
     def conclude(self, attempt: Attempt) -> None:
         job, states = attempt.job, self.optuna.trial.TrialState
-        found = "  ".join(f"{key}={as_word(value)}" for key, value in constants(attempt.params).items())
+        found = "  ".join(f"{key}={as_text(value)}" for key, value in constants(attempt.params).items())
         took = "" if job.seconds is None else f"  ({duration(job.seconds)})"
         if attempt.pruned_at:
             self.add(attempt, states.PRUNED, attempt.scores[: attempt.pruned_at])
@@ -245,7 +246,7 @@ class Teller:
             earlier, metric = best(self.study), metric_of_run(job)
             mark = "*" if earlier is None or job.valid_score < earlier.value else " "
             self.add(attempt, states.COMPLETE, attempt.scores, job.valid_score, {METRIC: metric})
-            say(f"{attempt.title}  {as_text(job.valid_score, metric):>8} {mark}  {found}{took}")
+            say(f"{attempt.title}  {score_text(job.valid_score, metric):>8} {mark}  {found}{took}")
         else:
             reason = job.error or "no finite validation score"
             self.add(attempt, states.FAIL, attempt.scores, said={REASON: reason})
@@ -300,7 +301,7 @@ def metric_of_run(job: Job) -> str:
     return "valid_bpc" if of_characters(result) else f"valid_{unit_of(result)}"
 
 
-def as_text(score: float, metric: str) -> str:
+def score_text(score: float, metric: str) -> str:
     return f"{shown(score, metric):.{2 if metric.endswith('_ppl') else 3}f}"
 
 
@@ -330,7 +331,7 @@ def show_best(study: Any, runs: Runs) -> None:
     if found is None:
         raise ValueError("no trial was completed: what is said of each above tells why")
     metric = metric_of(study)
-    score = f"{as_text(found.value, metric)} ({known_name(metric)})"
+    score = f"{score_text(found.value, metric)} ({known_name(metric)})"
     say(f"best: {score}, by which alone it was chosen:", "bold")
     say(command_of(runs, found))
 

@@ -1,6 +1,5 @@
 """The space of a search: which constants of a run are searched, and where."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -41,8 +40,3 @@ def constants(params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in params.items()
     }
-
-
-def as_word(value: Any) -> str:
-    """A constant as the command line has it."""
-    return value if isinstance(value, str) else json.dumps(value)
