@@ -6,7 +6,6 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.checks import require_truth
 from hornn.data.vocabulary import UNK
 from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
@@ -22,7 +21,6 @@ console = Console(highlight=False, soft_wrap=True)
 
 def generate(cfg: DictConfig) -> None:
     """Print continuations of a prompt, or write music. Raises ValueError for a prompt outside the vocabulary."""
-    require_truth(json=cfg.json)
     opened = open_checkpoint(Path(str(cfg.checkpoint)), cfg.device)
     if isinstance(opened, SequenceScorer):
         write_music(cfg, opened, console)

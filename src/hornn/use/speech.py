@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from omegaconf import DictConfig, ListConfig
 
-from hornn.checks import require_choice, require_positive, require_range, require_truth
+from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import IGNORE, SPLITS
 from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
@@ -56,7 +56,6 @@ def transcribe(cfg: DictConfig) -> None:
     if cfg.nbest is not None:
         fits = type(cfg.nbest) is int and 1 <= cfg.nbest <= MOST
         require_range("nbest", cfg.nbest, f"a whole number from 1 to {MOST}", fits)
-    require_truth(json=cfg.json)
     if cfg.json and cfg.nbest is not None:
         raise ValueError("json=true and nbest= are two forms of what is printed: leave out one of the two")
     if (cfg.wav is None) == (cfg.split is None):
