@@ -84,7 +84,10 @@ def test_what_cannot_be_continued_is_refused(command: Command, small: list[str],
             "overwrite=true",
         ): "in a folder that holds no run yet: leave out overwrite=true",
         ("trainer.max_epochs=4", f"continue_from={cut}"): "of 2 epochs: what has ended before its",
-        ("trainer.max_epochs=4", "continue_from=/none"): "there is no checkpoint /none/last.ckpt",
+        (
+            "trainer.max_epochs=4",
+            f"continue_from={short / 'best.ckpt'}",
+        ): f"{short / 'best.ckpt'} has no last.ckpt: give the folder of a finished run",
         ("model=kn",): "where a model is counted",
     }
     for words, message in given.items():

@@ -30,8 +30,11 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     folder = identity.folder
     if (folder / LAST).exists() or (folder / NAME).exists():
         return
-    last, best = (read_checkpoint(source / name) for name in (LAST, BEST))
     name = f"continue_from={source}"
+    for file in (LAST, BEST):
+        if not (source / file).is_file():
+            raise FileNotFoundError(f"{name} has no {file}: give the folder of a finished run")
+    last, best = (read_checkpoint(source / file) for file in (LAST, BEST))
     try:
         check_same(name, last[CARD], identity)
         records, stopped = last[PAYLOAD]["records"], last[PAYLOAD]["stopped"]
