@@ -53,6 +53,7 @@ def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path
     assert sorted(result["seed"] for result in results) == [2]
     assert "adhoc" in run("status")
     assert "index.html" in run("report")
+    assert "python src" not in (tmp_path / "outputs" / "report" / "index.html").read_text()
     shown_by = {
         "score": "hornn score checkpoint=PATH",
         "dashboard": "hornn dashboard project=",

@@ -87,6 +87,15 @@ def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
     assert (tab.page.parent / file).is_file()
 
 
+def test_the_commands_of_a_table_of_one_s_own_take_its_folder(tab: Tab) -> None:
+    own = "{command: 'python src/train.py --config-dir=own -m sweeps=toy'}"
+    item = "{table: 'toy', name: 'rnn', runs: [{seed: 1, folder: 'outputs/a'}]}"
+    tab.run(f"toy = data.tables.toy; data.tables.toy = {own}")
+    commands = tab.run(f"commandsOf({item})")
+    tab.run("data.tables.toy = toy")
+    assert commands[1] == "python src/evaluate.py --config-dir=own checkpoint=outputs/a/best.ckpt split=test"
+
+
 def test_what_a_run_wrote_stands_there_as_text(tab: Tab) -> None:
     tab.open("#run=toy/sum-3/1")
     assert tab.texts("#compare .sample") == ["the <i>first</i> text", "the second"]

@@ -162,9 +162,10 @@ const sidesOf = (items, parts) => element("div", { class: "scroll" }, element("t
 
 const commandsOf = item => {
   const table = data.tables[item.table], only = `hydra.sweeper.only=[${item.name}]`;
+  const own = table.command.match(/ --config-dir=\S+/)?.[0] ?? "";
   const seeds = ` sweep.seeds=[${item.runs.map(run => run.seed).join(",")}]`;
   return [table.command ? `${table.command} ${only}${seeds}` : null,
-    ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py checkpoint=${run.folder}/best.ckpt split=test`)].filter(Boolean);
+    ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py${own} checkpoint=${run.folder}/best.ckpt split=test`)].filter(Boolean);
 };
 
 /** A run or a row in one line: its test score beside the published one, and how far it is. */

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from hornn.places import as_typed
 from hornn.reporting.glance import draw_glance_in_parts
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
@@ -68,7 +69,7 @@ def render_page(
     environment.filters["inline"] = looks.inline
     text = environment.from_string(read("page.html")).render(
         style=read("page.css"),
-        script="".join(map(read, SCRIPTS)),
+        script=as_typed("".join(map(read, SCRIPTS))),
         data=packed(page_data(tables, out, recordings)),
         tables=tables,
         papers=papers,
