@@ -133,7 +133,7 @@ def test_imports_go_one_way(module: str) -> None:
         assert {part_of(name) for name in own(module)} <= {part, "places", "shown"}
         return
     if part in REPORTS:
-        known = {"blocks", "metrics", "places", "result", "recipe", "shown"}
+        known = {"blocks", "checks", "metrics", "places", "result", "recipe", "shown"}
         known |= {"run.code", "run.epochs", "run.identity", "run.lock", "sweep.entry"}
         assert {part_of(name) for name in own(module)} <= known | REPORTS
         return
