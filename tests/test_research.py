@@ -53,12 +53,17 @@ def test_results_are_rows(tmp_path: Path) -> None:
     assert (row["model"], row["model.order"], row["seed"]) == ("hornn_fofe", 3, 1)
     assert row["test_ppl"] == told["test_ppl"]
     assert not any(isinstance(value, dict) for value in row.values())
+    kept = tmp_path / "tables" / "hornn_table1" / "hornn_fofe-3-seed1.json"
+    kept.parent.mkdir(parents=True)
+    for path in (kept, tmp_path / "result.json"):
+        path.write_text(json.dumps(told))
+    assert [row["file"] for row in hornn.results(tmp_path)] == [str(tmp_path / "result.json")]
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         hornn.results(tmp_path / "none")
     with pytest.raises(ValueError, match="results takes the path of a folder, such as 'outputs', got 3"):
         hornn.results(3)
     write_result(tmp_path, {"status": "diverged"})
-    assert [row["status"] for row in hornn.results(tmp_path)] == ["diverged"]
+    assert [row["status"] for row in hornn.results(tmp_path)] == ["diverged", "completed"]
     (tmp_path / "result.json").write_text("{")
     with pytest.raises(ValueError, match=r"result\.json is damaged"):
         hornn.results(tmp_path)

@@ -9,6 +9,7 @@ from hornn.checks import require_positive
 from hornn.network import SequenceModel
 from hornn.recipe import COUNTED, flatten, read_choice
 from hornn.result import read_result_file
+from hornn.use.recorded import SAME
 
 
 def make_network(
@@ -60,7 +61,8 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
     """The results of all finished runs below a folder, one flat row each, ready for `pandas.DataFrame`.
 
     A row has the file, choices and config by their dotted names, and every figure of the run; the record of its epochs
-    is left out. ValueError for a file that is damaged, FileNotFoundError for a folder that is not there.
+    is left out. A run whose result was also kept for the commit has one row. ValueError for a file that is damaged,
+    FileNotFoundError for a folder that is not there.
     """
     if not isinstance(folder, str | Path):
         raise ValueError(f"results takes the path of a folder, such as 'outputs', got {folder!r:.80}")
@@ -71,8 +73,13 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
 
 
 def rows(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted([*folder.rglob("result.json"), *folder.rglob("*-seed*.json")]):
+    seen = set()
+    for path in [*sorted(folder.rglob("result.json")), *sorted(folder.rglob("*-seed*.json"))]:
         result = read_result_file(path)
+        run = tuple(result.get(key) for key in SAME)
+        if None not in run and run in seen:
+            continue
+        seen.add(run)
         choices, config = result.pop("choices", {}), result.pop("config", {})
         for part in ("metrics", "starts", "where"):
             result.pop(part, None)
