@@ -122,7 +122,7 @@ def test_a_help_is_as_wide_as_the_terminal(width: int, monkeypatch: pytest.Monke
     [
         ("hornn tr", "train transcribe"),
         ("hornn train model=hornn_g", "model=hornn_gated"),
-        ("hornn generate leng", "length="),
+        ("/opt/generate/hornn generate leng", "length="),
         ("hornn report --", ""),
     ],
 )

@@ -59,7 +59,7 @@ def complete() -> None:
         name = words[1] if words[1] in USE_HYDRA else ""
         if not name:
             return
-        line = typed.replace(words[1], "", 1)
+        line = typed.replace(f" {words[1]}", "", 1)
         os.environ |= {"COMP_LINE": line, "COMP_POINT": str(len(line))}
     elif words:
         print(" ".join(name for name in COMMANDS if name.startswith("".join(words[1:]))))
