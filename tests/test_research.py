@@ -57,6 +57,7 @@ def test_results_are_rows(tmp_path: Path) -> None:
     kept.parent.mkdir(parents=True)
     for path in (kept, tmp_path / "result.json"):
         path.write_text(json.dumps(told))
+    (tmp_path / "three-seeds.json").write_text("[]")  # the record of a sweep
     assert [row["file"] for row in hornn.results(tmp_path)] == [str(tmp_path / "result.json")]
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         hornn.results(tmp_path / "none")

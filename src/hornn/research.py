@@ -73,8 +73,9 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
 
 
 def rows(folder: Path) -> Iterator[dict[str, Any]]:
+    kept = (path for path in folder.rglob("*-seed*.json") if path.stem.rpartition("-seed")[2].isdecimal())
     seen = set()
-    for path in [*sorted(folder.rglob("result.json")), *sorted(folder.rglob("*-seed*.json"))]:
+    for path in [*sorted(folder.rglob("result.json")), *sorted(kept)]:
         result = read_result_file(path)
         run = tuple(result.get(key) for key in SAME)
         if None not in run and run in seen:
