@@ -232,7 +232,7 @@ def is_plain(value: Any) -> bool:
 @contextmanager
 def looked_up_in(folder: str | Path | None) -> Iterator[None]:
     """Within it choices are looked up in this folder first. FileNotFoundError where it is none."""
-    if folder is not None and not Path(folder).is_dir():
+    if folder is not None and not (isinstance(folder, str | Path) and Path(folder).is_dir()):
         raise FileNotFoundError(
             f"there is no folder {folder}: config_dir takes one like conf, with model/NAME.yaml"
         )
