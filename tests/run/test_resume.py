@@ -109,10 +109,15 @@ def test_resume_after_a_cut_anywhere(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
-def assert_goes_on(overrides: list[str], updates: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of two epochs that is killed after these updates and started again is the run that was not."""
+def assert_goes_on(
+    overrides: list[str], updates: int, every: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of two epochs that is killed after these updates and started again is the run that was not.
+
+    every: updates between its checkpoints; 0: it goes on from the end of the epoch before.
+    """
     overrides = [*overrides, "model.hidden_size=6", "logger=csv", "trainer.enable_progress_bar=false"]
-    overrides += ["trainer.max_epochs=2", "checkpoint_every=1"]
+    overrides += ["trainer.max_epochs=2", f"checkpoint_every={every}"]
     run([*overrides, f"run_dir={folder / 'whole'}"])
     original = RunKeeper.on_train_batch_end
 
@@ -130,20 +135,23 @@ def assert_goes_on(overrides: list[str], updates: int, folder: Path, monkeypatch
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("updates", [3, 10, 14])  # 10 in an epoch, of three chunks a batch
+@pytest.mark.parametrize(
+    ("updates", "every"), [(3, 1), (10, 1), (14, 1), (14, 0)]
+)  # 10 in an epoch, 3 a batch
 def test_music_goes_on_where_it_was_cut_off(
-    updates: int, corpus_root: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    updates: int, every: int, corpus_root: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order of the sequences, the state carried inside of a batch and the weight noise come back, too."""
     root = corpus_root("music/JSB_Chorales.mat")
     music = ["experiment=deep_rnn/music", f"data.root={root}", "data.set=jsb_chorales", "data.batch_size=100"]
-    assert_goes_on([*music, "data.seq_len=20", "network.recurrent_fan_in=5"], updates, tmp_path, monkeypatch)
+    music += ["data.seq_len=20", "network.recurrent_fan_in=5"]
+    assert_goes_on(music, updates, every, tmp_path, monkeypatch)
 
 
 def test_speech_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of an utterance, with the averages of Adam."""
     speech = ["experiment=hornn_acoustic/an4", *prepare_tiny(tmp_path / "corpora")]
-    assert_goes_on([*speech, "data.seq_len=30"], 5, tmp_path, monkeypatch)
+    assert_goes_on([*speech, "data.seq_len=30"], 5, 1, tmp_path, monkeypatch)
 
 
 def test_the_last_epoch_is_on_record_when_its_checkpoint_is(

@@ -78,6 +78,7 @@ class RunKeeper(Checkpoint):
         self.explained = False  # what an epoch's line shows
         self.clock = Clock()  # of the running epoch
         self.random = torch.get_rng_state()
+        self.stream: dict[str, Any] | None = None  # where a checkpoint left the stream of training
 
     def setup(self, trainer: lightning.Trainer, module: Any, stage: str) -> None:
         """Go on with the random numbers where the network's first weights ended, as a process alone does.
@@ -88,6 +89,8 @@ class RunKeeper(Checkpoint):
             torch.set_rng_state(self.random)
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        if self.stream is not None:  # Lightning brings it back in the midst of an epoch alone
+            trainer.train_dataloader.load_state_dict(self.stream)  # type: ignore[union-attr]
         self.began = True
         trainer.should_stop = self.stopped
         self.saved_at = trainer.global_step
@@ -210,6 +213,7 @@ class RunKeeper(Checkpoint):
         saved = checkpoint[PAYLOAD]
         check_whole(self.folder / LAST, checkpoint)
         require_alike(checkpoint["loops"]["fit_loop"], trainer.fit_loop.state_dict())
+        (self.stream,) = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"]
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]
