@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_written(
         (
             "score",
             ["text=x.txt"],
-            "is no model of text: evaluate, generate and transcribe are what can use it",
+            "is no model of text: the commands evaluate, generate and transcribe take it by checkpoint=",
         ),
     ],
 )

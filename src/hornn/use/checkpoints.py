@@ -74,7 +74,7 @@ def require_text(opened: NetworkScorer | CountScorer | SequenceScorer) -> Networ
     """Raise ValueError for a model of separate sequences."""
     if isinstance(opened, SequenceScorer):
         raise ValueError(
-            f"{opened.name} is no model of text: evaluate, generate and transcribe are what can use it"
+            f"{opened.name} is no model of text: the commands evaluate, generate and transcribe take it by checkpoint="
         )
     return opened
 
