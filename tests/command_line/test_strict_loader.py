@@ -62,6 +62,15 @@ def test_good_input_passes(run: Callable[..., tuple[int, str, str]], command: st
     assert printed in out
 
 
+def test_a_file_of_settings_without_its_package_is_named(app: Path, refuse: Callable[[str], str]) -> None:
+    """Hydra would put its keys below the name of the group, and refuse another key than the forgotten one."""
+    path = app / "conf" / "experiment" / "strange.yaml"
+    path.write_text("# a table\ndefaults:\n  - override /model: rnn\n\nseed: 2\n")
+    line = refuse("experiment=strange")
+    path.unlink()
+    assert f"{path} does not begin with the line '# @package _global_': write it at the top" in line
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -287,6 +287,15 @@ def test_a_sweep_without_a_file_has_the_scores_of_its_results(
     assert sum(mean is not None for mean in means) == len(results)
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_a_table_whose_file_was_not_read_says_where_its_labels_are(place: Any, given: bool) -> None:
+    job = {"row": "a", "seed": 1, "status": "done", "result": place.result(1, 120.0)}
+    words = ["--config-dir=own", "sweeps=mine"] if given else ["model=rnn", "sweep.name=mine"]
+    place.record({**job, "overrides": words}, sweep="mine")
+    (sweep,) = unwritten_sweeps([], place.results)
+    assert ("sweeps/mine.yaml" in sweep.note and "--config-dir=FOLDER" in sweep.note) == given
+
+
 def test_a_run_of_an_edited_cell_takes_the_place_of_the_one_before(place: Any) -> None:
     codes = [{"class": "mine.Cell", "source": letter * 64} for letter in "ab"]
     kept = place.commit("rnn", 1, 120.0, code=codes[0], finished="2026-01-01T00:00:00+00:00")

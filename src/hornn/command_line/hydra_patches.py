@@ -30,6 +30,8 @@ from omegaconf import DictConfig, OmegaConf
 from hornn.command_line.help_text import fit
 from hornn.places import CONF, as_typed
 
+AT_TOP = ("sweeps", "experiment")  # groups whose files set keys of the whole config
+
 _is_hydras_own = Plugins.is_in_toplevel_plugins_module
 
 
@@ -84,7 +86,9 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
     def load(source: ConfigSource, config_path: str) -> ConfigResult:
         path = Path(source.path, source._normalize_file_name(config_path))
         if path not in read:
-            read[path] = keys_and_values(path, lambda: load_config(source, config_path))
+            found = keys_and_values(path, lambda: load_config(source, config_path))
+            require_package(path, config_path, found)
+            read[path] = found  # once it is right: `get_mode` asks first, and passes errors over
         return deepcopy(read[path])
 
     with (
@@ -171,6 +175,15 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
     if not isinstance(content, dict | DictConfig):
         raise ValueError(f"{path} holds no keys and values: write lines KEY: VALUE")
     return found
+
+
+def require_package(path: Path, config_path: str, found: ConfigResult) -> None:
+    """Raise ValueError for a table or an experiment without the line by which its keys are those of a run.
+
+    Without it they would lie below `sweeps` or `experiment`, where nothing reads them.
+    """
+    if config_path.strip("/").split("/")[0] in AT_TOP and found.header.get("package") != "_global_":
+        raise ValueError(f"{path} does not begin with the line '# @package _global_': write it at the top")
 
 
 def options_parser() -> argparse.ArgumentParser:

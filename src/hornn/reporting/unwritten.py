@@ -17,6 +17,10 @@ LABELS = {
     "test_bpc": "bits per character, test",
     "test_nll": "nats per step or frame, test",
 }
+FILE_ELSEWHERE = (
+    "The file sweeps/{}.yaml, which has the title, labels and claims of this table, was not read: --config-dir=FOLDER "
+    "of the report names the folder that holds it."
+)
 
 
 def unwritten_sweeps(sweeps: Collection[Sweep], results: Path, refused: Collection[str] = ()) -> list[Sweep]:
@@ -42,6 +46,7 @@ def unwritten_sweep(path: Path, root: Path) -> Sweep:
         row = Row(name=label, label=label, run=(), identity=f"{path.stem}: {label}")
         rows.append(place(row, axes, at) if at.place else row)
     main = main_axis(axes)
+    given = any(f"sweeps={path.stem}" in job.overrides for job in entries)
     return Sweep(
         name=path.stem,
         title=path.stem,
@@ -51,6 +56,7 @@ def unwritten_sweep(path: Path, root: Path) -> Sweep:
         path=path,
         figure=Figure(main.label) if main else None,
         axes=axes,
+        note=FILE_ELSEWHERE.format(path.stem) if given else "",
     )
 
 
