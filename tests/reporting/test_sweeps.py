@@ -29,8 +29,12 @@ from reporting.place import SWEEP, read_sweep
             'source: " "',
             "row 'sum-3': the published 108 has no source: say where it was read",
         ),
-        ("verified: false", "verified: perhaps", "row 'sum-3': published: verified cannot be 'perhaps'"),
-        ("value: 108", "value: true", "row 'sum-3': published: value cannot be True"),
+        (
+            "verified: false",
+            "verified: perhaps",
+            "row 'sum-3': published: verified must be true or false, got 'perhaps'",
+        ),
+        ("value: 108", "value: true", "row 'sum-3': published: value must be a number or null, got True"),
         ("state: not built", "state: later", "unknown state 'later'; it is one of: not built, quoted"),
         (
             "      state: not built\n",
@@ -38,7 +42,11 @@ from reporting.place import SWEEP, read_sweep
             "row 'stack': give either run, or run: null and state: not built | quoted",
         ),
         ("run: [model=rnn]", "run: [model]", "row 'rnn': run must list overrides key=value, got ['model']"),
-        ("run: [model=rnn]", "run: model=rnn", "row 'rnn': run cannot be 'model=rnn'"),
+        (
+            "run: [model=rnn]",
+            "run: model=rnn",
+            "row 'rnn': run must be a list such as [A, B] or null, got 'model=rnn'",
+        ),
         ("model=rnn", "model=rnnn", "row 'rnn': unknown model 'rnnn'; it is one of: hornn, hornn_max, rnn"),
         ("toy/text", "toy/txt", "unknown experiment 'toy/txt'; it is one of: toy/speech, toy/text"),
         ("model.order=2]", "model.order=3]", "have the same run model=hornn model.order=3"),

@@ -150,13 +150,17 @@ def test_a_table_without_rows(launch: Launch, rows: str) -> None:
     ("old", "new", "message"),
     [
         ("name: mini", "name: minor", "sweep.name is 'minor': it must be the file's name, 'mini'"),
-        ('title: "Mini"', "title: 7", "sweep: title cannot be 7"),
-        ("metric: test_ppl", "metric: 5", "sweep: metric cannot be 5"),
-        ("lower_is_better: true", 'lower_is_better: "yes"', "sweep: lower_is_better cannot be 'yes'"),
+        ('title: "Mini"', "title: 7", "sweep: title must be a text, got 7"),
+        ("metric: test_ppl", "metric: 5", "sweep: metric must be a text or a list such as [A, B], got 5"),
+        (
+            "lower_is_better: true",
+            'lower_is_better: "yes"',
+            "sweep: lower_is_better must be true or false or null, got 'yes'",
+        ),
         ('  paper: "no paper"\n', "", "sweep: paper is missing"),
         ("name: elman", "name: a/../b c", "row 'a/../b c': a name has letters, digits and . _ - alone"),
         ("name: elman", "name: ../../evil", "row '../../evil': a name has letters, digits and . _ - alone"),
-        ("label: elman", "label: 5", "row 'elman': label cannot be 5"),
+        ("label: elman", "label: 5", "row 'elman': label must be a text, got 5"),
         ("seeds: [1]", "seeds: [-1, 4294967296]", "a seed is from 0 to 4294967295, got [-1, 4294967296]"),
         (
             "label: elman",
@@ -166,7 +170,7 @@ def test_a_table_without_rows(launch: Launch, rows: str) -> None:
         (
             "  rows:",
             "  claims: [{says: 5, better: elman, than: zzz}]\n  rows:",
-            "sweep.claims: says cannot be 5",
+            "sweep.claims: says must be a text, got 5",
         ),
         (
             "  rows:",

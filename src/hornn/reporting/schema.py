@@ -50,6 +50,14 @@ ROW_KEYS = {
 FIGURE_KEYS = {"x_label": str, "published_best": list, "base": str}
 FIGURE_KEYS |= {"x": str, "series": str}  # files of earlier versions have them, nobody reads them
 PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
+WORDS = {  # for a person; int comes beside float alone
+    str: "a text",
+    list: "a list such as [A, B]",
+    dict: "keys and values",
+    bool: "true or false",
+    float: "a number",
+    type(None): "null",
+}
 OPTIONAL = {
     "rows",
     "grid",
@@ -124,6 +132,7 @@ def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
         elif not isinstance(node[key], kind) or (
             isinstance(node[key], bool) and kind not in (bool, bool | None)
         ):
-            raise ValueError(f"{where}: {key} cannot be {node[key]!r}")
+            allowed = " or ".join(WORDS[each] for each in getattr(kind, "__args__", (kind,)) if each in WORDS)
+            raise ValueError(f"{where}: {key} must be {allowed}, got {node[key]!r}")
         elif type(node[key]) in (int, float) and not is_of(node[key], float):
             raise ValueError(f"{where}: {key} must be a finite number, got {node[key]!r}")
