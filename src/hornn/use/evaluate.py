@@ -15,6 +15,7 @@ from hornn.baselines.cache import require_lengths
 from hornn.baselines.ngram import BackoffModel
 from hornn.checks import require_choice, require_positive
 from hornn.data.base import SPLITS
+from hornn.data.lines import shown_name
 from hornn.data.text import encode_text
 from hornn.metrics import bits, perplexity
 from hornn.places import OWN_TEXT
@@ -76,7 +77,7 @@ def evaluate(cfg: DictConfig) -> None:
     require_probabilities(mean, model.name, rates)
     figures = {
         **names_of(model),
-        "scored": cfg.text or f"{corpus_of(model)['name']} {split}",
+        "scored": shown_name(Path(cfg.text)) if cfg.text else f"{corpus_of(model)['name']} {split}",
         "perplexity": perplexity(mean),
         f"bits_per_{'character' if model.tokenizer.unit == 'char' else 'token'}": bits(mean),
         "tokens": len(ids),

@@ -45,6 +45,18 @@ def test_evaluate_gives_the_results_of_the_run(evaluate: Command, run_dir: Path)
     assert as_trained["read_as"] == "2 columns, state carried"
 
 
+def test_a_text_from_standard_input_is_called_so(
+    evaluate: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a b c\n")
+    found = evaluate(f"text={path}")
+    monkeypatch.setattr("sys.stdin", path.open())
+    piped = evaluate("text=-")
+    assert (found["scored"], piped["scored"]) == (str(path), "standard input")
+    assert piped["perplexity"] == found["perplexity"]
+
+
 def test_dynamic_evaluation_is_added_to_the_result(
     evaluate: Command, command: Command, run_dir: Path, tmp_path: Path
 ) -> None:
