@@ -47,6 +47,13 @@ class LossWatch:
             yield nll, grad_norm, count
 
 
+def require_finite_loss(split: str, nll: float) -> float:
+    """The mean loss of a split; DivergenceError if it is not finite."""
+    if not math.isfinite(nll):
+        raise DivergenceError(f"the {split} loss is {nll}")
+    return nll
+
+
 def require_finite(grad_norm: float) -> float:
     """The norm of a gradient; DivergenceError if it is not finite."""
     if not math.isfinite(grad_norm):

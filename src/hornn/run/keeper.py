@@ -1,6 +1,5 @@
 """Keeps a training on disk: its checkpoints, the record of each epoch, and all that a resumed run needs."""
 
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 
 from hornn.checkpoint import read_checkpoint, require_plain
 from hornn.module import TruncatedBptt
-from hornn.optim.divergence import DivergenceError
+from hornn.optim.divergence import require_finite_loss
 from hornn.optim.schedules import Decision
 from hornn.run.announce import describe_epoch, explain_epochs
 from hornn.run.epochs import Epoch, write_epochs
@@ -143,9 +142,7 @@ class RunKeeper(Checkpoint):
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Epoch, Decision]:
         """Record the epoch that training and validation have just finished; what the schedule asks for."""
         self.clock.stop()
-        valid_nll = module.tally("valid").mean_nll
-        if not math.isfinite(valid_nll):
-            raise DivergenceError(f"the validation loss is {valid_nll}")
+        valid_nll = require_finite_loss("validation", module.tally("valid").mean_nll)
         step = trainer.global_step
         epoch = step / len(trainer.train_dataloader)  # type: ignore[arg-type]
         record: Epoch = {
@@ -213,7 +210,7 @@ class RunKeeper(Checkpoint):
         saved = checkpoint[PAYLOAD]
         check_whole(self.folder / LAST, checkpoint)
         require_alike(checkpoint["loops"]["fit_loop"], trainer.fit_loop.state_dict())
-        (self.stream,) = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"]
+        self.stream = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
         self.clock.past = saved["seconds"]

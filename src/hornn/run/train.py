@@ -22,7 +22,7 @@ from hornn.contract import check_contract
 from hornn.data.base import Data, Judgement, Stream
 from hornn.data.sequences import SequenceStream
 from hornn.module import TruncatedBptt
-from hornn.optim.divergence import DivergenceError
+from hornn.optim.divergence import DivergenceError, require_finite_loss
 from hornn.run.announce import console
 from hornn.run.callbacks import build_callbacks, samples_of, why_stopped
 from hornn.run.checkpoint_io import AtomicCheckpointIO
@@ -107,8 +107,7 @@ def train(cfg: DictConfig) -> None:
             fit(training, run.resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
             trainer.test(module, training.stream("test"), verbose=False)
-            if not math.isfinite(test_nll := module.tally("test").mean_nll):
-                raise DivergenceError(f"the test loss is {test_nll}")
+            require_finite_loss("test", module.tally("test").mean_nll)
         except DivergenceError as error:
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
