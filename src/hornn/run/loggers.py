@@ -13,8 +13,8 @@ from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoa
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checks import require_package
-from hornn.command_line.ending import TERMINATED
 from hornn.run.identity import Identity
+from hornn.run.termination import ProcessLost
 
 TAG_LENGTH = 64  # that Weights & Biases allows
 BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch
@@ -175,17 +175,16 @@ def project_name(identity: Identity) -> str:
     return "-".join([identity.choices["model"], identity.corpus, identity.name, str(identity.seed)])
 
 
-class WandbLost(ValueError):
-    """The process that writes the files of Weights & Biases has ended, as when a cluster ends all of a job's."""
-
-    exit_code = TERMINATED
+def open_wandb() -> Any:
+    """The module of Weights & Biases where this process has an open run of it, else None."""
+    wandb = sys.modules.get("wandb")
+    return None if wandb is None or wandb.run is None else wandb
 
 
 def explain_lost_wandb(error: ConnectionError) -> None:
-    """Raise WandbLost where a connection failed while this process has a run of Weights & Biases; else do nothing."""
-    wandb = sys.modules.get("wandb")
-    if wandb is not None and wandb.run is not None:
-        raise WandbLost(
+    """Raise ProcessLost where a connection failed while a run of Weights & Biases is open; else do nothing."""
+    if open_wandb():
+        raise ProcessLost(
             "the process that writes for Weights & Biases has ended; the same command continues, and logger=csv does "
             "without that process"
         ) from error
@@ -193,8 +192,8 @@ def explain_lost_wandb(error: ConnectionError) -> None:
 
 def end_logging(finished: bool) -> None:
     """End the run of Weights & Biases, if this process has one, as finished or as failed."""
-    wandb = sys.modules.get("wandb")
-    if wandb is None or wandb.run is None:
+    wandb = open_wandb()
+    if wandb is None:
         return
     try:
         wandb.finish(exit_code=int(not finished))

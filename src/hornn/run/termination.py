@@ -18,8 +18,8 @@ from hornn.command_line.ending import TERMINATED
 CLOSED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
 
-class RankLost(ValueError):
-    """Another process of the run has ended."""
+class ProcessLost(ValueError):
+    """A process that the run needs has ended, as where a cluster ends all processes of a job."""
 
     exit_code = TERMINATED
 
@@ -56,7 +56,7 @@ def end_other_ranks(trainer: lightning.Trainer) -> None:
 
 
 def explain_lost_rank(error: Exception, trainer: lightning.Trainer) -> None:
-    """Raise RankLost where a collective failed because another process of the run has ended; else do nothing."""
+    """Raise ProcessLost where a collective failed because another process of the run has ended; else do nothing."""
     if trainer.world_size > 1 and any(words in str(error) for words in CLOSED):
         end_other_ranks(trainer)
-        raise RankLost("another process of this run has ended; the same command continues") from error
+        raise ProcessLost("another process of this run has ended; the same command continues") from error
