@@ -87,7 +87,7 @@ def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException],
         path = Path(source.path, source._normalize_file_name(config_path))
         if path not in read:
             found = keys_and_values(path, lambda: load_config(source, config_path))
-            require_package(path, config_path, found)
+            require_global(path, config_path, found)
             read[path] = found  # once it is right: `get_mode` asks first, and passes errors over
         return deepcopy(read[path])
 
@@ -177,10 +177,10 @@ def keys_and_values(path: Path, load: Callable[[], ConfigResult]) -> ConfigResul
     return found
 
 
-def require_package(path: Path, config_path: str, found: ConfigResult) -> None:
-    """Raise ValueError for a table or an experiment without the line by which its keys are those of a run.
+def require_global(path: Path, config_path: str, found: ConfigResult) -> None:
+    """Raise ValueError for a file of `sweeps` or `experiment` that lacks the line `# @package _global_`.
 
-    Without it they would lie below `sweeps` or `experiment`, where nothing reads them.
+    Without that line Hydra puts the file's keys below the name of the group, where nothing reads them.
     """
     if config_path.strip("/").split("/")[0] in AT_TOP and found.header.get("package") != "_global_":
         raise ValueError(f"{path} does not begin with the line '# @package _global_': write it at the top")
