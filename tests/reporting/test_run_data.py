@@ -128,3 +128,4 @@ def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:
     unbuilt = next(row for row in content["rows"] if row["row"] == "stack")
     assert {"seeds", "results", "num_parameters"}.isdisjoint(unbuilt)
     assert content["command"] == "python src/train.py -m sweeps=toy"
+    assert content["lower_is_better"] is content["metrics"][0]["lower_is_better"] is True

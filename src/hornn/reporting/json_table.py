@@ -21,6 +21,7 @@ def table_json(table: Table) -> str:
         "title": sweep.title,
         "paper": sweep.paper,
         "command": sweep.command,
+        "lower_is_better": sweep.metrics[0].lower_is_better,  # of the first; each metric has its own, too
         "metrics": [metric._asdict() for metric in sweep.metrics],
         "rows": [
             without_nothing(
