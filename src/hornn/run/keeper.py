@@ -23,7 +23,7 @@ from hornn.run.provenance import Starts, peak_memory_mb
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
 KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
 # Of each epoch: what a result is made of.
-MEASURED = ("epoch", "valid_nll", "max_grad_norm", "seconds")
+MEASURED = ("epoch", "step", "valid_nll", "max_grad_norm", "seconds")
 
 
 class Clock:
@@ -243,6 +243,8 @@ def check_whole(path: Path, checkpoint: Mapping[str, Any]) -> None:
     ]
     epochs = [*saved["records"], *([saved["best"]] if saved["best"] is not None else [])]
     parts += [(record[key], int | float) for record in epochs for key in MEASURED]
+    for start in saved["starts"]:
+        parts += [(start["seconds"], int | float), (start["dirty"], bool | None)]
     for part, kind in parts:
         if not isinstance(part, kind):
             raise of_another_kind(part)
