@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -9,7 +10,9 @@ import subprocess
 import time
 from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
+from sweep.mini import wait_for
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo", "sdiag")
 CONFIG = """ClusterName=one
 SlurmctldHost=localhost
 SlurmctldPort={ports[0]}
@@ -91,6 +94,14 @@ class Slurm:
         stewards = {parent for parent in map(parent_of, jobs) if name_of(parent) == "slurmstepd"}
         for pid in (int((self.folder / "slurmd.pid").read_text()), *stewards, *jobs):
             kill(pid)
+
+    def return_the_node(self) -> None:
+        """The node is back, and gets jobs once it has heard that it lost them: else this would end their new start."""
+        self.do("scontrol", "update", "PartitionName=main", "State=DOWN")
+        self.do("slurmd", "-N", "localhost")
+        wait_for(lambda: self.do("sinfo", "--noheader", "--format=%T").strip() == "idle", 60)
+        wait_for(lambda: re.search(r"^Agent count: +0$", self.do("sdiag"), re.MULTILINE), 60)
+        self.do("scontrol", "update", "PartitionName=main", "State=UP")
 
     def stop(self) -> None:
         with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):

@@ -99,7 +99,7 @@ def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
         wait_for(lambda: cluster.state_of(f"{array}_0") == cluster.state_of(f"{array}_1") == "PENDING", 120)
         cluster.do("scancel", f"{array}_1")
         wait_for(terminal.shows(f"rnn seed=2: unfinished: Slurm's job {array}_1: CANCELLED"), 120)
-        cluster.do("slurmd", "-N", "localhost")
+        cluster.return_the_node()
 
         wait_for(lambda: has_epochs(3), 240)
         cluster.do("scontrol", "requeue", f"{array}_2")

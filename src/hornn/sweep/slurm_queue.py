@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hornn.sweep.run_state import last_lines
+from hornn.sweep.workers import CUT_OFF
 
 LOOK = 5.0  # seconds between questions
 GRACE = 15.0  # seconds that a shared folder may need to show what a job that has ended left there
 # The user's jobs, the tasks of an array one by one. Slurm keeps a job that has ended for some minutes.
-COMMAND = ("squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i|%T")
+FIELDS = "--Format=JobArrayID:64,State:32,exit_code:32"
+COMMAND = ("squeue", "--me", "--array", "--states=all", "--noheader", FIELDS)
 AT_WORK = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"}
 AT_WORK |= {
     "STAGE_OUT",
@@ -22,8 +24,10 @@ AT_WORK |= {
     "RESV_DEL_HOLD",
     "SPECIAL_EXIT",
 }
-BY_ITSELF = {"FAILED", "OUT_OF_MEMORY"}  # what is tried again ends likewise
-UNKNOWN, GONE, COMPLETED = "UNKNOWN", "GONE", "COMPLETED"  # the first two are ours
+COMPLETED, FAILED = "COMPLETED", "FAILED"
+BY_ITSELF = {FAILED, "OUT_OF_MEMORY"}  # what is tried again ends likewise
+UNKNOWN, GONE = "UNKNOWN", "GONE"  # ours
+TERMINATED = "TERMINATED"  # ours: FAILED, because somebody sent it a signal
 
 
 class End(NamedTuple):
@@ -31,6 +35,15 @@ class End(NamedTuple):
 
     said: str
     by_itself: bool
+
+
+def state_of(state: str, code: str) -> str:
+    """The state of a job that Slurm gives this one and this exit code: a wait status, or `code:signal`."""
+    numbers = code.split(":")
+    if state != FAILED or not all(number.isdecimal() for number in numbers):
+        return state
+    returned, signal = map(int, numbers) if len(numbers) == 2 else divmod(int(code), 256)
+    return TERMINATED if (-signal or returned) in CUT_OFF else state
 
 
 class Queue:
@@ -106,7 +119,8 @@ class Queue:
                 ).stdout
             except (OSError, subprocess.SubprocessError):
                 return
-            found = dict(line.strip().split("|", 1) for line in answer.splitlines() if "|" in line)
+            rows = [row for line in answer.splitlines() if len(row := line.split()) == 3]
+            found = {job_id: state_of(state, code) for job_id, state, code in rows}
             for job_id, before in self.states.items():
                 ended = before not in {UNKNOWN, *AT_WORK}
                 state = found.get(job_id, before if ended else GONE)
