@@ -1,6 +1,7 @@
 """Recurrent language models that can be compared honestly.
 
-In Python: `load` gives a trained model, `make_network` a fresh one, `results` what runs have left. Each is imported
+In Python: `load` gives a trained model of text, `load_music` one of music, `make_network` a fresh network, `results`
+what runs have left; `read_midi` and `write_midi` turn a MIDI file into frames and back. Each is imported
 when it is first used, so that what needs no torch does not wait for it.
 """
 
@@ -8,16 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hornn.data.midi import read_midi, write_midi
     from hornn.research import make_network, results
     from hornn.use.model import Model, Score, load
+    from hornn.use.music_model import MusicModel, PieceScore, load_music
 
-__all__ = ["Model", "Score", "load", "make_network", "results"]
+__all__ = [
+    "Model",
+    "MusicModel",
+    "PieceScore",
+    "Score",
+    "load",
+    "load_music",
+    "make_network",
+    "read_midi",
+    "results",
+    "write_midi",
+]
 
 _PLACES = {
     "Model": "hornn.use.model",
     "Score": "hornn.use.model",
     "make_network": "hornn.research",
     "load": "hornn.use.model",
+    "MusicModel": "hornn.use.music_model",
+    "PieceScore": "hornn.use.music_model",
+    "load_music": "hornn.use.music_model",
+    "read_midi": "hornn.data.midi",
+    "write_midi": "hornn.data.midi",
     "results": "hornn.research",
 }
 

@@ -9,7 +9,8 @@ import pytest
 
 from hornn.baselines.key_counts import KeyCounts
 from hornn.data.base import IGNORE
-from hornn.data.music import KEYS, SETS, MusicData, build_data, key_nll, key_probabilities, read_rolls
+from hornn.data.midi import KEYS
+from hornn.data.music import SETS, PublishedMusic, build_data, key_nll, key_probabilities, read_rolls
 
 savemat = pytest.importorskip("scipy.io").savemat
 
@@ -32,9 +33,9 @@ def write(path: Path, **changed: Any) -> Path:
     return path
 
 
-def data_of(path: Path, **sizes: int) -> MusicData:
+def data_of(path: Path, **sizes: int) -> PublishedMusic:
     given = {"batch_size": 2, "seq_len": 4, "eval_batch_size": 2, **sizes}
-    data = MusicData(path, "", "", "music-mine", 6, tuple(given.values()))  # type: ignore[arg-type]
+    data = PublishedMusic(path, "", "", "music-mine", 6, tuple(given.values()))  # type: ignore[arg-type]
     data.setup()
     return data
 

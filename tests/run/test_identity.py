@@ -191,12 +191,21 @@ def test_a_corpus_folder_of_ones_own_is_named_by_what_it_holds(tmp_path: Path) -
     (corpus / "etc" / "mine.lm").write_text("one")
     own = changed(
         "data",
-        {"_text_": "folder", "root": str(tmp_path), "cache_dir": str(tmp_path / "cache"), "name": "mine"},
+        {
+            "_text_": "folder",
+            "root": str(tmp_path),
+            "cache_dir": str(tmp_path / "cache"),
+            "name": "mine",
+            "url": "u",
+        },
     )
     before = name(own, data="an4")
     assert name(own, data="mine") != before  # which is published, and not read
+    without_url = {**own, "data": {key: value for key, value in own["data"].items() if key != "url"}}
+    in_words = name(without_url, data="mine")  # which nobody publishes
     (corpus / "etc" / "mine.lm").write_text("two")
     assert name(own, data="an4") != before
+    assert name(without_url, data="mine") != in_words
     (corpus / "etc" / "mine.lm").rename(corpus / "etc" / "yours.lm")
     (corpus / "etc" / "yours.lm").write_text("one")
     assert name(own, data="an4") != before

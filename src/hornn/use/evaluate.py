@@ -28,7 +28,10 @@ from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.recorded import record, to_record
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
 from hornn.use.scoring import CHUNK
-from hornn.use.sequences import SequenceScorer, evaluate_sequences
+from hornn.use.sequences import SequenceScorer, evaluate_sequences, require_neutral
+
+# Keys that speak of music, and their neutral values.
+OF_MUSIC = {"midi": None, "frame_length": None}
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -48,6 +51,7 @@ def evaluate(cfg: DictConfig) -> None:
         evaluate_sequences(cfg, opened[0], console)
         return
     scorers = [require_text(each) for each in opened]
+    require_neutral(cfg, OF_MUSIC, "music", scorers[0].name)
     if cfg.arpa is not None:
         report(export(scorers[0], Path(str(cfg.arpa))), console, cfg.result)
         return
@@ -124,23 +128,24 @@ def check_options(cfg: DictConfig) -> None:
     require_positive(batch_size=cfg.batch_size, seq_len=CHUNK if cfg.seq_len is None else cfg.seq_len)
     if cfg.split is not None:
         require_choice("split", cfg.split, SPLITS)
-    others = ("mix", "cache", "text", "dynamic_lr")
+    others = ("mix", "cache", "text", "midi", "dynamic_lr")
     if cfg.arpa is not None and (any(cfg[key] is not None for key in (*others, "split")) or cfg.record):
         raise ValueError(
             "arpa= writes the n-grams of one model and scores nothing: give its checkpoint= and arpa= alone"
         )
     if cfg.dynamic_lr is not None and cfg.batch_size != 1:
         raise ValueError("dynamic_lr= learns from the text in its order: leave out batch_size=")
-    if cfg.text is not None and cfg.split is not None:
-        raise ValueError(
-            f"text= is scored in place of a split, got split={cfg.split}, too: leave out one of the two"
-        )
+    for key in ("text", "midi"):
+        if cfg[key] is not None and cfg.split is not None:
+            raise ValueError(
+                f"{key}= is scored in place of a split, got split={cfg.split}, too: leave out one of the two"
+            )
     if cfg.cache is not None:
         require_lengths("cache", cfg.cache)
     if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
         raise ValueError("dynamic_lr= changes the weights as it scores: leave out mix= and cache=")
     for target in (cfg.result, cfg.arpa):
-        require_target(target, files_of(cfg, "checkpoint", "mix", "text", *OWN_TEXT))
+        require_target(target, files_of(cfg, "checkpoint", "mix", "text", "midi", *OWN_TEXT))
 
 
 def rates_of(cfg: DictConfig) -> list[float]:

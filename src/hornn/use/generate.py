@@ -14,7 +14,7 @@ from hornn.use.music import FRAMES, write_music
 from hornn.use.sequences import SequenceScorer, require_neutral
 
 # Keys that speak of music, and their neutral values.
-OF_MUSIC = {"to": None, "piece": None, "frames": FRAMES}
+OF_MUSIC = {"to": None, "midi": None, "piece": None, "frames": FRAMES, "frame_length": None}
 
 console = Console(highlight=False, soft_wrap=True)
 

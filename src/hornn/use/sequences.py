@@ -18,6 +18,7 @@ from hornn.network import SequenceModel
 from hornn.result import UTTERANCES
 from hornn.use.corpora import data_of
 from hornn.use.figures import report, require_probabilities
+from hornn.use.pieces import GivenFiles
 from hornn.use.posteriors import log_probs_of
 from hornn.use.recorded import record, to_record
 from hornn.use.scoring import CHUNK
@@ -42,15 +43,15 @@ class SequenceScorer(NamedTuple):
 
 
 class SplitScore(NamedTuple):
-    """Of a split: nats summed over its targets, their number, and what the accuracy is made of, if it is known."""
+    """Of a split: the nats of each sequence, the number of all targets, and what the accuracy is made of, if known."""
 
-    nats: float
+    nats: np.ndarray
     targets: int
     hits: tuple[float, float] = (0.0, 0.0)
 
     @property
     def mean(self) -> float:
-        return self.nats / self.targets
+        return float(self.nats.sum()) / self.targets
 
 
 def require_neutral(cfg: DictConfig, neutral: Mapping[str, Any], kind: str, name: str) -> None:
@@ -67,15 +68,21 @@ def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_l
 
 
 def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> None:
-    """Print score, accuracy and speed on a split. ValueError for keys that speak of text."""
+    """Print score, accuracy and speed on a split, or on MIDI files. ValueError for keys that speak of text."""
     require_neutral(cfg, OF_TEXT, "text", scorer.name)
+    if cfg.midi is None and cfg.frame_length is not None:
+        raise ValueError(f"frame_length={cfg.frame_length} is of midi=, which is not given: leave it out")
     if cfg.record and "recogniser" not in scorer.card:
         raise ValueError(
             f"record=true adds what a network of speech heard, and {scorer.name} is none: leave it out"
         )
     path = Path(scorer.name)
     run = to_record(scorer.card, path) if cfg.record else None
-    data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len or CHUNK)
+    sizes = cfg.batch_size, cfg.seq_len or CHUNK
+    given = (
+        None if cfg.midi is None else GivenFiles(cfg.midi, scorer.card, scorer.name, cfg.frame_length, *sizes)
+    )
+    data = given or open_data(scorer, cfg.data, *sizes)
     units = data.units
     named = units.score.replace(" ", "_")
     started = time.perf_counter()
@@ -86,13 +93,17 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
     exact = {named: score.mean, **({"accuracy": hits / tried} if tried else {})}
     figures = {
         "checkpoint": scorer.name,
-        "scored": f"{data.name} {cfg.split}",
+        **(given.described() if given else {"scored": f"{data.name} {cfg.split}"}),
         named: f"{score.mean:.{units.digits}f}",
         **({"accuracy": f"{hits / tried:.2%}"} if tried else {}),
         f"{units.target}s": score.targets,
         f"{units.target}s_per_second": score.targets / seconds,
     }
-    beside = data.examine(cfg.split, partial(log_probs, scorer.model, data))
+    beside = (
+        given.piece_by_piece(score.nats)
+        if given
+        else data.examine(cfg.split, partial(log_probs, scorer.model, data))
+    )
     report(figures, console, cfg.result, {**exact, **beside.figures})
     for line in beside.lines:
         console.print(line, markup=False)
@@ -116,14 +127,18 @@ def score_split(model: SequenceModel | CountModel, data: Data, split: str) -> Sp
     if isinstance(model, CountModel):
         whole = data.whole(split)
         nll = model.score(whole)
-        return SplitScore(float(nll.sum()), len(nll), model.hits(whole))
-    nats, targets, hits = 0.0, 0, torch.zeros(2, dtype=torch.float64)
-    for chunk in data.stream(split):
+        begins = np.cumsum([0, *map(len, whole[:-1])]) if isinstance(whole, list) else [0]
+        return SplitScore(np.add.reduceat(nll, begins), len(nll), model.hits(whole))
+    stream = data.stream(split)
+    assert isinstance(stream, SequenceStream)
+    nats, targets, hits = np.zeros(len(stream.examples)), 0, torch.zeros(2, dtype=torch.float64)
+    batches = iter(stream.batches)
+    for chunk in stream:
         if chunk.first:
-            state = model.initial_state(chunk.width)
+            state, batch = model.initial_state(chunk.width), next(batches)
         wanted = chunk.targets.to(model.device)
         features, state = model(chunk.inputs.to(model.device), state)
-        nats += float(model.head.nll(features, wanted).sum(dtype=torch.float64))
+        nats[batch] += model.head.nll(features, wanted).sum(0, dtype=torch.float64).cpu().numpy()
         targets += chunk.count
         hits += model.head.hits(features, wanted).cpu()
     return SplitScore(nats, targets, (float(hits[0]), float(hits[1])))

@@ -1,0 +1,148 @@
+"""MIDI files as frames of the keys of a piano, and frames as MIDI files."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hornn.checks import require_package, require_range
+from hornn.result import replacing
+
+KEYS = 88  # of a piano
+LOWEST = 21  # the note of MIDI that key 0 is, A0
+DRUMS = 9  # the channel, counted from 0, whose notes are no pitches
+BEAT = 480  # ticks of a quarter note in the files that are written; 120 quarter notes last a minute
+VELOCITY = 80
+LONGEST = 100_000  # frames of a piece: a tick of a damaged file may lie centuries after the one before
+
+
+class Note(NamedTuple):
+    """A sounding key, from `start` to `end` in ticks."""
+
+    key: int
+    start: int
+    end: int
+
+
+def require_frame_length(key: str, value: Any) -> None:
+    """Raise ValueError for what is no length of a frame in quarter notes."""
+    holds = type(value) in (int, float) and 0 < value < math.inf
+    require_range(key, value, "a number of quarter notes above 0, such as 0.25 for a sixteenth note", holds)
+
+
+def require_frames(frames: Any) -> None:
+    """Raise ValueError for what is no piece, an array (N, 88) of 0 and 1."""
+    fits = isinstance(frames, np.ndarray) and frames.ndim == 2 and frames.shape[1] == KEYS and len(frames)
+    if not fits or not np.isin(frames, (0, 1)).all():
+        got = frames.shape if isinstance(frames, np.ndarray) else type(frames).__name__
+        raise ValueError(f"a piece must be an array of frames (N, {KEYS}) of 0 and 1, got {got}")
+
+
+def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
+    """The piece of a MIDI file as frames (N, 88) of 0 and 1, and how many notes are left out.
+
+    frame_length: of a frame, in quarter notes. A note begins and ends at the borders of frames that are nearest, and
+    sounds in one frame at least; the tempo does not matter. All tracks and channels are one piano, and drums are left
+    out, as are notes beyond its keys. The piece begins with its first note and ends with its last.
+    Raises ValueError for a file that is no MIDI file, whose tracks do not belong together, that counts in seconds, that
+    has no notes, or that is longer than 100,000 frames, and for what is no length; OSError where it cannot be opened.
+    """
+    require_package("mido", "a MIDI file")
+    require_frame_length("frame_length", frame_length)
+    import mido  # the extra `music`; text does without it
+
+    Path(path).open("rb").close()
+    try:
+        file = mido.MidiFile(path)
+    except Exception as error:  # what a damaged file raises cannot be foreseen
+        said = str(error) or type(error).__name__
+        raise ValueError(f"{path} is no MIDI file that can be read ({said}): leave it out") from error
+    if file.type == 2:
+        raise ValueError(
+            f"{path} holds several songs, a track each (type 2): write each into a file of its own"
+        )
+    if file.ticks_per_beat <= 0:
+        raise ValueError(
+            f"{path} counts seconds and no quarter notes (SMPTE): write it with ticks per quarter note"
+        )
+    notes, left_out = [], 0
+    for track in file.tracks:
+        of_keys, others = notes_of(track)
+        notes += of_keys
+        left_out += others
+    if not notes:
+        raise ValueError(f"{path} has no notes on the {KEYS} keys of a piano: leave it out")
+    ticks = file.ticks_per_beat * frame_length
+    spans = [
+        (note.key, start := nearest(note.start / ticks), max(start + 1, nearest(note.end / ticks)))
+        for note in notes
+    ]
+    first, last = min(start for _, start, _ in spans), max(end for _, _, end in spans)
+    if last - first > LONGEST:
+        raise ValueError(
+            f"{path} has {last - first:,} frames of {frame_length} quarter notes, and a piece may have {LONGEST:,}: "
+            "give a greater frame length, or leave it out"
+        )
+    frames = np.zeros((last - first, KEYS), dtype=np.uint8)
+    for key, start, end in spans:
+        frames[start - first : end - first, key] = 1
+    return frames, left_out
+
+
+def notes_of(track: Iterable[Any]) -> tuple[list[Note], int]:
+    """The notes of a track on the keys of a piano, and the number of its other notes.
+
+    A note ends where the same key of the same channel is let go or struck again, or with the track.
+    """
+    begun: dict[tuple[int, int], int] = {}
+    notes, others, now = [], 0, 0
+    for message in track:
+        now += message.time
+        if message.type not in ("note_on", "note_off"):
+            continue
+        strikes = message.type == "note_on" and message.velocity > 0
+        key = message.note - LOWEST
+        if message.channel == DRUMS or not 0 <= key < KEYS:
+            others += strikes
+            continue
+        place = (message.channel, key)
+        if place in begun:
+            notes.append(Note(key, begun.pop(place), now))
+        if strikes:
+            begun[place] = now
+    return [*notes, *(Note(key, start, now) for (_, key), start in begun.items())], others
+
+
+def nearest(position: float) -> int:
+    """The nearest whole number; of two, the greater."""
+    return math.floor(position + 0.5)
+
+
+def write_midi(path: str | Path, frames: np.ndarray, frame_length: float) -> None:
+    """Write frames (N, 88) of 0 and 1, of `frame_length` quarter notes each, as one track.
+
+    A key that goes on from frame to frame is one long note. A file of that name is replaced.
+    Raises ValueError for other frames and for what is no length, OSError where the file cannot be written.
+    """
+    require_package("mido", "a MIDI file")
+    require_frames(frames)
+    require_frame_length("frame_length", frame_length)
+    import mido
+
+    track = mido.MidiTrack()
+    before, last = np.zeros(KEYS, dtype=bool), 0
+    for step, frame in enumerate([*(frames > 0), np.zeros(KEYS, dtype=bool)]):
+        now = nearest(step * frame_length * BEAT)
+        for key in np.flatnonzero(frame != before):
+            kind, velocity = ("note_on", VELOCITY) if frame[key] else ("note_off", 0)
+            track.append(mido.Message(kind, note=LOWEST + int(key), velocity=velocity, time=now - last))
+            last = now
+        before = frame
+    end = nearest(len(frames) * frame_length * BEAT)
+    track.append(mido.MetaMessage("end_of_track", time=end - last))  # silence lasts, too
+    file = mido.MidiFile(ticks_per_beat=BEAT)
+    file.tracks.append(track)
+    with replacing(Path(path)) as written:
+        file.save(file=written)

@@ -1,0 +1,109 @@
+"""Music of one's own in three folders: what is read of it, what is said of it, what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hornn.data.midi import KEYS, write_midi
+from hornn.data.own_music import build_data
+
+pytest.importorskip("mido")
+
+
+def piece(length: int, seed: int) -> np.ndarray:
+    frames = (np.random.default_rng(seed).random((length, KEYS)) < 0.1).astype(np.uint8)
+    frames[[0, -1], 40] = 1
+    return frames
+
+
+def fill(folder: Path) -> Path:
+    """Folders with a few pieces; training has one in a folder of its own, and a file of another kind."""
+    for number, (split, length) in enumerate({"train": 9, "valid": 5, "test": 1}.items()):
+        (folder / split).mkdir(parents=True)
+        write_midi(folder / split / "a.mid", piece(length, number), 0.25)
+    (folder / "train" / "more").mkdir()
+    write_midi(folder / "train" / "more" / "b.MIDI", piece(4, 9), 0.25)
+    (folder / "train" / "notes.txt").write_text("no music")
+    return folder
+
+
+def data_of(folder: Path, **given: Any) -> Any:
+    data = build_data(
+        root=str(folder.parent), cache_dir=str(folder.parent / "cache"), name=folder.name, **given
+    )
+    data.prepare_data()
+    data.setup()
+    return data
+
+
+def test_each_file_is_a_piece(tmp_path: Path) -> None:
+    data = data_of(fill(tmp_path / "songs"))
+    assert [len(each) for each in data.whole("train")] == [9, 4]
+    assert (data.whole("valid")[0] == piece(5, 1)).all()
+    described = data.describe()
+    assert (described["name"], described["frame_length"], described["notes_left_out"]) == (
+        "midi-songs",
+        0.25,
+        0,
+    )
+    assert described["steps"] == {"train": 13, "valid": 5, "test": 1}
+    assert described["text_checksum"].startswith("sha256:")
+    assert len(data.summary()) == 1
+
+
+def test_a_longer_frame_makes_fewer_of_them(tmp_path: Path) -> None:
+    assert (
+        data_of(fill(tmp_path / "songs"), frame_length=0.5).size("valid") == 3
+    )  # 4 to 5 of the old ones are the third
+
+
+def test_a_changed_file_is_another_checksum(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    before = data_of(folder).describe()["text_checksum"]
+    write_midi(folder / "test" / "a.mid", piece(2, 5), 0.25)
+    assert data_of(folder).describe()["text_checksum"] != before
+
+
+def test_a_piece_in_training_and_in_test_is_told(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    write_midi(folder / "test" / "again.mid", piece(9, 0), 0.25)
+    assert data_of(folder).summary()[1:] == ["warning: 1 of the pieces in test are pieces of train, too"]
+
+
+def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    import mido
+
+    folder = fill(tmp_path / "songs")
+    file = mido.MidiFile(folder / "valid" / "a.mid")
+    file.tracks[0].insert(0, mido.Message("note_on", note=120, velocity=9))
+    file.save(folder / "valid" / "a.mid")
+    assert data_of(folder).summary()[1:] == ["1 notes left out: drums, and notes beyond the keys of a piano"]
+
+
+def test_a_folder_without_music_is_refused(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    (folder / "valid" / "a.mid").rename(folder / "valid" / "a.txt")
+    with pytest.raises(
+        ValueError, match=r"songs/valid has no files that end in \.mid or \.midi: put some there"
+    ):
+        data_of(folder)
+    (folder / "valid").rename(folder / "validation")
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no folder .*songs/valid: data\.root and data\.name must"
+    ):
+        data_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"frame_length": 0}, "data.frame_length must be a number of quarter notes above 0"),
+        ({"max_len": 0}, "data.max_len must be a whole number >= 1"),
+        ({"batch_size": 0}, "data.batch_size must be a whole number >= 1"),
+    ],
+)
+def test_bad_keys(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        data_of(fill(tmp_path / "songs"), **given)
