@@ -42,7 +42,7 @@ PREPARED = {  # a finished run that a page's commands may name -> what trains it
 }
 # What not every machine has, and the words by which a block shows that it reads it.
 CORPORA = {
-    "music/JSB_Chorales.mat": ("data=music", "outputs/music", "deep_rnn/music"),
+    "music/JSB_Chorales.mat": ("data=music", "outputs/music", "outputs/chorales", "deep_rnn/music"),
     "an4": ('"an4"', "said.train.txt", "outputs/said"),
 }
 CELL_CHECKS = (
