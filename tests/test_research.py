@@ -38,6 +38,13 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
         ({"counts": 3}, "counts must be a list of vocab_size=11 numbers, got 3"),
         ({"head": None}, "head must be a name, got None"),
         ({"network": [1]}, r"network must hold keys and values, got \[1\]"),
+        ({"network": {"dropout": "a"}}, r"network\.dropout must be in \[0, 1\), got 'a'"),
+        ({"network": {"init_std": "a"}}, r"network\.init_std must be >= 0 and finite, got 'a'"),
+        (
+            {"network": {"state_grad_norm": "a"}},
+            r"network\.state_grad_norm must be > 0 and finite, or null, got 'a'",
+        ),
+        ({"network": {"initial_value": None}}, r"network\.initial_value must be finite, got None"),
     ):
         with pytest.raises(ValueError, match=message):
             hornn.make_network("rnn", vocab_size=11, **arguments)
@@ -72,6 +79,6 @@ def test_results_are_rows(tmp_path: Path) -> None:
 
 def test_the_package_names_what_it_has() -> None:
     with pytest.raises(
-        AttributeError, match="has no attribute 'lod'; it has: Model, Score, load, make_network, results"
+        AttributeError, match="has no attribute 'lod'; it has: Model, MusicModel, .*, load, load_music, "
     ):
         hornn.lod  # noqa: B018

@@ -1,8 +1,8 @@
 """Recurrent language models that can be compared honestly.
 
-In Python: `load` gives a trained model of text, `load_music` one of music, `make_network` a fresh network, `results`
-what runs have left; `read_midi` and `write_midi` turn a MIDI file into frames and back. Each is imported
-when it is first used, so that what needs no torch does not wait for it.
+In Python: `load` gives a trained model of text, `load_music` one of music, `load_speech` one of speech; `make_network`
+gives a fresh network, and `results` what runs have left. `read_midi` and `write_midi` turn a MIDI file into frames and
+back. Each is imported when it is first used, so that what needs no torch does not wait for it.
 """
 
 from importlib import import_module
@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from hornn.research import make_network, results
     from hornn.use.model import Model, Score, load
     from hornn.use.music_model import MusicModel, PieceScore, load_music
+    from hornn.use.speech_model import SpeechModel, Transcript, load_speech
 
 __all__ = [
     "Model",
     "MusicModel",
     "PieceScore",
     "Score",
+    "SpeechModel",
+    "Transcript",
     "load",
     "load_music",
+    "load_speech",
     "make_network",
     "read_midi",
     "results",
@@ -35,6 +39,9 @@ _PLACES = {
     "MusicModel": "hornn.use.music_model",
     "PieceScore": "hornn.use.music_model",
     "load_music": "hornn.use.music_model",
+    "SpeechModel": "hornn.use.speech_model",
+    "Transcript": "hornn.use.speech_model",
+    "load_speech": "hornn.use.speech_model",
     "read_midi": "hornn.data.midi",
     "write_midi": "hornn.data.midi",
     "results": "hornn.research",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import INIT_STD, Cell, State, drawn_with
-from hornn.checks import require_choice, require_depth, require_positive, require_range
+from hornn.checks import is_number, require_choice, require_depth, require_positive, require_range
 from hornn.columns import drop
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
@@ -105,15 +105,19 @@ class SequenceModel(nn.Module):
         require_depth(num_layers=num_layers)
         stds = {"init_std": init_std, "embedding_std": embedding_std, "output_std": output_std}
         for name, std in stds.items():
-            require_range(f"network.{name}", std, ">= 0 and finite", std is None or std >= 0)
+            require_range(
+                f"network.{name}", std, ">= 0 and finite", std is None or (is_number(std) and std >= 0)
+            )
         if init_std == 0:
             raise ValueError("network.init_std must be > 0: cells whose weights all start at 0 cannot learn")
         rates = {"dropout": dropout, "input_dropout": input_dropout}
         for name, rate in rates.items():
-            require_range(f"network.{name}", rate, "in [0, 1)", rate is None or 0 <= rate < 1)
-        holds = state_grad_norm is None or state_grad_norm > 0
+            require_range(
+                f"network.{name}", rate, "in [0, 1)", rate is None or (is_number(rate) and 0 <= rate < 1)
+            )
+        holds = state_grad_norm is None or (is_number(state_grad_norm) and state_grad_norm > 0)
         require_range("network.state_grad_norm", state_grad_norm, "> 0 and finite, or null", holds)
-        require_range("network.initial_value", initial_value, "finite", True)
+        require_range("network.initial_value", initial_value, "finite", is_number(initial_value))
         self.dropout = dropout
         self.input_dropout = dropout if input_dropout is None else input_dropout
         self.variational = variational

@@ -46,6 +46,11 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
             "error: cannot write to sweeps/toy.yaml (File exists): give --out FOLDER",
         ),
         (("--serve", "--port", "70000"), "error: --port must be from 0 to 65535, got 70000"),
+        (
+            ("--keep", "--out", "x"),
+            "error: --out=x is where the report goes, and --keep and --write write none",
+        ),
+        (("--write", "--port", "0"), "error: --port=0 is of the server: give --serve, or leave it out"),
         (("--serve", "--keep"), "error: argument --keep: not allowed with argument --serve"),
         (("--write",), "error: README.md, line 2: there is no sweep 'tpy'; there are: toy"),
     ],

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import hornn
 from commands.outcomes import refusal
 from hornn.use.nbest import read_nbest, read_references
 from speech.conftest import Run
@@ -48,6 +49,44 @@ def test_a_program_reads_each_recording_as_json(
         lines.append(f"{record[source]}: {record['text']}")
         lines += [f"{word['begin']:8.2f} {word['end']:8.2f}  {word['word']}" for word in record["words"]]
     assert plain.out.splitlines() == lines
+
+
+def test_python_hears_what_the_command_hears(command: Command, run: Run, tmp_path: Path) -> None:
+    paths = [write_wave(tmp_path / f"{seed}.wav", sound(SAID[seed], seed)) for seed in range(2)]
+    model = hornn.load_speech(run.folder / "best.ckpt")
+    for grammar in ("shipped", "bigram"):
+        words = [f"wav=[{paths[0]},{paths[1]}]", f"grammar={grammar}", "json=true"]
+        told = map(json.loads, command("transcribe", run.checkpoint, *words).out.splitlines())
+        for record, heard in zip(told, model.transcribe(paths, grammar, batch_size=1), strict=True):
+            assert record["text"] == heard.text
+            found = [{"word": word.text, "begin": word.begin, "end": word.end} for word in heard.words]
+            assert record["words"] == found
+    (texts, _) = model.nbest(list(map(str, paths)), 3)
+    assert 1 <= len(texts) <= 3
+    assert list(texts[0].words) == model.transcribe(paths)[0].text.split()
+    (tmp_path / "alone").mkdir()
+    alone = tmp_path / "alone" / "best.ckpt"
+    alone.write_bytes((run.folder / "best.ckpt").read_bytes())
+    assert hornn.load_speech(alone, acoustic_scale=0.1).transcribe(paths[:1])[0].words
+    for do, said in (
+        (
+            lambda: hornn.load_speech(alone).transcribe(paths),
+            r"no result\.json beside .* says which acoustic scale",
+        ),
+        (
+            lambda: hornn.load_speech(alone, acoustic_scale=0).transcribe(paths),
+            "acoustic_scale must be > 0 and finite",
+        ),
+        (lambda: model.transcribe(paths[0]), "recordings must be a list of WAV files"),  # type: ignore[arg-type]
+        (lambda: model.transcribe([]), "is an empty list"),
+        (lambda: model.transcribe([paths[0]] * 2), "names a file twice"),
+        (lambda: model.transcribe(paths, "trigram"), "grammar must be one of shipped, bigram"),
+        (lambda: model.nbest(paths, 0), "nbest must be a whole number from 1"),
+        (lambda: hornn.load_music(alone), r"is no model of music: hornn\.load_speech and transcribe take it"),
+        (lambda: hornn.load_speech(3), "load_speech takes a path"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=said):
+            do()
 
 
 def test_nbest_lists_are_what_rescoring_reads(command: Command, run: Run, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_what_python_refuses(network: hornn.MusicModel, run: Path) -> None:
         ),
         (lambda: network.generate(frames=0), "frames must be a whole number >= 1"),
         (lambda: network.generate(temperature=-1), "temperature must be >= 0"),
-        (lambda: hornn.load(run / "best.ckpt"), r"in Python hornn\.load_music takes a model of music"),
+        (lambda: hornn.load(run / "best.ckpt"), r"in Python hornn\.load_music or hornn\.load_speech"),
         (
             lambda: hornn.load_music(run / "best.ckpt", frame_length=0),
             "frame_length must be a number of quarter",

@@ -7,6 +7,9 @@ from hornn.command_line import ending
 from hornn.command_line.options import Parser
 from hornn.places import sweep_files
 
+OUT = Path("outputs", "report")
+PORT = 8321
+
 
 def main() -> str | None:
     parser = Parser(description=__doc__)
@@ -25,9 +28,7 @@ def main() -> str | None:
         metavar="FOLDER",
         help="a folder like conf, with models and sweeps of your own",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("outputs/report"), help="folder written; default %(default)s"
-    )
+    parser.add_argument("--out", type=Path, help=f"folder written; default {OUT}")
     one = parser.add_mutually_exclusive_group()
     for option, does in (
         (
@@ -42,10 +43,15 @@ def main() -> str | None:
         ),
     ):
         one.add_argument(option, action="store_true", help=does)
-    parser.add_argument(
-        "--port", type=int, default=8321, help="of the server, 0 takes a free one; default %(default)s"
-    )
+    parser.add_argument("--port", type=int, help=f"of the server, 0 takes a free one; default {PORT}")
     given = parser.parse_args()
+    if given.out is not None and (given.keep or given.write):
+        parser.error(
+            f"--out={given.out} is where the report goes, and --keep and --write write none: leave it out"
+        )
+    if given.port is not None and not given.serve:
+        parser.error(f"--port={given.port} is of the server: give --serve, or leave it out")
+    out = given.out or OUT
     from hornn.reporting.commands import keep_for_commit, serve_report, write_pages, write_report
 
     if given.keep:
@@ -55,10 +61,11 @@ def main() -> str | None:
     if given.serve:
         try:
             say = partial(print, flush=True)
-            serve_report(given.results, given.sweeps, given.out, given.port, say, given.config_dir)
+            port = PORT if given.port is None else given.port
+            serve_report(given.results, given.sweeps, out, port, say, given.config_dir)
         except KeyboardInterrupt:
             return None  # as a server is meant to end
-    return write_report(given.results, given.sweeps, given.out, given.config_dir).said
+    return write_report(given.results, given.sweeps, out, given.config_dir).said
 
 
 def run() -> None:

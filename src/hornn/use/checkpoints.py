@@ -74,8 +74,8 @@ def require_text(opened: NetworkScorer | CountScorer | SequenceScorer) -> Networ
     """Raise ValueError for a model of separate sequences."""
     if isinstance(opened, SequenceScorer):
         raise ValueError(
-            f"{opened.name} is no model of text: evaluate, generate and transcribe take it by checkpoint=, "
-            "in Python hornn.load_music takes a model of music"
+            f"{opened.name} is no model of text: evaluate, generate and transcribe take it by checkpoint=, in Python "
+            "hornn.load_music or hornn.load_speech"
         )
     return opened
 

@@ -72,7 +72,7 @@ class GivenFiles(GivenMusic):
 def require_music(card: Mapping[str, Any], name: str) -> None:
     """Raise ValueError for a model of speech."""
     if card["input_width"] != KEYS:
-        raise ValueError(f"{name} is no model of music: transcribe is what uses one of speech")
+        raise ValueError(f"{name} is no model of music: hornn.load_speech and transcribe take it")
 
 
 def frame_length_of(card: Mapping[str, Any], given: Any) -> float:

@@ -1,0 +1,165 @@
+"""A trained network of speech in Python: `hornn.load_speech` and what can be done with what it gives."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hornn.build import looked_up_in
+from hornn.checks import require_choice, require_positive, require_range
+from hornn.data.base import IGNORE
+from hornn.data.sequences import Example, SequenceStream
+from hornn.network import SequenceModel
+from hornn.result import read_result
+from hornn.speech.data import GRAMMARS
+from hornn.speech.features import filterbank, normalise, read_wave
+from hornn.speech.grammar import SHIPPED
+from hornn.speech.recogniser import Hypothesis, Word, acoustic_scores, from_plain
+from hornn.use.checkpoints import open_checkpoint
+from hornn.use.posteriors import log_probs_of
+from hornn.use.sequences import SequenceScorer
+
+BATCH_SIZE = 26  # utterances that are read side by side; no word depends on it
+SEQ_LEN = 1000  # frames of an utterance that are read at a time; likewise
+MOST = 2**31 - 1  # texts of an utterance that can be asked for
+
+
+class Transcript(NamedTuple):
+    """What is heard in a recording: the words, each with its begin and end in seconds."""
+
+    words: tuple[Word, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+class SpeechModel:
+    """A network and the search for words in what it says of each frame.
+
+    acoustic_scale: of the network's scores; None: what validation chose, from the result.json beside the checkpoint.
+    Raises ValueError for a model of something else and for parts that do not fit.
+    """
+
+    def __init__(self, scorer: SequenceScorer, acoustic_scale: float | None = None) -> None:
+        card = scorer.card
+        if "recogniser" not in card:
+            raise ValueError(
+                f"{scorer.name} is no network of speech: give one that was trained with data=an4"
+            )
+        delay: Any = card.get("delay")
+        self.recogniser, self.counts = from_plain(card["recogniser"]), card["counts"]
+        if (
+            type(delay) is not int
+            or not 0 <= delay <= 1000
+            or len(self.counts) != self.recogniser.lexicon.number
+        ):
+            raise ValueError(f"the parts of {scorer.name} do not fit: train it anew")
+        self.delay = delay
+        self.scorer = scorer
+        self.acoustic_scale = acoustic_scale
+
+    @property
+    def network(self) -> SequenceModel:
+        return self.scorer.network
+
+    def transcribe(
+        self, recordings: Sequence[str | Path], grammar: str = SHIPPED, batch_size: int = BATCH_SIZE
+    ) -> list[Transcript]:
+        """The words of WAV files of 16 kHz with one channel, which count as one speaker's.
+
+        grammar: `shipped` or `bigram`. Raises ValueError for a recording of another form or one that comes twice, and
+        where no acoustic scale is known; OSError where a file cannot be read.
+        """
+        scale = self.scale(grammar)
+        scores = self.scores(frames_of(recordings), batch_size)
+        return [Transcript(tuple(self.recogniser.decode(scale * each, grammar))) for each in scores]
+
+    def nbest(
+        self,
+        recordings: Sequence[str | Path],
+        number: int,
+        grammar: str = SHIPPED,
+        batch_size: int = BATCH_SIZE,
+    ) -> list[list[Hypothesis]]:
+        """At most `number` of the likeliest texts of each recording, with their scores. Errors: as in `transcribe`."""
+        require_number(number)
+        scale = self.scale(grammar)
+        scores = self.scores(frames_of(recordings), batch_size)
+        return [self.recogniser.nbest(scale * each, grammar, number) for each in scores]
+
+    def scale(self, grammar: str) -> float:
+        """The acoustic scale that is given, or that validation chose in the run of the checkpoint, for a grammar."""
+        require_choice("grammar", grammar, GRAMMARS)
+        scale: Any = self.acoustic_scale
+        if scale is None:
+            folder = Path(self.scorer.name).parent
+            scale = (read_result(folder) or {}).get(f"acoustic_scale{GRAMMARS[grammar]}")
+        if scale is None:
+            raise ValueError(
+                f"no result.json beside {self.scorer.name} says which acoustic scale validation chose: put the one of "
+                "its run there, or give acoustic_scale="
+            )
+        number = type(scale) in (int, float)
+        holds = number and 0 < scale < math.inf
+        require_range("acoustic_scale", scale if number else None, "> 0 and finite", holds)
+        return float(scale)
+
+    def scores(
+        self, features: Sequence[np.ndarray], batch_size: int, seq_len: int = SEQ_LEN
+    ) -> list[np.ndarray]:
+        """ln p(s | x) - ln p(s) of each utterance, (N, S), from its frames (N, 80)."""
+        require_positive(batch_size=batch_size, seq_len=seq_len)
+        examples = [
+            Example(np.pad(each, ((0, self.delay), (0, 0))), np.full(len(each) + self.delay, IGNORE))
+            for each in features
+        ]
+        said = log_probs_of(self.network, SequenceStream(examples, batch_size, seq_len))
+        return [acoustic_scores(each[self.delay :], self.counts) for each in said]
+
+
+def require_number(number: Any) -> None:
+    """Raise ValueError for a number of texts that nobody can be given."""
+    fits = type(number) is int and 1 <= number <= MOST
+    require_range("nbest", number, f"a whole number from 1 to {MOST}", fits)
+
+
+def frames_of(recordings: Sequence[str | Path]) -> list[np.ndarray]:
+    """The frames (N, 80) of WAV files, which count as one speaker's. Errors: as in `SpeechModel.transcribe`."""
+    if isinstance(recordings, str | Path):
+        raise ValueError(
+            f"recordings must be a list of WAV files, got {str(recordings)!r}: put it into a list"
+        )
+    paths = [Path(each) for each in recordings]
+    if not paths:
+        raise ValueError("wav= is an empty list: give a WAV file")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError("wav= names a file twice: give each once")
+    return normalise([filterbank(read_wave(path)) for path in paths])
+
+
+def load_speech(
+    path: str | Path,
+    acoustic_scale: float | None = None,
+    device: str = "cpu",
+    config_dir: str | Path | None = None,
+) -> SpeechModel:
+    """The network of speech of a checkpoint.
+
+    acoustic_scale: as of `SpeechModel`. device, config_dir: as of `hornn.load`. Raises FileNotFoundError or ValueError
+    for a file that is absent, damaged or holds another model.
+    """
+    if not isinstance(path, str | Path):
+        raise ValueError(f"load_speech takes a path, got {path!r:.80}")
+    with looked_up_in(config_dir):
+        return open_speech(Path(path), device, acoustic_scale)
+
+
+def open_speech(path: Path, device: str, acoustic_scale: float | None = None) -> SpeechModel:
+    """The same. ValueError for a checkpoint of anything else; other errors: as in `open_checkpoint`."""
+    opened = open_checkpoint(path, device)
+    if not isinstance(opened, SequenceScorer):
+        raise ValueError(f"{path} is no network of speech: give one that was trained with data=an4")
+    return SpeechModel(opened, acoustic_scale)
