@@ -175,6 +175,25 @@ def test_music_in_python(network: hornn.MusicModel, songs: Path) -> None:
     assert network.network.head.predicts == "keys"
 
 
+def test_frequencies_of_keys_score_pieces_too(command: Command, songs: Path, tmp_path: Path) -> None:
+    words = ["data=midi", f"data.root={songs.parent}", "data.name=songs", "model=key_counts", "logger=csv"]
+    assert command("train", *words, f"run_dir={tmp_path / 'keys'}").code == 0
+    counts, figures = hornn.load_music(tmp_path / "keys" / "best.ckpt"), tmp_path / "figures.json"
+    files = [songs / "test" / f"{number}.mid" for number in range(2)]
+    found = [counts.score([file])[0].nats_per_frame for file in files]
+    assert [each.nats_per_frame for each in counts.score(files)] == pytest.approx(found)
+    words = [
+        f"checkpoint={tmp_path / 'keys' / 'best.ckpt'}",
+        f"midi=[{files[0]},{files[1]}]",
+        f"result={figures}",
+    ]
+    assert command("evaluate", *words).code == 0
+    told = [each["nats_per_step"] for each in json.loads(figures.read_text())["pieces"]]
+    assert told == pytest.approx(found)
+    with pytest.raises(ValueError, match="holds counts, and this needs a network"):
+        counts.generate(length=3)
+
+
 def test_what_python_refuses(network: hornn.MusicModel, run: Path) -> None:
     for do, said in (
         (lambda: network.score(tune(3)), "score takes a list of pieces"),
