@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hornn.machine import peak_memory_mb, processor, processor_flags
+from hornn import machine
+from hornn.machine import peak_memory_mb, processor, processor_flags, vectors
 
 PRINT_PEAK = "from hornn.machine import peak_memory_mb; print(peak_memory_mb())"
 
@@ -24,3 +25,20 @@ def test_the_processor_is_what_the_system_says_first() -> None:
     text = Path("/proc/cpuinfo").read_text()
     assert processor() in text
     assert processor_flags() == [] or " ".join(processor_flags()) in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        ("fma avx avx2", "AVX2"),
+        ("avx2 avx512f avx512_bf16", "AVX-512 BF16"),
+        ("avx2 avx512f avx512_bf16 avx512_fp16 amx_tile", "AMX"),
+        ("asimd", ""),
+        ("", ""),
+    ],
+)
+def test_processors_of_one_name_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, flags: str, word: str
+) -> None:
+    monkeypatch.setattr(machine, "processor_flags", flags.split)
+    assert vectors() == word

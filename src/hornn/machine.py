@@ -6,6 +6,15 @@ import sys
 from functools import cache
 from pathlib import Path
 
+# What matrices are multiplied with, the fastest first: the system's word and the usual one.
+VECTORS = {
+    "amx_tile": "AMX",
+    "avx512_fp16": "AVX-512 FP16",
+    "avx512_bf16": "AVX-512 BF16",
+    "avx512f": "AVX-512",
+    "avx2": "AVX2",
+}
+
 
 @cache
 def cpuinfo() -> dict[str, str]:
@@ -29,6 +38,15 @@ def processor() -> str:
 def processor_flags() -> list[str]:
     """The extensions that the processor has, as far as the system tells."""
     return (cpuinfo().get("flags") or cpuinfo().get("Features") or "").split()
+
+
+def vectors() -> str:
+    """The fastest of the `VECTORS` that the processor has; empty where it has none, or the system does not tell.
+
+    One name may stand for processors of several generations, whose speeds differ.
+    """
+    flags = processor_flags()
+    return next((word for flag, word in VECTORS.items() if flag in flags), "")
 
 
 def peak_memory_mb() -> float:

@@ -20,7 +20,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
         "trainer: cpu, ddp, debug, gpu",
         "logger: csv, mlflow, tensorboard, wandb, wandb_offline",
         "callbacks: device_stats, early_stopping, layer_norms, none, samples, snapshots,\n  word_frequency\n",
-        "data: an4, files, music, ptb, pydoc, text8",
+        "data: an4, files, midi, music, ptb, pydoc, text8",
         "hornn_fofe",
         "hornn_gated",
         "model.order=3",

@@ -22,7 +22,7 @@ inline int64_t units_of(int64_t depth, bool in_bf16) { return in_bf16 ? (depth +
 struct Floats {
   static constexpr bool IN_BF16 = false;
 
-  static Vec add(Vec sum, float a, Vec column) { return sum + a * column; }
+  static Vec add(Vec sum, float a, Vec column) { return multiply_add(splat(a), column, sum); }
 };
 
 #if defined(__AVX512BF16__)

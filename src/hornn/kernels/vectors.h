@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512FP16__) || defined(__AVX512BF16__)
+#if defined(__FMA__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -37,6 +37,18 @@ typedef float VecInMemory __attribute__((vector_size(4 * W), aligned(4), may_ali
 typedef uint16_t HalvesInMemory __attribute__((vector_size(2 * W), aligned(2), may_alias));
 
 inline Vec splat(float x) { return x - Vec{}; }
+
+// a b + c, rounded once where the machine can. A compiler that may choose does so in one loop and not in the other, so
+// that one sum would come out differently in two of them.
+inline Vec multiply_add(Vec a, Vec b, Vec c) {
+#if defined(__AVX512F__)
+  return (Vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+  return (Vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
 inline Vec load(const float* p) { return *reinterpret_cast<const VecInMemory*>(p); }
 inline void store(float* p, Vec x) { *reinterpret_cast<VecInMemory*>(p) = x; }
 

@@ -32,7 +32,8 @@ def peak_memory_mb(device: torch.device) -> float:
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type} ({machine.processor()}, {torch.get_num_threads()} threads)"
+    parts = [machine.processor(), machine.vectors(), f"{torch.get_num_threads()} threads"]
+    return f"{device.type} ({', '.join(filter(None, parts))})"
 
 
 def runs_on_gpu(device: torch.device) -> int | None:
