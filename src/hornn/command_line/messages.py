@@ -34,6 +34,8 @@ from hornn.places import OWN_TEXT
 
 # Keys whose values are read sign by sign; no list of values. Of a command that hands no words on to further processes.
 WRITTEN = {"prompt", "text"}
+# Files whose names are read likewise, where they are no list and stand in no quotes of Hydra's.
+FILES = {"midi", "wav", "to"}
 
 
 def launch(main: Callable[[], None], needed: bool = False) -> None:
@@ -81,9 +83,10 @@ def _quote(word: str) -> str:
     Quotes belong around a plain `=`, as in the folders of runs, letters beyond ASCII, and all that a person writes.
     """
     key, _, value = word.partition("=")
-    if key.lstrip("+") in WRITTEN and value != "null":
-        return f"{key}={_quote_text(value)}"
     listed = value[:1] == "[" and value[-1:] == "]"
+    written = key.lstrip("+") in WRITTEN or (key in FILES and not listed and value[:1] not in ("'", '"', ""))
+    if written and value != "null":
+        return f"{key}={_quote_text(value)}"
     values = value[1:-1].split(",") if listed else [value]
     unread = [("=" in each or not each.isascii()) and not set(each) & set("'\"\\()[]{}") for each in values]
     quoted = [f"'{each}'" if alien else each for each, alien in zip(values, unread, strict=True)]
