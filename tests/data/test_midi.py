@@ -36,7 +36,7 @@ def sounding(frames: np.ndarray) -> list[list[int]]:
 
 
 def test_notes_begin_and_end_at_the_nearest_frames(tmp_path: Path) -> None:
-    """A frame of a quarter of a beat has 25 ticks."""
+    """The file has 100 ticks a quarter note, so a frame of length 0.25 has 25 ticks."""
     path = midi(
         tmp_path / "a.mid",
         [("note_on", 0, 60, 9), ("note_off", 62, 60, 0), ("note_on", 3, 62, 9), ("note_off", 1, 62, 0)],

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hornn.checks import require_package, require_range
+from hornn.checks import is_number, require_package, require_range
 from hornn.result import replacing
 
 KEYS = 88  # of a piano
 LOWEST = 21  # the note of MIDI that key 0 is, A0
 DRUMS = 9  # the channel, counted from 0, whose notes are no pitches
-BEAT = 480  # ticks of a quarter note in the files that are written; 120 quarter notes last a minute
+BEAT = (
+    480  # ticks of a quarter note in written files, whose tempo is MIDI's default, 120 quarter notes a minute
+)
 VELOCITY = 80
 LONGEST = 100_000  # frames of a piece: a tick of a damaged file may lie centuries after the one before
 
@@ -28,7 +30,7 @@ class Note(NamedTuple):
 
 def require_frame_length(key: str, value: Any) -> None:
     """Raise ValueError for what is no length of a frame in quarter notes."""
-    holds = type(value) in (int, float) and 0 < value < math.inf
+    holds = is_number(value) and 0 < value < math.inf
     require_range(key, value, "a number of quarter notes above 0, such as 0.25 for a sixteenth note", holds)
 
 
@@ -53,7 +55,7 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
     require_frame_length("frame_length", frame_length)
     import mido  # the extra `music`; text does without it
 
-    Path(path).open("rb").close()
+    Path(path).open("rb").close()  # here an OSError is the file system's; mido raises some for damage, too
     try:
         file = mido.MidiFile(path)
     except Exception as error:  # what a damaged file raises cannot be foreseen

@@ -49,6 +49,7 @@ inline Vec multiply_add(Vec a, Vec b, Vec c) {
   return a * b + c;
 #endif
 }
+
 inline Vec load(const float* p) { return *reinterpret_cast<const VecInMemory*>(p); }
 inline void store(float* p, Vec x) { *reinterpret_cast<VecInMemory*>(p) = x; }
 

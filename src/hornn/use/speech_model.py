@@ -73,9 +73,8 @@ class SpeechModel:
         grammar: `shipped` or `bigram`. Raises ValueError for a recording of another form or one that comes twice, and
         where no acoustic scale is known; OSError where a file cannot be read.
         """
-        scale = self.scale(grammar)
-        scores = self.scores(frames_of(recordings), batch_size)
-        return [Transcript(tuple(self.recogniser.decode(scale * each, grammar))) for each in scores]
+        scores = self.scaled_scores(recordings, grammar, batch_size)
+        return [Transcript(tuple(self.recogniser.decode(each, grammar))) for each in scores]
 
     def nbest(
         self,
@@ -86,9 +85,15 @@ class SpeechModel:
     ) -> list[list[Hypothesis]]:
         """At most `number` of the likeliest texts of each recording, with their scores. Errors: as in `transcribe`."""
         require_number(number)
+        scores = self.scaled_scores(recordings, grammar, batch_size)
+        return [self.recogniser.nbest(each, grammar, number) for each in scores]
+
+    def scaled_scores(
+        self, recordings: Sequence[str | Path], grammar: str, batch_size: int
+    ) -> list[np.ndarray]:
+        """The `scores` of WAV files, times the acoustic scale of a grammar: what the search for words takes."""
         scale = self.scale(grammar)
-        scores = self.scores(frames_of(recordings), batch_size)
-        return [self.recogniser.nbest(scale * each, grammar, number) for each in scores]
+        return [scale * each for each in self.scores(frames_of(recordings), batch_size)]
 
     def scale(self, grammar: str) -> float:
         """The acoustic scale that is given, or that validation chose in the run of the checkpoint, for a grammar."""
