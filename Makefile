@@ -17,9 +17,9 @@ train: .venv/stamp
 test: .venv/stamp
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist worksteal $(TESTS)
 
-# What takes long: all pages' commands, every way to lose the output.
+# What takes long and shows what a quicker test shows already: further cases, all pages' commands.
 thorough: .venv/stamp
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist worksteal -m thorough
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist worksteal -m thorough $(TESTS)
 
 lint: .venv/stamp
 	$(BIN)/ruff check src tests

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -35,8 +36,16 @@ settings.register_profile("same", max_examples=40, deadline=None, derandomize=Tr
 settings.load_profile("same")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest picks by `-m`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it; begin with what is marked `slow`."""
+    seen = Counter[str]()
+    for item in items:
+        if marker := item.get_closest_marker("each"):
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % marker.args[0]:
+                item.add_marker("thorough")
+            seen[test] += 1
     asked = str(config.getoption("markexpr"))
     marks = [mark for mark in ("faults", "thorough") if mark not in asked]
     left_out = {item for item in items if any(map(item.get_closest_marker, marks))}

@@ -94,6 +94,7 @@ def test_nothing_to_show_is_said(tmp_path: Path) -> None:
         show(settings_of(place))
 
 
+@pytest.mark.thorough
 def test_sweep_files_are_found_outside_of_the_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

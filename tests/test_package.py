@@ -31,6 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(seconds=30)
 def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path) -> None:
     def run(*words: str, fails: bool = False) -> str:

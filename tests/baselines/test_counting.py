@@ -77,6 +77,7 @@ def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
     assert (folder.path / "again" / "result.json").read_bytes() != before
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

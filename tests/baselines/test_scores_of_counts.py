@@ -77,6 +77,7 @@ def test_a_mixture_as_a_run_is_the_mixture_that_evaluate_makes(folder: Folder) -
     assert folder.result("alone")["name"] != result["name"]
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_mixed_as_a_run(folder: Folder, tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("a b c d\n" * 20)
     kn = folder.checkpoint("kn")

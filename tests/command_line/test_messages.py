@@ -64,6 +64,7 @@ def run_process(app: Path, *words: str, **environment: str) -> tuple[int, str, s
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("command", BAD)
 def test_bad_input_is_one_line(refuse: Callable[[str], str], command: str) -> None:
     assert BAD[command] in refuse(command)
@@ -124,6 +125,7 @@ def test_shell_sees_one_line_and_the_exit_code(app: Path) -> None:
     assert err.endswith("KeyError: 'absent'\n")
 
 
+@pytest.mark.each(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["model.order=0", "model=rn", "model.ordr=3", "action=interrupt"])
 def test_full_error_shows_the_traceback(app: Path, command: str) -> None:

@@ -38,6 +38,7 @@ def test_bad_choice_is_one_line(refuse: Callable[[str], str], command: str) -> N
     assert BAD[command] in refuse(command)
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("command", "printed"),
     [

@@ -54,6 +54,7 @@ def test_a_split_is_scored_from_another_folder_and_after_a_move(command: Command
     assert "changed.txt is a file that this command reads: give another name to write to" in read
 
 
+@pytest.mark.thorough
 def test_an_old_checkpoint_with_relative_paths_needs_no_new_training(command: Command, trained: Path) -> None:
     best = trained / "run" / "best.ckpt"
     for where in ({f"data.{split}": f"{split}.txt" for split in SPLITS}, {}):
@@ -64,6 +65,7 @@ def test_an_old_checkpoint_with_relative_paths_needs_no_new_training(command: Co
         assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("entry", "words"),
     [

@@ -64,6 +64,7 @@ def test_a_pipe_is_no_corpus(train: Command, tmp_path: Path) -> None:
     assert line.endswith("times: write its text into a file first\n")
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("model", ["rnn", "kn"])
 @pytest.mark.parametrize("when", ["read_lines", "TextFiles.fetch"])
 def test_a_text_that_is_being_written(

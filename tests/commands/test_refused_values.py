@@ -137,10 +137,8 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [pytest.param(each, marks=[pytest.mark.thorough] if n % 3 else []) for n, each in enumerate(VALUES)],
-)
+@pytest.mark.each(5)
+@pytest.mark.parametrize("setting", VALUES)
 def test_a_bad_value_is_one_line(
     train: Command, tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ def trainings(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> T
     return Trainings(server, tmp_path_factory.mktemp("trainings"))
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("number", cases(4, 5.0))
 def test_killed_at_a_write(server: ForkServer, trainings: Trainings, tmp_path: Path, number: int) -> None:
     place = spread("training", number, trainings.writes)
@@ -27,6 +28,7 @@ def test_killed_at_a_write(server: ForkServer, trainings: Trainings, tmp_path: P
     assert_same_run(trainings.whole, tmp_path / "run")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", cases(1, 1.0))
 def test_killed_again_and_again(
     server: ForkServer, trainings: Trainings, tmp_path: Path, number: int
@@ -41,6 +43,7 @@ def test_killed_again_and_again(
     assert_same_run(trainings.whole, run_dir)
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("number", cases(1, 2.0))
 @pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ended_by_a_signal_at_a_random_time(

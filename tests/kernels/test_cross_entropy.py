@@ -93,6 +93,7 @@ def test_tiles_of_logits_give_what_one_matrix_gives(kernels: None, biased: bool)
     assert all(a is b or torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("N", "H"),
     [

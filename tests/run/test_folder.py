@@ -47,6 +47,7 @@ def test_another_config_is_no_run_s(tmp_path: Path, config: str) -> None:
         require_own(identity(tmp_path))
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("words", [NETWORK, COUNTS])
 def test_files_of_no_run_stay(
@@ -97,6 +98,7 @@ def test_a_run_does_not_replace_what_it_starts_from(
     assert contents(other) == before
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("left", [["config.yaml"], ["config.yaml", "best.ckpt"], list(FILES)])
 @pytest.mark.parametrize("words", [NETWORK, COUNTS])
 def test_a_run_that_was_cut_off_before_its_first_checkpoint_begins_anew(
@@ -173,6 +175,7 @@ def test_the_best_weights_of_another_run_are_not_scored(
     assert command("train", *words).code == 0
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("part", ["optimizer", "weights", "records"])
 def test_a_checkpoint_without_a_part_is_not_gone_on_with(
     command: Command, cut_off: tuple[list[str], Path], part: str

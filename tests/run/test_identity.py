@@ -291,6 +291,7 @@ def test_a_move_of_every_class_moves_no_name_and_no_table(copy: Path) -> None:
     assert pages_of(copy) == pages_of(ROOT)
 
 
+@pytest.mark.thorough
 def test_a_key_that_is_added_at_its_neutral_value_moves_no_name_and_no_table(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

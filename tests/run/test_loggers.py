@@ -100,6 +100,7 @@ def test_a_run_that_diverges_is_marked_failed(process: Command, small: list[str]
     assert read_log(tmp_path / "run")["exit"]["exit_code"] == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_an_error_in_the_middle_of_the_test_marks_it_failed(
     command: Command, small: list[str], tmp_path: Path
@@ -163,6 +164,7 @@ def test_the_log_of_a_run_answers_questions(process: Command, small: list[str], 
     assert list((tmp_path / "run").glob("csv/*/metrics.csv"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_mixture_has_no_checkpoint_to_send(process: Command, text: list[str], tmp_path: Path) -> None:
     assert process("train", *text, "model=kn", "logger=csv", f"run_dir={tmp_path / 'kn'}").code == 0
@@ -184,6 +186,7 @@ def test_the_summary_is_that_of_the_best_epoch(tmp_path: Path) -> None:
     assert (summary["valid/ppl"], summary["train/ppl"]) == (4, 6)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_characters_are_logged_in_bits(process: Command, small: list[str], tmp_path: Path) -> None:
     done = process("train", *small, "data.unit=char", "logger=wandb_offline", f"run_dir={tmp_path / 'run'}")
@@ -222,6 +225,7 @@ def test_refused_loggers(
     assert said in refusal(command("train", *small, f"run_dir={tmp_path / 'run'}", *words))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("whom", "error"),

@@ -65,6 +65,7 @@ COMMON = [
 NO_LIMIT = "trainer.max_steps=-1"
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("place", "limit"),
     [
@@ -134,6 +135,7 @@ def assert_goes_on(
     assert_same(folder / "whole", folder / "cut")
 
 
+@pytest.mark.each(2)
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("updates", "every"), [(3, 1), (10, 1), (14, 1), (14, 0)]

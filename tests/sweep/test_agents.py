@@ -9,7 +9,6 @@ from unittest.mock import patch
 import pytest
 import yaml
 from omegaconf import OmegaConf
-from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
 
 from run.offline_log import read_log
 
@@ -42,13 +41,12 @@ def test_a_sweep_for_agents_is_one(path: Path) -> None:
     assert sweep["parameters"]["logger"] == {"value": "wandb"}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [AGENTS[0], *(pytest.param(path, marks=pytest.mark.thorough) for path in AGENTS[1:])],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", AGENTS, ids=lambda path: path.stem)
 def test_every_combination_of_an_agent_is_a_run(path: Path, command: Command) -> None:
     """Composed and checked by train.py itself, of which only the training is left out."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command_args  # in seconds, so only here
+
     asked = list(combinations(yaml.safe_load(path.read_text())["parameters"]))
     configs: list[Any] = []
     with patch("hornn.run.train.train", configs.append):

@@ -49,6 +49,7 @@ def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
     assert [len(lines) for lines in starts().values()] == [1, 2]
 
 
+@pytest.mark.thorough
 def test_a_damaged_config_is_named(launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     path = Path(recorded()["elman", 1].run_dir, "config.yaml")
@@ -81,6 +82,7 @@ def test_a_full_disk_under_the_record(launch: Launch, monkeypatch: pytest.Monkey
     monkeypatch.undo()
 
 
+@pytest.mark.thorough
 def test_a_full_disk_under_the_log(launch: Launch) -> None:
     code, out, _ = launch("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH, FAKE_FULL="2")
     assert code == 2
@@ -100,6 +102,7 @@ def test_another_run_with_the_same_hash(launch: Launch, monkeypatch: pytest.Monk
     assert not starts()
 
 
+@pytest.mark.thorough
 def test_another_run_in_the_folder(launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     config = Path(recorded()["elman", 1].run_dir, "config.yaml")

@@ -61,6 +61,7 @@ def test_rows_of_a_grid_are_picked_by_their_names_with_seeds(launch: Launch) -> 
     ]
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("old", "new", "words", "message"),
     [
@@ -91,6 +92,7 @@ def test_a_grid_is_no_single_run(folder: Path, command: Callable[..., Ended]) ->
     )
 
 
+@pytest.mark.thorough
 def test_a_sweep_may_have_a_name_without_a_file(launch: Launch) -> None:
     words = ["model=rnn,hornn_fofe", "model.hidden_size=5,6", "sweep.name=mine", ONE_EPOCH]
     code, out, err = launch(*words)

@@ -60,6 +60,7 @@ def test_a_diverged_run_is_tried_again_without_those_that_are_done(launch: Launc
     assert counts() == {(row, seed): seed for row in ("elman", "second-order") for seed in (1, 2)}
 
 
+@pytest.mark.thorough
 def test_the_record_keeps_all_runs_of_a_row(launch: Launch) -> None:
     code, out, _ = launch("model.hidden_size=4,5")
     assert (code, out.splitlines()[-1]) == (0, "mini: 4 of 4 done")
@@ -69,6 +70,7 @@ def test_the_record_keeps_all_runs_of_a_row(launch: Launch) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_an_old_result_is_no_outcome_of_a_run_that_was_to_be_overwritten(launch: Launch) -> None:
     assert launch().code == 0
     code, out, err = launch("overwrite=true", FAKE_REFUSE="hornn")
@@ -78,6 +80,7 @@ def test_an_old_result_is_no_outcome_of_a_run_that_was_to_be_overwritten(launch:
     assert counts() == {("elman", 1): 2, ("second-order", 1): 1}
 
 
+@pytest.mark.thorough
 def test_a_job_that_slurm_starts_again_overwrites_what_was_there_before_the_launch(launch: Launch) -> None:
     for _ in range(2):
         assert launch("overwrite=true", SLURM_RESTART_COUNT="1").code == 0

@@ -30,6 +30,7 @@ def test_a_job_killed_by_the_kernel(start: Start) -> None:
     assert starts()[recorded()["elman", 1].run_dir][1].split()[0] in ("epoch=2", "epoch=3")
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start, number: signal.Signals) -> None:
     launcher = start("sweeps=mini", "trainer.max_epochs=3", FAKE_EPOCH="0.4")
@@ -79,6 +80,7 @@ def test_an_interrupted_sweep_can_be_continued(start: Start, number: signal.Sign
     assert out.endswith("mini: 0 of 2 done, 2 queued\n")
 
 
+@pytest.mark.thorough
 def test_a_second_interrupt_kills(start: Start) -> None:
     launcher = start("sweeps=mini", "trainer.max_epochs=50", FAKE_EPOCH="0.5", FAKE_DEAF="1")
     wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))

@@ -38,6 +38,7 @@ def test_rows_times_seeds_and_what_is_done_is_not_done_again(launch: Launch) -> 
     assert all(len(lines) == 1 for lines in starts().values())
 
 
+@pytest.mark.thorough
 def test_a_row_with_seeds_of_its_own_has_those_unless_the_command_line_gives_others(launch: Launch) -> None:
     write_table(f"{TABLE}    - {{name: counts, label: counts, run: [model=lstm], seeds: [3]}}\n")
     table = ("sweeps=mini", "hydra.sweeper.only=[counts,elman]", ONE_EPOCH)
@@ -72,6 +73,7 @@ def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> No
         assert deep.name == record["deep", 1].name
 
 
+@pytest.mark.thorough
 def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None:
     write_table(
         f"{TABLE}    - {{name: both, label: both, run: [model=mixture], start: [elman, second-order]}}\n"
@@ -92,6 +94,7 @@ def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None
     assert f"init_from=[{paths}]" in record["both", 1].overrides
 
 
+@pytest.mark.thorough
 def test_rows_that_only_come_along_are_not_overwritten(launch: Launch) -> None:
     write_table(
         f"{TABLE}    - {{name: both, label: both, run: [model=mixture], start: [elman, second-order]}}\n"
@@ -141,6 +144,7 @@ def test_a_table_without_runs_yet(launch: Launch) -> None:
     assert launch("sweeps=mini")[::2] == (2, "error: sweep 'mini' has no row that can be run yet\n")
 
 
+@pytest.mark.thorough
 def test_rows_that_are_one_run_share_it(launch: Launch) -> None:
     write_table(TABLE + "    - {name: again, label: again, run: [model=rnn, seed=1]}\n")
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
@@ -194,6 +198,7 @@ def test_stop_at_the_first_failure(launch: Launch) -> None:
     assert len(starts()) <= 2
 
 
+@pytest.mark.thorough
 def test_gpus_are_shared_out(launch: Launch) -> None:
     table = ("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH, "trainer=gpu", "hydra.launcher.jobs=4")
     assert launch(*table, CUDA_VISIBLE_DEVICES="3,5", FAKE_EPOCH="1").code == 0
@@ -207,6 +212,7 @@ def test_gpus_are_shared_out(launch: Launch) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_processor_cores_are_shared_out(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hornn.sweep.launcher.cores", lambda: 7)
     assert launch("sweeps=mini", ONE_EPOCH, "hydra.launcher.jobs=2").code == 0

@@ -53,6 +53,7 @@ def test_a_launcher_knows_the_exit_code_of_a_run_that_comes_second(
         assert command("train", *small, f"run_dir={tmp_path}").code == Busy.exit_code
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
     command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None

@@ -69,6 +69,7 @@ def has_epochs(seed: int) -> bool:
     return folder is not None and (folder / "last.ckpt").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(seconds=80)
 def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
     cluster: Slurm, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -98,6 +98,7 @@ def test_scores_have_the_unit_of_the_task(search: Command, monkeypatch: pytest.M
     assert (summary["metric"], summary["trials"][0]["valid_nll"]) == ("valid_nll", result["valid_nll"])
 
 
+@pytest.mark.thorough
 def test_a_search_goes_on_to_the_number_of_trials_asked_for(search: Command) -> None:
     first = search("trials=2")
     before = runs()
@@ -119,6 +120,7 @@ def test_an_interrupted_search_draws_what_one_in_one_go_draws(search: Command) -
     assert len(starts()) == 3
 
 
+@pytest.mark.thorough
 def test_runs_that_diverge_are_failed_trials(search: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_DIVERGE", "0.4")
     done = search("trials=6")
@@ -236,6 +238,7 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
     )
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -296,6 +299,7 @@ def test_without_optuna_the_extra_is_named(
     assert done.err.endswith("pip install -e '.[tune]'\n")
 
 
+@pytest.mark.thorough
 def test_jobs_change_no_outcome(search: Command, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials at a time draw, prune and choose what one at a time does."""
     monkeypatch.setenv("FAKE_EPOCH", "0.05")

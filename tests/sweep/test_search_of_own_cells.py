@@ -15,6 +15,7 @@ from sweep.test_search import FAKE, runs
 Command = Callable[..., Any]
 
 
+@pytest.mark.thorough
 def test_an_edited_cell_of_ones_own_is_searched_anew(
     command: Command, quick_jobs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def test_the_same_sweep_twice_at_once_does_no_work_twice(start: Start) -> None:
     assert statuses() == ["done"] * 4
 
 
+@pytest.mark.thorough
 def test_two_launchers_overwrite_each_run_once(start: Start, launch: Launch) -> None:
     table = ("sweeps=mini", "sweep.seeds=[1,2]", "trainer.max_epochs=2")
     assert launch(*table).code == 0
@@ -39,6 +40,7 @@ def test_two_launchers_overwrite_each_run_once(start: Start, launch: Launch) -> 
     assert [len(lines) for lines in starts().values()] == [2] * 4, outs
 
 
+@pytest.mark.thorough
 def test_a_run_that_a_killed_launcher_was_overwriting_is_continued(start: Start, launch: Launch) -> None:
     table = ("sweeps=mini", "hydra.sweeper.only=[elman]", "trainer.max_epochs=4")
     assert launch(*table).code == 0

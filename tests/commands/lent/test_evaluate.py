@@ -145,6 +145,7 @@ def test_a_text_takes_the_place_of_a_split(command: Command, run_dir: Path, tmp_
     assert "text= is scored in place of a split, got split=valid, too: leave out one of the two" in line
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     "name",
     ["my text (1).txt", "a,b.txt", "what's new.txt", "[x].txt", "back\\slash.txt", "${oc.env:x}.txt"],

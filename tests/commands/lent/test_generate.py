@@ -96,6 +96,7 @@ PROMPTS = [
 ]
 
 
+@pytest.mark.each(4)
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_a_prompt_may_have_any_signs(
     command: Command, run_dir: Path, monkeypatch: pytest.MonkeyPatch, prompt: str

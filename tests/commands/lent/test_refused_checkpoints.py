@@ -33,6 +33,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_corrupt_checkpoint(
     command: Command, train: Command, run_dir: Path, tmp_path: Path, damage: str
@@ -59,6 +60,7 @@ def test_a_folder_is_no_checkpoint(command: Command, run_dir: Path, tmp_path: Pa
         assert f"{folder} is a folder: give {remedy}" in line
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -81,6 +83,7 @@ def test_a_checkpoint_of_another_format(
     assert message in refusal(train())
 
 
+@pytest.mark.each(4)
 @pytest.mark.parametrize(
     "change",
     [
@@ -102,6 +105,7 @@ def test_an_unfinished_run_whose_checkpoint_lacks_a_part(train: Command, run_dir
     assert line.endswith("): remove it to start anew\n")
 
 
+@pytest.mark.each(4)
 @pytest.mark.parametrize(
     "change",
     [
@@ -118,6 +122,7 @@ def test_a_checkpoint_of_another_model(command: Command, run_dir: Path, change: 
         assert "holds the weights of another model: " in line
 
 
+@pytest.mark.each(4)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -177,6 +182,7 @@ def test_a_checkpoint_whose_choice_is_gone(command: Command, run_dir: Path) -> N
     assert "add conf/model/gone.yaml, or name a folder of yours that has it: --config-dir=FOLDER" in line
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("entry", ["evaluate", "generate"])
 def test_no_checkpoint(command: Command, tmp_path: Path, entry: str) -> None:
     assert "missing value 'checkpoint': give checkpoint=..." in refusal(command(entry))

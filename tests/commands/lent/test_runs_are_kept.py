@@ -47,6 +47,7 @@ def test_an_unfinished_run_of_other_settings_is_kept(train: Command, run_dir: Pa
     assert contents(run_dir) == before
 
 
+@pytest.mark.each(4)
 @pytest.mark.parametrize("damaged", ["", "{", '{"schema_version": 1}', '{"schema_version": 2}'])
 def test_a_damaged_result_is_kept(train: Command, run_dir: Path, damaged: str) -> None:
     (run_dir / "result.json").write_text(damaged)
