@@ -277,9 +277,13 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
         assert leaf.grad.abs().max() > 0, key
 
 
+@pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @every_model
-def test_gradients_are_the_derivatives(name: str) -> None:
-    """Of outputs and final state, with respect to input, initial state and every parameter, but for what counts."""
+def test_gradients_are_the_derivatives(name: str, fast: bool) -> None:
+    """Of outputs and final state, with respect to input, initial state and every parameter, but for what counts.
+
+    fast: along one random direction, in place of each element by itself.
+    """
     cell, x, state = random_case(name)
     counted = {key: getattr(state, key)[..., :2, :] for key in cell.counters}
     units = {key: tensor for key, tensor in state._asdict().items() if key not in counted}
@@ -297,7 +301,7 @@ def test_gradients_are_the_derivatives(name: str) -> None:
     assert all(tensor.requires_grad for tensor in outputs(*arguments)), (
         "gradcheck skips what carries no gradient"
     )
-    assert torch.autograd.gradcheck(outputs, arguments)
+    assert torch.autograd.gradcheck(outputs, arguments, fast_mode=fast)
 
 
 @every_model

@@ -126,6 +126,11 @@ def main(cfg):
                 raise KeyboardInterrupt
             finally:
                 None.restored
+        case "interrupt_full":
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         case "fault": {}["absent"]
     print(f"seed={cfg.seed} HYDRA_FULL_ERROR={os.environ.get('HYDRA_FULL_ERROR')}")
 

@@ -77,6 +77,12 @@ def test_interruption_is_one_line(run: Run, command: str) -> None:
     assert run(command)[::2] == (130, "error: interrupted\n")
 
 
+def test_what_fails_after_an_interruption_is_said_with_it(run: Run) -> None:
+    code, _, err = run("action=interrupt_full")
+    assert code == 130
+    assert err.startswith("error: interrupted; No space left on device; free some space on that disk")
+
+
 def test_a_job_of_a_sweep_may_be_told_twice(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The launcher puts words of its own behind the words of the table."""
     monkeypatch.setenv("HORNN_LAUNCHED", "1")

@@ -33,6 +33,7 @@ BAD = {
 }
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("command", BAD)
 def test_bad_choice_is_one_line(refuse: Callable[[str], str], command: str) -> None:
     assert BAD[command] in refuse(command)

@@ -15,6 +15,7 @@ from hornn.data import files
 Command = Callable[..., Any]
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("split", "content", "message"),
     [
@@ -158,6 +159,7 @@ def test_ptb_cut_short(published: Command, corpus_root: Callable[[str], str], tm
     assert f"({len(source) - 1:,} bytes) has the checksum" in refusal(published("data=ptb"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_text8_that_is_not_the_published_one(published: Command, tmp_path: Path) -> None:
     folder = tmp_path / "root" / "text8"

@@ -71,6 +71,7 @@ ALPHABET = [*"ab\u03a3\u03c3\u0130\u00aaN1.,'-()", "\u5b57", "\u00ad", "\U0001f6
 BLANKS = [" ", " ", "\t", "\r", "\u2028", "\u00a0", "\n"]
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("unit", ["word", "char", "english"])
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_pieces_of_a_line_give_the_tokens_of_the_line(tmp_path: Path, unit: str, lowercase: bool) -> None:

@@ -18,6 +18,7 @@ def trainings(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> T
     return Trainings(server, tmp_path_factory.mktemp("disks"))
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("number", cases(2, 2.0))
 def test_full_from_a_write_on(server: ForkServer, trainings: Trainings, tmp_path: Path, number: int) -> None:
     run_dir, place = tmp_path / "run", spread("full", number, trainings.writes)

@@ -12,6 +12,7 @@ def inputs(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Inpu
     return Inputs(server, tmp_path_factory.mktemp("fuzz"), SEED)
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_is_one_line(inputs: Inputs, kind: str) -> None:
     fault = inputs.try_one(kind, 0)

@@ -73,6 +73,7 @@ def test_layer_norms_are_those_of_the_optimizer(train: Command, tmp_path: Path) 
         )  # some are in bf16
 
 
+@pytest.mark.thorough
 def test_classes_of_word_frequency_make_up_the_test(train: Command, tmp_path: Path) -> None:
     done = train(
         "run", "callbacks=word_frequency", "callbacks.word_frequency.bounds=[3,30]", "logger=wandb_offline"

@@ -119,9 +119,15 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def runs(
-    text: list[str], speech: list[str], forked_python: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    text: list[str],
+    speech: list[str],
+    forked_python: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A folder with all recipes trained by 1, 2 and 3 processes: `1/RECIPE`, `2/RECIPE`, .."""
+    """A folder with the recipes that are tested, trained by 1, 2 and 3 processes: `1/RECIPE`, `2/RECIPE`, .."""
+    selected = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    tested = {params["recipe"] for params in selected if "world_size" in params} | {MOVED, "element clip"}
     folder = tmp_path_factory.mktemp("runs")
     own = {MUSIC: OF_MUSIC, SPEECH: [*speech, *OF_SPEECH]}
     shared = [
@@ -143,7 +149,7 @@ def runs(
                 ],
             )
             for recipe in (BY_THREE if world_size == 3 else (*RECIPES, *OTHERS))
-            if recipe != MUSIC or has_music()
+            if recipe in tested and (recipe != MUSIC or has_music())
         ]
         if world_size > 1:
             moved = [
@@ -198,6 +204,7 @@ def free_port() -> int:
     return port
 
 
+@pytest.mark.each(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "world_size"),

@@ -115,6 +115,7 @@ def test_a_run_that_was_cut_off_before_its_first_checkpoint_begins_anew(
     assert yaml.safe_load((run / "config.yaml").read_text())["name"] == result_of(run)["name"]
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_cut_off_as_it_was_carried_over_goes_on(
     command: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_long_name_makes_no_tag_that_is_refused(begin: Callable[..., Any]) -> 
     assert "table=" + 58 * "a" in begin(HORNN_SWEEP=100 * "a").tags
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_what_a_run_has_logged(process: Command, small: list[str], tmp_path: Path) -> None:
     words = [
@@ -125,13 +126,14 @@ def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
     running = subprocess.Popen(
         words,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         # a shell's background job ignores Ctrl-C and would hand that on
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     wait_for((run_dir / "metrics.csv").exists)
     running.send_signal(signal.SIGINT)
-    assert running.wait() == 130
+    assert (running.communicate()[1], running.returncode) == ("error: interrupted\n", 130)
     first = read_log(run_dir)
     assert first["exit"]["exit_code"] == 1
     (run_dir / "wandb").rename(tmp_path / "before")
@@ -209,6 +211,7 @@ def test_a_logger_of_a_users_own(command: Command, small: list[str], tmp_path: P
     assert mine == ours
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

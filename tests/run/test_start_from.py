@@ -57,6 +57,7 @@ def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
         start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": Vocabulary(["<eos>"], [1]).state()})
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("given", "said"), [("", "''"), ("[]", "[]"), ("false", "False"), ("0", "0"), ("[a.ckpt]", "['a.ckpt']")]
 )

@@ -58,6 +58,7 @@ def test_time_that_is_over_with_the_last_update_cuts_nothing(
         assert [row["step"] for row in csv.DictReader(file)] == ["5"]
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("value", ["soon", "00:00:00:00", "{weeeks:1}", "4"])
 def test_a_time_that_cannot_be_read_is_refused(train: Command, value: str) -> None:
     assert "ime" in refusal(train("run", f"trainer.max_time={value}"))

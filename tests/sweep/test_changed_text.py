@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from sweep.mini import Ended, recorded, starts, statuses, write_table
 
 Launch = Callable[..., Ended]
@@ -24,6 +26,7 @@ sweep:
 """
 
 
+@pytest.mark.thorough
 def test_a_line_more_is_another_run(launch: Launch, folder: Path) -> None:
     write_table(TABLE)
     for split in ("train", "valid", "test"):

@@ -61,6 +61,7 @@ def test_a_damaged_config_is_named(launch: Launch) -> None:
         assert err.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_full_disk_under_the_record(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     before = recorded()

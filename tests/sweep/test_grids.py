@@ -49,6 +49,7 @@ def test_a_grid_s_rows_are_those_that_the_report_reads(launch: Launch) -> None:
         assert [word for word in entry.overrides if word in (runs[row] or ())] == list(runs[row] or ())
 
 
+@pytest.mark.thorough
 def test_rows_of_a_grid_are_picked_by_their_names_with_seeds(launch: Launch) -> None:
     write_table(GRID)
     only = "hydra.sweeper.only=[hornn_fofe-order3-hidden_size20,deep]"

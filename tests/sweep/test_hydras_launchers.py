@@ -43,6 +43,7 @@ def counts() -> dict[tuple[str, int], int]:
     return {run: len(starts().get(entry.run_dir, ())) for run, entry in recorded().items()}
 
 
+@pytest.mark.thorough
 def test_a_diverged_run_is_tried_again_without_those_that_are_done(launch: Launch) -> None:
     assert launch().code == 0
     table = ("sweep.seeds=[1,2]",)

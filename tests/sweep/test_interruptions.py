@@ -14,6 +14,7 @@ Start = Callable[..., subprocess.Popen[str]]
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_a_job_killed_by_the_kernel(start: Start) -> None:
     launcher = start("sweeps=mini", "trainer.max_epochs=3", FAKE_EPOCH="0.4")
     wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))

@@ -178,6 +178,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert starts()[recorded()["elman", 1].run_dir][1].startswith("epoch=2 "), "not continued"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "again", ["hydra.sweeper.retry_failed=true", pytest.param("overwrite=true", marks=pytest.mark.thorough)]
 )

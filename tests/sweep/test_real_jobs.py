@@ -64,6 +64,7 @@ def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
     assert len(list(Path("outputs/hornn").rglob("result.json"))) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_row_that_starts_from_a_trained_network(
     command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None

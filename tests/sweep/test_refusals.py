@@ -68,6 +68,7 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
     )
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -147,6 +148,7 @@ def test_a_table_without_rows(launch: Launch, rows: str) -> None:
     assert not starts()
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

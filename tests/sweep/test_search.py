@@ -111,6 +111,7 @@ def test_a_search_goes_on_to_the_number_of_trials_asked_for(search: Command) -> 
     assert runs().items() >= before.items()
 
 
+@pytest.mark.thorough
 def test_an_interrupted_search_draws_what_one_in_one_go_draws(search: Command) -> None:
     for number in (1, 2, 3):
         search(f"trials={number}", "study=pieces")
@@ -165,6 +166,7 @@ def test_a_trial_worse_than_the_median_is_ended_early(
     assert all(epochs(folder) == 5 for folder in runs())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "code"),
     [
@@ -200,6 +202,7 @@ def test_a_search_that_is_ended_leaves_all_resumable(
     assert len(runs()) == 2
 
 
+@pytest.mark.thorough
 def test_what_a_kill_leaves_of_the_journal_is_mended(search: Command) -> None:
     assert search("trials=1").code == 0
     path = journal()

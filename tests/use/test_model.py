@@ -39,6 +39,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = "a b c\nd e\n"
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_perplexity_is_that_of_the_command(command: Any, folder: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "text.txt").write_text(TEXT)

@@ -81,6 +81,7 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["song-2.mid"]
 
 
+@pytest.mark.each(3)
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("entry", "words", "said"),
@@ -120,6 +121,7 @@ def test_what_a_model_of_music_cannot_do(
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.each(3)
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("words", "said"),

@@ -92,6 +92,7 @@ def test_a_file_is_continued(
     assert (hornn.read_midi(written, 0.125)[0][:8] == tune(16).repeat(2, axis=0)[:8]).all()
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("entry", "words", "said"),
     [

@@ -62,8 +62,8 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
             end("interrupted", INTERRUPTED)
         except Exception as error:
             message = _explain(error)
-            if message is None and not full_error and _is_interrupted(error):
-                end("interrupted", INTERRUPTED)
+            if not full_error and _is_interrupted(error):  # what failed then, failed as it was put away
+                end(f"interrupted; {message}" if message else "interrupted", INTERRUPTED)
             if full_error or message is None:
                 raise
             notes = "; ".join([*_in_a_cell(error), *getattr(error, "__notes__", [])])

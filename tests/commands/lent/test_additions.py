@@ -58,6 +58,7 @@ def test_a_result_that_is_gone_does_not_come_back(evaluate: Command, run_dir: Pa
     assert not (run_dir / "result.json").exists()
 
 
+@pytest.mark.thorough
 def test_a_run_in_progress_is_left_alone(evaluate: Command, run_dir: Path) -> None:
     before = result_of(run_dir)
     done = evaluate(lambda: lock_folder(run_dir))

@@ -63,6 +63,7 @@ def test_evaluate_refuses(command: Command, run_dir: Path, tmp_path: Path) -> No
         assert message in refusal(command("evaluate", *common, f"text={own}"))
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("entry", "reads"),
     [

@@ -12,6 +12,7 @@ from commands.outcomes import contents, refusal
 Command = Callable[..., Any]
 
 
+@pytest.mark.each(4)
 @pytest.mark.parametrize(
     "setting",
     [
