@@ -280,10 +280,7 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
 @pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @every_model
 def test_gradients_are_the_derivatives(name: str, fast: bool) -> None:
-    """Of outputs and final state, with respect to input, initial state and every parameter, but for what counts.
-
-    fast: along one random direction, in place of each element by itself.
-    """
+    """Of outputs and final state, with respect to input, initial state and every parameter, but for what counts."""
     cell, x, state = random_case(name)
     counted = {key: getattr(state, key)[..., :2, :] for key in cell.counters}
     units = {key: tensor for key, tensor in state._asdict().items() if key not in counted}
@@ -298,9 +295,7 @@ def test_gradients_are_the_derivatives(name: str, fast: bool) -> None:
 
     arguments = [x[:4, :2], *(tensor[..., :2, :] for tensor in units.values()), *module.parameters()]
     arguments = [tensor.detach().clone().requires_grad_() for tensor in arguments]
-    assert all(tensor.requires_grad for tensor in outputs(*arguments)), (
-        "gradcheck skips what carries no gradient"
-    )
+    assert all(tensor.requires_grad for tensor in outputs(*arguments)), "gradcheck skips the others"
     assert torch.autograd.gradcheck(outputs, arguments, fast_mode=fast)
 
 

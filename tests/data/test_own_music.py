@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hornn.data.midi import KEYS, write_midi
+from hornn.data.midi import KEYS, read_midi, write_midi
 from hornn.data.own_music import build_data
 
 pytest.importorskip("mido")
@@ -70,6 +70,54 @@ def test_a_piece_in_training_and_in_test_is_told(tmp_path: Path) -> None:
     folder = fill(tmp_path / "songs")
     write_midi(folder / "test" / "again.mid", piece(9, 0), 0.25)
     assert data_of(folder).summary()[1:] == ["warning: 1 of the pieces in test are pieces of train, too"]
+
+
+def test_files_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fill(tmp_path / "songs")
+    first = data_of(folder)
+    again = data_of(folder, frame_length=0.5)
+    kept = list((tmp_path / "cache").glob("midi-songs-*.npz"))
+    assert len(kept) == 2
+    monkeypatch.setattr("hornn.data.own_music.read_midi", None)
+    for data, given in ((first, {}), (again, {"frame_length": 0.5})):
+        same = data_of(folder, **given)
+        assert same.describe() == data.describe()
+        for split in ("train", "valid", "test"):
+            for piece, other in zip(data.whole(split), same.whole(split), strict=True):
+                assert (piece == other).all()
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-40], lambda content: b"", bytes.swapcase])
+def test_a_damaged_cache_is_made_anew(tmp_path: Path, damage: Any) -> None:
+    folder = fill(tmp_path / "songs")
+    data = data_of(folder)
+    (kept,) = (tmp_path / "cache").glob("midi-songs-*.npz")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert data_of(folder).describe() == data.describe()
+    assert len(kept.read_bytes()) == len(whole)
+
+
+def test_a_folder_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path / "songs")
+
+    def read(path: Path, frame_length: float) -> tuple[np.ndarray, int]:
+        (folder / "train" / "notes.txt").write_text("other words")
+        return read_midi(path, frame_length)
+
+    monkeypatch.setattr("hornn.data.own_music.read_midi", read)
+    with pytest.raises(ValueError, match="songs changed while it was read: give the command again"):
+        data_of(folder)
+    assert not list((tmp_path / "cache").glob("*.npz"))
+
+
+def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(OSError, match=r"set data\.cache_dir to a folder that can be written"):
+        data_of(folder)
 
 
 def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:

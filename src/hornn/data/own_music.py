@@ -1,14 +1,17 @@
 """Music of one's own: MIDI files in three folders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import track
 
 from hornn.checks import require_file_name, require_package
 from hornn.data.base import SPLITS
-from hornn.data.content import folder_checksum
+from hornn.data.content import CHANGED, folder_checksum
+from hornn.data.kept_pieces import PieceCache, Pieces
 from hornn.data.midi import read_midi, require_frame_length
 from hornn.data.music import MusicData
 
@@ -18,7 +21,7 @@ ENDS = (".mid", ".midi")  # of the names of MIDI files
 class MidiMusic(MusicData):
     """The MIDI files below folder/train, folder/valid and folder/test, a piece each.
 
-    frame_length: of a frame, in quarter notes.
+    They are read once and kept in `cache_dir`. frame_length: of a frame, in quarter notes.
     Raises ValueError, from `prepare_data` on, for a folder without such files and for what `read_midi` refuses.
     """
 
@@ -29,7 +32,7 @@ class MidiMusic(MusicData):
         super().__init__(f"midi-{folder.name}", max_len, sizes)
         self.folder, self.cache_dir = folder, cache_dir
         self.frame_length = frame_length
-        self.left_out = 0
+        self._kept: Pieces | None = None
 
     @property
     def path(self) -> Path:
@@ -37,24 +40,40 @@ class MidiMusic(MusicData):
 
     def prepare_data(self) -> None:
         require_package("mido", "data=midi")
+        files = {split: midi_files(self.folder / split) for split in SPLITS}
+        self.checksum = folder_checksum(self.folder, self.cache_dir)
+        cache = PieceCache(self.cache_dir, self.name, self.checksum, self.frame_length)
+        self._kept = cache.read()
+        if self._kept is None:
+            self._kept = self._read_all(files)
+            cache.write(self._kept)
+
+    def _read_all(self, files: Mapping[str, Sequence[Path]]) -> Pieces:
+        splits, left_out = {}, 0
         for split in SPLITS:
-            midi_files(self.folder / split)
+            splits[split], more = read_pieces(files[split], self.frame_length, f"MIDI files of {split}")
+            left_out += more
+        if folder_checksum(self.folder, self.cache_dir) != self.checksum:
+            raise ValueError(f"{self.folder} {CHANGED}")
+        return Pieces(splits, left_out)
+
+    @property
+    def kept(self) -> Pieces:
+        if self._kept is None:
+            raise RuntimeError("the pieces are not there yet: call prepare_data() and then setup()")
+        return self._kept
 
     def read(self) -> dict[str, list[np.ndarray]]:
-        pieces = {}
-        for split in SPLITS:
-            pieces[split], left_out = read_pieces(midi_files(self.folder / split), self.frame_length)
-            self.left_out += left_out
-        self.checksum = folder_checksum(self.folder, self.cache_dir)
-        return pieces
+        return dict(self.kept.splits)
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "frame_length": self.frame_length, "notes_left_out": self.left_out}
+        left_out = self.kept.left_out
+        return {**super().describe(), "frame_length": self.frame_length, "notes_left_out": left_out}
 
     def summary(self) -> list[str]:
         lines = super().summary()
-        if self.left_out:
-            lines.append(f"{self.left_out:,} notes left out: drums, and notes beyond the keys of a piano")
+        if left_out := self.kept.left_out:
+            lines.append(f"{left_out:,} notes left out: drums, and notes beyond the keys of a piano")
         known = {piece.tobytes() for piece in self.pieces["train"]}
         for split in ("valid", "test"):
             if twins := sum(piece.tobytes() in known for piece in self.pieces[split]):
@@ -77,9 +96,16 @@ def midi_files(folder: Path) -> list[Path]:
     return found
 
 
-def read_pieces(paths: Sequence[Path], frame_length: float) -> tuple[list[np.ndarray], int]:
-    """The piece of each file, and how many notes of all are left out. Errors: as in `read_midi`."""
-    read = [read_midi(path, frame_length) for path in paths]
+def read_pieces(
+    paths: Sequence[Path], frame_length: float, what: str = "MIDI files"
+) -> tuple[list[np.ndarray], int]:
+    """The piece of each file, and how many notes of all are left out, with a bar that says how far it is.
+
+    Errors: as in `read_midi`.
+    """
+    console = Console(stderr=True)
+    shown = track(paths, what, console=console, transient=True, disable=not console.is_terminal)
+    read = [read_midi(path, frame_length) for path in shown]
     return [piece for piece, _ in read], sum(left_out for _, left_out in read)
 
 

@@ -100,7 +100,8 @@ class SpeechCache:
 
         Raises ValueError for a recording that cannot be used or aligned, OSError where the file cannot be written.
         """
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             energies, coefficients = self._features(bar(progress, "features"))
             words = {each.id: each.words for split in SPLITS for each in self.corpus.splits[split]}
             fitted = [each.id for each in self.corpus.splits["train"]]
