@@ -7,7 +7,14 @@ import pytest
 
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import overview_cells
-from hornn.reporting.seeds import Errors, Spread, errors_of_gain, errors_of_mean, spread_over_seeds
+from hornn.reporting.seeds import (
+    Errors,
+    Spread,
+    errors_of_gain,
+    errors_of_mean,
+    spread_for,
+    spread_over_seeds,
+)
 from hornn.reporting.variances import Variance
 from reporting.place import CLAIMS, claims_of, line_of, table_of
 
@@ -90,6 +97,32 @@ def test_a_row_whose_seeds_scatter_has_an_error_of_its_own(place: Any) -> None:
     assert scattered.total == pytest.approx(math.sqrt(20 / 9 / 10), rel=0.2)
     assert other.total < scattered.total / 5
     assert other.decisive > 3.2
+
+
+def test_another_corpus_tells_nothing_of_the_errors_on_this_one(place: Any) -> None:
+    """Rows on B scatter ten times as far; with too few seeds of its own, B takes what all rows tell."""
+    path = place.sweeps / "toy.yaml"
+    path.write_text(path.read_text().replace("seeds: [1, 2]", f"seeds: {list(range(1, 7))}", 1))
+    data = {"rnn": "A", "max-2": "A", "sum-2": "B", "sum-3": "B"}
+    steps = {"A": 0.1, "B": 1.0}
+
+    def spreads(seeds_of_b: int) -> dict[str, Any]:
+        for row, name in data.items():
+            for seed in range(1, 7 if name == "A" else 1 + seeds_of_b):
+                corpus = {"name": name, "text_checksum": name}
+                place.commit(row, seed, 100.0 + steps[name] * (-1) ** seed, corpus=corpus)
+        lines = table_of(place).lines
+        of = {line.row.name: spread_for([line], "test_ppl", lines) for line in lines}
+        assert of["rnn"] == of["max-2"]
+        return {"A": of["rnn"], "B": of["sum-2"], "all": spread_over_seeds("test_ppl", lines)}
+
+    few, many = spreads(2), spreads(6)
+    assert few["A"] == many["A"]
+    assert few["A"].share == pytest.approx(0.001 * math.sqrt(6 / 5), rel=1e-3)
+    assert few["B"] == few["all"] != few["A"]
+    assert many["B"].share == pytest.approx(0.01 * math.sqrt(6 / 5), rel=1e-3)
+    said = next(text for text in table_notes(table_of(place)) if text.startswith("Spread over seeds"))
+    assert ", on A: 0.1 % of the mean" in said
 
 
 def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:

@@ -15,7 +15,7 @@ from hornn.reporting.scores import (
     metric_value,
     published_value,
 )
-from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_over_seeds
+from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
 from hornn.result import score_of
 
@@ -108,7 +108,7 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     quoted = [line for line in best if line.row.state == QUOTED]
     text, gain = compare_rows(best, metric, lambda score: score.mean, quoted)
     limit = (claim.at_most or 0.0) / 100
-    errors = errors_of_gain(best[0], best[1], claim.metric, spread_over_seeds(claim.metric, lines))
+    errors = errors_of_gain(best[0], best[1], claim.metric, spread_for(best, claim.metric, lines))
     distance = distance_of(gain, limit, errors.of_all.root, bool(metric.lower_is_better))
     seeds = [len(line.scores[claim.metric].values) for line in best if line not in quoted]
     trust = (
@@ -174,7 +174,7 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     """Whether the measured number of a row is at most what a claim says; the gain is how far it is below, relative."""
     score, limit = line.scores[claim.metric], claim.at_most or 0.0
     value, seeds = score.mean or 0.0, len(score.values)
-    errors = errors_of_mean(line, claim.metric, spread_over_seeds(claim.metric, lines))
+    errors = errors_of_mean(line, claim.metric, spread_for([line], claim.metric, lines))
     known = errors.of_all.root
     distance = abs(value - limit) / known if known else None
     outcome = settle(value <= limit, distance, errors)

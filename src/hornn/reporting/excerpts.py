@@ -19,7 +19,7 @@ from hornn.reporting.markdown import (
 )
 from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
 from hornn.reporting.scores import is_unverified
-from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread_over_seeds
+from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
 from hornn.reporting.tables import Table
 
@@ -43,7 +43,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     if len(names) < 2:
         raise ValueError(f"name rows behind {table.sweep.name}; its rows are: {', '.join(known)}")
     lines = [known[name] for name in names[1:]]
-    spread, base = spread_over_seeds(key, table.lines), lines[0]
+    spread, base = spread_for(lines, key, table.lines), lines[0]
     columns: dict[str, list[str]] = {
         "network": [escape_markdown(line.row.label) for line in lines],
         "published": [published_text(key, line.scores.get(key), line.row) for line in lines],

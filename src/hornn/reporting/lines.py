@@ -47,6 +47,12 @@ class Line(NamedTuple):
         return best_by_validation(self.measured)
 
 
+def data_read(line: Line) -> tuple[str, str]:
+    """The corpus of a measured row, and the checksum of the text that its runs read of it: words or characters."""
+    corpus = line.measured[0].result.get("corpus") or {}
+    return corpus.get("name", ""), corpus.get("text_checksum", "")
+
+
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:
     """`starts`: the runs of each row that this one starts from."""
     configs = {run.name for run in runs if run.result}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
-from hornn.reporting.lines import SECONDS
+from hornn.reporting.lines import SECONDS, Line, data_read
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
@@ -27,10 +27,12 @@ def table_notes(table: Table) -> list[str]:
         )
     judged = {verdict.metric.key for verdict in table.verdicts} | {sweep.metrics[0].key}
     texts += [
-        f"Spread over seeds, {metric.label}: {percent(spread.share)} of the mean, pooled over all rows with several "
-        f"seeds; {spread.freedom} degrees of freedom."
+        f"Spread over seeds, {metric.label}{where}: {percent(spread.share)} of the mean, pooled over all rows with "
+        f"several seeds; {spread.freedom} degrees of freedom."
         for metric in sweep.metrics
-        if metric.key in judged - {SECONDS} and (spread := spread_over_seeds(metric.key, table.lines))
+        if metric.key in judged - {SECONDS}
+        for where, lines in by_data(table.lines).items()
+        if (spread := spread_over_seeds(metric.key, lines))
     ]
     if any(line.seconds for line in table.lines):
         label = next((metric.label for metric in sweep.metrics if metric.key == SECONDS), "s/epoch")
@@ -38,6 +40,17 @@ def table_notes(table: Table) -> list[str]:
     texts += [f"Every measured row: {mark}." for mark in shared_marks(table)]
     texts += [*what_is_missing(table), *where_results_come_from(table)]
     return [*texts, *table.warnings]
+
+
+def by_data(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """The measured rows on the same data, by words that say which where the table has several."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if line.measured:
+            groups.setdefault(data_read(line), []).append(line)
+    if len({name for name, _ in groups}) < len(groups):  # words and characters of one corpus
+        return {"": list(lines)}
+    return {f", on {name}" if len(groups) > 1 else "": group for (name, _), group in groups.items()}
 
 
 def what_is_missing(table: Table) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line, by_one_recipe
+from hornn.reporting.lines import Line, by_one_recipe, data_read
 from hornn.reporting.sweeps import Metric
 
 MIN_RANKS = 5  # of a correlation: of four rows or fewer, it is far from 0 in most orders that mean nothing
@@ -77,12 +77,6 @@ def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
         data = corpus if len(groups) > 1 else ""
         orders.append(Order(metric, data, names, labels, published, measured))
     return orders
-
-
-def data_read(line: Line) -> tuple[str, str]:
-    """The corpus of a measured row, and the checksum of the text that its runs read of it: words or characters."""
-    corpus = line.measured[0].result.get("corpus") or {}
-    return corpus.get("name", ""), corpus.get("text_checksum", "")
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:

@@ -1,10 +1,10 @@
 """How far numbers differ from seed to seed, and the standard errors of rows and gains."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line, departures_of
+from hornn.reporting.lines import Line, data_read, departures_of
 from hornn.reporting.scores import Score
 from hornn.reporting.utterances import error_over_speakers
 from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
@@ -15,7 +15,7 @@ UNSEEDED = ("kn", "kn_cache", "key_counts")  # models without anything that a se
 
 
 class Spread(NamedTuple):
-    """The relative deviation over seeds in a table: pooled over its rows, with its degrees of freedom.
+    """The relative deviation over seeds: pooled over rows of a table, with its degrees of freedom.
 
     prior: where the deviations of the rows are not alike, what they say of each other; None where they are.
     """
@@ -32,8 +32,19 @@ class Spread(NamedTuple):
         return Variance(own.value, min(own.freedom, self.freedom))
 
 
+def spread_for(compared: Iterable[Line], metric: str, lines: Sequence[Line]) -> Spread | None:
+    """The relative deviation over seeds that tells the errors of these rows of a table.
+
+    Rows that read other data than these are left out, for another corpus may scatter otherwise; they count where the
+    rows on the same data have too few degrees of freedom.
+    """
+    read = {data_read(line) for line in compared if line.measured}
+    alike = [line for line in lines if line.measured and data_read(line) in read]
+    return spread_over_seeds(metric, alike) or spread_over_seeds(metric, lines)
+
+
 def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
-    """The relative deviation over seeds in a table; None with too few degrees of freedom, and if it is 0.
+    """The relative deviation over seeds of rows; None with too few degrees of freedom, and if it is 0.
 
     Rows at the limit of their measurement are left out: there all seeds are alike. So is a row whose mean is 0: it has
     no relative deviation. Rows that depart from their recipe, such as short trials, count only where all rows do.
