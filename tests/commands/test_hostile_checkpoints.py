@@ -69,6 +69,7 @@ def checkpoint(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(trained, tmp_path / "stranger.ckpt"))
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("group", ["data", "model", "network", "head"])
 @pytest.mark.parametrize(
     ("place", "node"), [("choices", HOSTILE["hub"]), *(("config", node) for node in HOSTILE.values())]

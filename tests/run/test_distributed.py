@@ -127,7 +127,10 @@ def runs(
 ) -> Path:
     """A folder with the recipes that are tested, trained by 1, 2 and 3 processes: `1/RECIPE`, `2/RECIPE`, .."""
     selected = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    tested = {params["recipe"] for params in selected if "world_size" in params} | {MOVED, "element clip"}
+    tested = {params["recipe"] for params in selected if {"recipe", "world_size"} <= params.keys()} | {
+        MOVED,
+        "element clip",
+    }
     folder = tmp_path_factory.mktemp("runs")
     own = {MUSIC: OF_MUSIC, SPEECH: [*speech, *OF_SPEECH]}
     shared = [

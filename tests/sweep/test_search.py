@@ -88,6 +88,7 @@ def test_the_best_by_validation_is_a_command_line(search: Command, command: Comm
     }
 
 
+@pytest.mark.each(2)
 def test_scores_have_the_unit_of_the_task(search: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_UNIT", "nll")
     done = search("trials=1")
