@@ -50,9 +50,8 @@ class Line(NamedTuple):
 def data_read(line: Line) -> tuple[str, str]:
     """The corpus of a measured row, and the checksum of the text that its runs read of it: words or characters."""
     corpus = line.measured[0].result.get("corpus") or {}
-    return str(corpus.get("name", "")), str(
-        corpus.get("text_checksum", "")
-    )  # of a stranger's file they may be anything
+    # of a stranger's file both may be anything
+    return str(corpus.get("name", "")), str(corpus.get("text_checksum", ""))
 
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:
