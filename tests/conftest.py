@@ -38,7 +38,10 @@ settings.load_profile("same")
 
 @pytest.hookimpl(tryfirst=True)  # before pytest picks by `-m`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it; begin with what is marked `slow`."""
+    """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it; begin with what is marked `slow`.
+
+    Cases that `each` skips are `thorough`.
+    """
     seen = Counter[str]()
     for item in items:
         if marker := item.get_closest_marker("each"):

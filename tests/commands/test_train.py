@@ -252,7 +252,6 @@ def test_paths_and_words_are_shown_as_they_are(
     assert f"  writes to {run}-rnn\n" in done.out
 
 
-@pytest.mark.each(2)
 def test_what_cannot_change_the_result_does_not_change_the_folder(
     command: Command, run_dir: Path, small: list[str], tmp_path: Path
 ) -> None:

@@ -179,9 +179,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "again", ["hydra.sweeper.retry_failed=true", pytest.param("overwrite=true", marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("again", ["hydra.sweeper.retry_failed=true", "overwrite=true"])
 def test_a_diverged_run_is_replaced_when_retried(launch: Launch, again: str) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, FAKE_DIVERGE="1").code == 2
     assert recorded()["elman", 1].error == "the loss is infinite"

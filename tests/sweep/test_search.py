@@ -88,7 +88,6 @@ def test_the_best_by_validation_is_a_command_line(search: Command, command: Comm
     }
 
 
-@pytest.mark.each(2)
 def test_scores_have_the_unit_of_the_task(search: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_UNIT", "nll")
     done = search("trials=1")
@@ -172,8 +171,8 @@ def test_a_trial_worse_than_the_median_is_ended_early(
     ("number", "code"),
     [
         (signal.SIGINT, 130),
-        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough),
-        pytest.param(signal.SIGKILL, -9, marks=pytest.mark.thorough),
+        (signal.SIGTERM, 143),
+        (signal.SIGKILL, -9),
     ],
 )
 def test_a_search_that_is_ended_leaves_all_resumable(

@@ -13,9 +13,7 @@ from hornn.result import replacing
 KEYS = 88  # of a piano
 LOWEST = 21  # the note of MIDI that key 0 is, A0
 DRUMS = 9  # the channel, counted from 0, whose notes are no pitches
-BEAT = (
-    480  # ticks of a quarter note in written files, whose tempo is MIDI's default, 120 quarter notes a minute
-)
+BEAT = 480  # ticks of a quarter note in written files; MIDI's default tempo, theirs, is 120 quarter notes a minute
 VELOCITY = 80
 LONGEST = 100_000  # frames of a piece: a tick of a damaged file may lie centuries after the one before
 

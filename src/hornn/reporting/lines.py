@@ -54,6 +54,15 @@ def data_read(line: Line) -> tuple[str, str]:
     return str(corpus.get("name", "")), str(corpus.get("text_checksum", ""))
 
 
+def by_data(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:
+    """The measured rows, by the data that they read."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if line.measured:
+            groups.setdefault(data_read(line), []).append(line)
+    return groups
+
+
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:
     """`starts`: the runs of each row that this one starts from."""
     configs = {run.name for run in runs if run.result}

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
-from hornn.reporting.lines import SECONDS, Line, data_read
+from hornn.reporting.lines import SECONDS, by_data
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
+from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
 
 
@@ -26,14 +27,9 @@ def table_notes(table: Table) -> list[str]:
             f"The published numbers are of another corpus, {sweep.published_on}: only orders compare."
         )
     judged = {verdict.metric.key for verdict in table.verdicts} | {sweep.metrics[0].key}
-    texts += [
-        f"Spread over seeds, {metric.label}{where}: {percent(spread.share)} of the mean, pooled over all rows with "
-        f"several seeds; {spread.freedom} degrees of freedom."
-        for metric in sweep.metrics
-        if metric.key in judged - {SECONDS}
-        for where, lines in by_data(table.lines).items()
-        if (spread := spread_over_seeds(metric.key, lines))
-    ]
+    for metric in sweep.metrics:
+        if metric.key in judged - {SECONDS}:
+            texts += spreads(table, metric)
     if any(line.seconds for line in table.lines):
         label = next((metric.label for metric in sweep.metrics if metric.key == SECONDS), "s/epoch")
         texts.append(f"{label}: the median epoch of the row's fastest run.")
@@ -42,15 +38,15 @@ def table_notes(table: Table) -> list[str]:
     return [*texts, *table.warnings]
 
 
-def by_data(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    """The measured rows on the same data, by words that say which where the table has several."""
-    groups: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        if line.measured:
-            groups.setdefault(data_read(line), []).append(line)
-    if len({name for name, _ in groups}) < len(groups):  # words and characters of one corpus
-        return {"": list(lines)}
-    return {f", on {name}" if len(groups) > 1 else "": group for (name, _), group in groups.items()}
+def spreads(table: Table, metric: Metric) -> list[str]:
+    """The spread over seeds by a metric, on each corpus that tells one."""
+    groups = by_data(line for line in table.lines if metric.key in line.scores)
+    return [
+        f"Spread over seeds, {metric.label}{f', on {name}' if len(groups) > 1 else ''}: {percent(spread.share)} of the "
+        f"mean, pooled over all rows with several seeds; {spread.freedom} degrees of freedom."
+        for (name, _), lines in groups.items()
+        if (spread := spread_over_seeds(metric.key, lines))
+    ]
 
 
 def what_is_missing(table: Table) -> list[str]:

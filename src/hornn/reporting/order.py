@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line, by_one_recipe, data_read
+from hornn.reporting.lines import Line, by_data, by_one_recipe
 from hornn.reporting.sweeps import Metric
 
 MIN_RANKS = 5  # of a correlation: of four rows or fewer, it is far from 0 in most orders that mean nothing
@@ -55,24 +55,22 @@ def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
     """
     if metric.lower_is_better is None:
         return []
-    both = [
-        (line, score.published.value, score.mean)
+    both = {
+        line.row.name: (score.published.value, score.mean)
         for line in lines
         if (score := line.scores.get(metric.key))
         and not line.row.dynamic
         and score.published is not None
         and score.published.value is not None
         and score.mean is not None
-    ]
-    groups: dict[tuple[str, str], list[tuple[Line, float, float]]] = {}
-    for each in both:
-        groups.setdefault(data_read(each[0]), []).append(each)
+    }
+    groups = by_data(line for line in lines if line.row.name in both)
     orders = []
-    for (corpus, _), group in groups.items():
-        compared, published, measured = zip(*group, strict=True)
-        if len(group) < 3 or not by_one_recipe(compared):
+    for (corpus, _), compared in groups.items():
+        if len(compared) < 3 or not by_one_recipe(compared):
             continue
         names = tuple(line.row.name for line in compared)
+        published, measured = zip(*(both[name] for name in names), strict=True)
         labels = tuple(line.row.label for line in compared)
         data = corpus if len(groups) > 1 else ""
         orders.append(Order(metric, data, names, labels, published, measured))

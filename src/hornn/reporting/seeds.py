@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line, data_read, departures_of
+from hornn.reporting.lines import Line, by_data, departures_of
 from hornn.reporting.scores import Score
 from hornn.reporting.utterances import error_over_speakers
 from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
@@ -38,8 +38,8 @@ def spread_for(compared: Iterable[Line], metric: str, lines: Sequence[Line]) -> 
     Rows that read other data than these are left out, for another corpus may scatter otherwise; they count where the
     rows on the same data have too few degrees of freedom.
     """
-    read = {data_read(line) for line in compared if line.measured}
-    alike = [line for line in lines if line.measured and data_read(line) in read]
+    read = by_data(compared)
+    alike = [line for data, group in by_data(lines).items() if data in read for line in group]
     return spread_over_seeds(metric, alike) or spread_over_seeds(metric, lines)
 
 
