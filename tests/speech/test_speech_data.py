@@ -75,11 +75,11 @@ def test_a_damaged_file_is_not_used(tmp_path: Path, damage: str) -> None:
     data = data_of(write_corpus(tmp_path / "tiny"))
     cache = SpeechCache(data.cache_dir, data.corpus, data.name)
     if damage == "cut":
-        cache.path.write_bytes(cache.path.read_bytes()[:-2000])
+        cache.kept.path.write_bytes(cache.kept.path.read_bytes()[:-2000])
     elif damage == "other":
-        np.savez(cache.path, about=np.array("{}"))
+        np.savez(cache.kept.path, about=np.array("{}"))
     else:
-        cache.path.unlink()
+        cache.kept.path.unlink()
     assert cache.read() is None
     data_of(data.folder)
     assert cache.read() is not None

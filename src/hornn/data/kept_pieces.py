@@ -1,9 +1,5 @@
 """Pieces of music as they were read once, kept in one file."""
 
-import hashlib
-import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hornn.data.base import SPLITS
+from hornn.data.kept_arrays import KeptArrays
 from hornn.data.midi import KEYS
-from hornn.result import replacing
 
 FORMAT = 1  # raise it when the way from files to frames changes
 
@@ -25,23 +21,18 @@ class Pieces(NamedTuple):
 
 
 class PieceCache:
-    """One file for the content of a folder and the length of a frame.
-
-    The file is a ZIP of arrays, eight keys a byte, without pickle: nothing in it is run. It is moved into place whole.
-    """
+    """One file for the content of a folder and the length of a frame, eight keys a byte."""
 
     def __init__(self, folder: Path, name: str, checksum: str, frame_length: float) -> None:
-        self.key = json.dumps({"format": FORMAT, "content": checksum, "frame_length": frame_length})
-        self.path = folder / f"{name}-{hashlib.sha256(self.key.encode()).hexdigest()[:16]}.npz"
+        key = {"format": FORMAT, "content": checksum, "frame_length": frame_length}
+        self.kept = KeptArrays(folder, name, key)
 
     def read(self) -> Pieces | None:
         """What is kept, or None where it is absent or damaged."""
+        if (found := self.kept.read()) is None:
+            return None
+        about, packed = found
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                packed = {split: file[split] for split in SPLITS}
-            if about["key"] != self.key:
-                return None
             splits = {}
             for split in SPLITS:
                 lengths = about["lengths"][split]
@@ -50,23 +41,12 @@ class PieceCache:
                     return None
                 splits[split] = np.split(frames, np.cumsum(lengths)[:-1])
             return Pieces(splits, int(about["left_out"]))
-        except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error):
+        except (ValueError, KeyError, TypeError):
             return None
 
     def write(self, pieces: Pieces) -> None:
         """Raises OSError where the file cannot be written."""
-        about = {
-            "key": self.key,
-            "lengths": {split: [len(piece) for piece in pieces.splits[split]] for split in SPLITS},
-            "left_out": pieces.left_out,
-        }
+        lengths = {split: [len(piece) for piece in pieces.splits[split]] for split in SPLITS}
         packed = {split: np.packbits(np.concatenate(pieces.splits[split]), axis=1) for split in SPLITS}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path) as file:
-                np.savez(file, about=np.array(json.dumps(about)), **packed)  # type: ignore[arg-type]
-        except OSError as error:
-            raise OSError(
-                f"cannot write the pieces that were read into {self.path.parent} ({error}): "
-                "set data.cache_dir to a folder that can be written"
-            ) from error
+        about = {"lengths": lengths, "left_out": pieces.left_out}
+        self.kept.write("pieces that were read", about, packed)

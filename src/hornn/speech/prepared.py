@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from hornn.data.base import SPLITS
-from hornn.result import replacing
+from hornn.data.kept_arrays import KeptArrays
 from hornn.speech.corpus import SpeechCorpus, naming
 from hornn.speech.features import cepstra, filterbank, normalise_speakers, read_wave
 from hornn.speech.lexicon import Lexicon, read_lexicon
@@ -55,26 +54,19 @@ class Prepared(NamedTuple):
 
 
 class SpeechCache:
-    """One file for each corpus, by the content of its lists and recordings.
-
-    The file is a ZIP of arrays, without pickle: nothing in it is run. It is moved into place whole.
-    """
+    """One file for each corpus, by the content of its lists and recordings."""
 
     def __init__(self, folder: Path, corpus: SpeechCorpus, name: str) -> None:
         self.corpus = corpus
         self.content = content_of(corpus)
-        self.key = json.dumps({"format": FORMAT, "content": self.content})
-        self.digest = hashlib.sha256(self.key.encode()).hexdigest()
-        self.path = folder / f"speech-{name}-{self.digest[:16]}.npz"
+        self.kept = KeptArrays(folder, f"speech-{name}", {"format": FORMAT, "content": self.content})
 
     def read(self) -> Prepared | None:
         """What is kept, or None where it is absent or damaged."""
+        if (found := self.kept.read()) is None:
+            return None
+        about, arrays = found
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            about = json.loads(str(arrays.pop("about")))
-            if about["key"] != self.key:
-                return None
             features, states = arrays.pop("features"), arrays.pop("states")
             ends = np.cumsum(arrays.pop("lengths"))
             if not len(features) == len(states) == ends[-1]:
@@ -90,9 +82,9 @@ class SpeechCache:
                 {split: [each_states[i] for i in place] for split, place in zip(SPLITS, places, strict=True)},
                 int(about["number"]),
                 arrays,
-                f"sha256:{self.digest}",
+                f"sha256:{self.kept.digest}",
             )
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        except (ValueError, KeyError, TypeError):
             return None
 
     def write(self, train: Train) -> None:
@@ -116,25 +108,12 @@ class SpeechCache:
                 with naming(name):
                     aligned[name] = model.align(coefficients[name], words[name])
                 advance(number, len(words))
-        features = np.concatenate([energies[name] for name in words])
-        states = np.concatenate([aligned[name] for name in words]).astype(np.int16)
-        about = {"key": self.key, "number": model.number}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path) as file:
-                np.savez(
-                    file,
-                    about=np.array(json.dumps(about)),
-                    features=features,
-                    states=states,
-                    lengths=np.array([len(energies[name]) for name in words]),
-                    **model.arrays(),  # type: ignore[arg-type]
-                )
-        except OSError as error:
-            raise OSError(
-                f"cannot write the prepared speech into {self.path.parent} ({error}): "
-                "set data.cache_dir to a folder that can be written"
-            ) from error
+        arrays = {
+            "features": np.concatenate([energies[name] for name in words]),
+            "states": np.concatenate([aligned[name] for name in words]).astype(np.int16),
+            "lengths": np.array([len(energies[name]) for name in words]),
+        }
+        self.kept.write("prepared speech", {"number": model.number}, arrays | model.arrays())
 
     def _features(self, advance: Advance) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """What the network reads and what the Gaussian mixtures read, by utterance, normalised for each speaker."""
