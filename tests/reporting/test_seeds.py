@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.notes import table_notes
+from hornn.reporting.numbers import percent
 from hornn.reporting.overview import overview_cells
 from hornn.reporting.seeds import (
     Errors,
@@ -116,13 +117,23 @@ def test_another_corpus_tells_nothing_of_the_errors_on_this_one(place: Any) -> N
         assert of["rnn"] == of["max-2"]
         return {"A": of["rnn"], "B": of["sum-2"], "all": spread_over_seeds("test_ppl", lines)}
 
-    few, many = spreads(2), spreads(6)
-    assert few["A"] == many["A"]
+    def said() -> str:
+        return "\n".join(
+            text for text in table_notes(table_of(place)) if text.startswith("Spread over seeds")
+        )
+
+    few = spreads(2)
     assert few["A"].share == pytest.approx(0.001 * math.sqrt(6 / 5), rel=1e-3)
     assert few["B"] == few["all"] != few["A"]
+    assert ", on A: 0.1 % of the mean, pooled over all rows" in said()
+    assert f", on B: {percent(few['all'].share)} of the mean, pooled over all corpora" in said()
+    assert overview_cells(table_of(place))[-1] == "0.1 %"
+
+    many = spreads(6)
+    assert few["A"] == many["A"]
     assert many["B"].share == pytest.approx(0.01 * math.sqrt(6 / 5), rel=1e-3)
-    said = next(text for text in table_notes(table_of(place)) if text.startswith("Spread over seeds"))
-    assert ", on A: 0.1 % of the mean" in said
+    assert "all corpora" not in said()
+    assert overview_cells(table_of(place))[-1] == "0.1 % to 1.1 %"
 
 
 def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:

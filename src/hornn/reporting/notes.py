@@ -39,14 +39,20 @@ def table_notes(table: Table) -> list[str]:
 
 
 def spreads(table: Table, metric: Metric) -> list[str]:
-    """The spread over seeds by a metric, on each corpus that tells one."""
+    """The spread over seeds by a metric that tells the errors on each corpus."""
     groups = by_data(line for line in table.lines if metric.key in line.scores)
-    return [
-        f"Spread over seeds, {metric.label}{f', on {name}' if len(groups) > 1 else ''}: {percent(spread.share)} of the "
-        f"mean, pooled over all rows with several seeds; {spread.freedom} degrees of freedom."
-        for (name, _), lines in groups.items()
-        if (spread := spread_over_seeds(metric.key, lines))
-    ]
+    whole = spread_over_seeds(metric.key, table.lines)
+    texts = []
+    for (name, _), lines in groups.items():
+        own = spread_over_seeds(metric.key, lines)
+        spread = own or whole
+        if spread:
+            rows = "all rows with several seeds" if own else "all corpora, for this one has too few seeds"
+            texts.append(
+                f"Spread over seeds, {metric.label}{f', on {name}' if len(groups) > 1 else ''}: "
+                f"{percent(spread.share)} of the mean, pooled over {rows}; {spread.freedom} degrees of freedom."
+            )
+    return texts
 
 
 def what_is_missing(table: Table) -> list[str]:

@@ -3,6 +3,7 @@
 from statistics import median
 
 from hornn.reporting.claims import AGAINST, CONFIRMED, FOR, IN_DIRECTION, REFUTED, UNDECIDED
+from hornn.reporting.lines import by_data
 from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.tables import Table
@@ -30,7 +31,8 @@ OVERVIEW_NOTE = (
     "Tendency: the sign of the gain is for the claim or against it, and no standard error is known, as with one seed "
     "each; this decides nothing. "
     "Spread over seeds: the pooled relative standard deviation of all rows with several seeds, by the metric of the "
-    "first claim, else by the first metric. It is empty where too few seeds are measured or all are alike."
+    "first claim, else by the first metric; from the least to the greatest, where corpora differ. It is empty where "
+    "too few seeds are measured or all are alike."
 )
 
 
@@ -59,7 +61,12 @@ def overview_cells(table: Table) -> tuple[str, ...]:
 
 
 def spread_of_table(table: Table) -> str:
-    """The spread over seeds of what its first claim is about, else of its first metric; empty with too few seeds."""
-    decisive = [*(claim.metric for claim in table.sweep.claims), table.sweep.metrics[0].key]
-    spread = spread_over_seeds(decisive[0], table.lines)
-    return percent(spread.share) if spread else ""
+    """The spread over seeds of what its first claim is about, else of its first metric; empty with too few seeds.
+
+    Where corpora differ, from the least to the greatest.
+    """
+    metric = [*(claim.metric for claim in table.sweep.claims), table.sweep.metrics[0].key][0]
+    groups = [*by_data(table.lines).values(), table.lines]
+    known = [spread.share for lines in groups if (spread := spread_over_seeds(metric, lines))]
+    shares = sorted(known[:-1] or known)  # the last one is of all corpora, for where none has its own
+    return " to ".join(dict.fromkeys(percent(share) for share in (shares[:1] + shares[-1:])))
