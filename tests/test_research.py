@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 
 import hornn
 from hornn.cells.hornn import FofeHornn
@@ -50,6 +52,17 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
             hornn.make_network("rnn", vocab_size=11, **arguments)
     with pytest.raises(ValueError, match="order must be a whole number >= 1, got 0"):
         hornn.make_network("hornn", vocab_size=11, order=0)
+
+
+def test_a_program_of_ones_own_that_hydra_runs_builds_a_network(tmp_path: Path) -> None:
+    """Its folder of choices is its own: it has neither ours nor says what a name of ours means."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "gru.yaml").write_text("units: 3\n")
+    (tmp_path / "app.yaml").write_text("defaults: [{model: gru}]\n")
+    with initialize_config_dir(str(tmp_path), version_base="1.3"):
+        HydraConfig.instance().set_config(compose("app", return_hydra_config=True))
+    network = hornn.make_network("gru", vocab_size=11, hidden_size=5)
+    assert type(network.cells[0]).__name__ == "Gru"
 
 
 def test_results_are_rows(tmp_path: Path) -> None:

@@ -244,11 +244,13 @@ def looked_up_in(folder: str | Path | None) -> Iterator[None]:
 
 
 def conf_folders() -> Iterable[Path]:
-    """Where choices are looked up: `OWN`, then the folders of the command line, --config-dir's among them."""
-    if not HydraConfig.initialized():
-        return (*OWN.get(), CONF)
-    sources = HydraConfig.get().runtime.config_sources
-    return (*OWN.get(), *(Path(source.path) for source in sources if source.schema == "file"))
+    """Where choices are looked up: `OWN`, then the folders of the command line, --config-dir's among them.
+
+    Where Hydra runs a program of somebody else, which calls us, its command line says nothing of our choices.
+    """
+    sources = HydraConfig.get().runtime.config_sources if HydraConfig.initialized() else ()
+    folders = [Path(source.path) for source in sources if source.schema == "file"]
+    return (*OWN.get(), *(folders if CONF in folders else [CONF]))
 
 
 def holds_counts(card: Mapping[str, Any]) -> bool:
