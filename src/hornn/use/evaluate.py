@@ -144,6 +144,9 @@ def check_options(cfg: DictConfig) -> None:
         require_lengths("cache", cfg.cache)
     if cfg.dynamic_lr is not None and (cfg.mix is not None or cfg.cache is not None):
         raise ValueError("dynamic_lr= changes the weights as it scores: leave out mix= and cache=")
+    written = [Path(str(target)).resolve() for target in (cfg.result, cfg.arpa) if target is not None]
+    if len(set(written)) < len(written):
+        raise ValueError(f"arpa= and result= would both write {cfg.arpa}: give each a file of its own")
     for target in (cfg.result, cfg.arpa):
         require_target(target, files_of(cfg, "checkpoint", "mix", "text", "midi", *OWN_TEXT))
 

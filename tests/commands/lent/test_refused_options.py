@@ -25,6 +25,7 @@ EVALUATE = {
     "text=": "text= names no text file: give the path of one, or - for standard input",
     "text=7": "there is no text file 7: give the path of an existing one",
     "arpa=kn.arpa text=a.txt": "arpa= writes the n-grams of one model and scores nothing: give its checkpoint=",
+    "arpa=/tmp/x.arpa result=/tmp/./x.arpa": "arpa= and result= would both write /tmp/x.arpa: give each a file of",
     "result=/none/figures.json": "the folder of /none/figures.json does not exist: make it",
     "result=/tmp": "/tmp is a folder: give the path of a file to write",
     "result=/proc/figures.json": "cannot write /proc/figures.json (",
