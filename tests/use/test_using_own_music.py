@@ -132,6 +132,14 @@ def test_what_is_refused(
     assert said in done.err
 
 
+def test_the_piece_of_a_folder_is_not_written_over(command: Command, run: Path, songs: Path) -> None:
+    piece = songs / "valid" / "0.mid"
+    before = piece.read_bytes()
+    done = command("generate", f"checkpoint={run / 'best.ckpt'}", f"midi={songs / 'valid'}", f"to={piece}")
+    assert (done.code, f"{piece} is a file that this command reads" in done.err) == (2, True)
+    assert piece.read_bytes() == before
+
+
 def test_a_model_of_text_reads_no_midi(command: Command, tmp_path: Path) -> None:
     words = ["data=pydoc", "model=kn", "model.order=1", f"run_dir={tmp_path / 'kn'}", "logger=csv"]
     assert command("train", *words).code == 0

@@ -12,7 +12,7 @@ from hornn.data.midi import KEYS, write_midi
 from hornn.data.music import MusicData
 from hornn.result import replacing
 from hornn.shown import shown
-from hornn.use.figures import files_of, require_target
+from hornn.use.figures import require_target
 from hornn.use.music_model import MusicModel
 from hornn.use.pieces import files_given
 from hornn.use.sequences import SequenceScorer, open_data, require_neutral
@@ -50,9 +50,10 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
             f"frames={cfg.frames} are read of a piece: give midi=FILE or piece=NUMBER, or leave it out"
         )
     paths = targets(Path(str(cfg.to)), cfg.num_samples)
+    read = [Path(str(cfg.checkpoint)), *([] if cfg.midi is None else files_given(cfg.midi))]
     for path in paths:
         picture = path.with_suffix(".png")
-        require_target(path, files_of(cfg, "checkpoint", "midi"))
+        require_target(path, read)
         require_target(picture)
         if picture.exists() and not path.exists():
             raise ValueError(f"{picture}, the name of the picture, is taken: give another to=")
