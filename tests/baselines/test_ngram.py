@@ -138,6 +138,9 @@ def test_the_state_is_the_model() -> None:
         KneserNey(40, 0, order=2).load_state(state)
     with pytest.raises(ValueError, match="vocabulary of 40 words, the model of 41"):
         KneserNey(41, 0, order=3).load_state(state)
+    state["keys_2"] = np.append(state["keys_2"][:-1], 41 * 41 - 1)  # `<s>`, which no n-gram ends with
+    with pytest.raises(ValueError, match="the n-grams of order 2 are damaged: fit the model anew"):
+        KneserNey(40, 0, order=3).load_state(state)
 
 
 @pytest.mark.parametrize(

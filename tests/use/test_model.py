@@ -248,6 +248,28 @@ def test_weights_of_another_kind_are_refused(folder: Path, tmp_path: Path, chang
         hornn.load(tmp_path / "other.ckpt")
 
 
+@pytest.mark.parametrize("name", NAMES[:2])
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("words", lambda words: [*words, "more"]),
+        ("words", lambda words: words[:-1]),
+        ("words", lambda words: [*words[:-1], 5]),
+        ("words", lambda words: [*words[:-1], words[0]]),
+        ("counts", lambda counts: [*counts[:-1], "9"]),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_refused(
+    folder: Path, tmp_path: Path, name: str, part: str, change: Any
+) -> None:
+    checkpoint = torch.load(folder / name, weights_only=True)
+    vocabulary = checkpoint["hornn"]["vocabulary"]
+    vocabulary[part] = change(vocabulary[part])
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"lacks a part of a model \(.* vocabulary .*\): train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
 def test_a_name_does_not_act_on_the_terminal(command: Any, folder: Path, tmp_path: Path) -> None:
     checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
     checkpoint["hornn"]["data"]["name"] = "\x1b[31mred\n\nlines"

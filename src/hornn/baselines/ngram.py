@@ -126,7 +126,8 @@ class BackoffModel(CountModel):
         levels = [Level(*(arrays[f"{name}_{n}"] for name in Level._fields)) for n in range(1, self.order + 1)]
         for n, level in enumerate(levels, start=1):
             contexts = 1 if n == 1 else len(levels[n - 2].p)
-            if not is_whole(level, 0 if n == self.order else len(level.p), contexts * self.width):
+            whole = is_whole(level, 0 if n == self.order else len(level.p), contexts * self.width)
+            if not whole or (n > 1 and (level.keys % self.width == self.begin_id).any()):
                 raise ValueError(f"the n-grams of order {n} are damaged: fit the model anew")
         self.levels = levels
 
