@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.analysis.factors import measure_factors
-from hornn.analysis.gradients import measure_gradients, reach
+from hornn.analysis.gradients import has_states, measure_gradients, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
 from hornn.analysis.signals import POOLED, measure_signals
 from hornn.analysis.stages import Stage, find_stages
@@ -56,11 +56,12 @@ def analyse(cfg: DictConfig) -> None:
     paths = [Path(str(cfg.checkpoint))] if cfg.sweep is None else runs_of(str(cfg.sweep))
     for path in paths:
         scorer = load(path, cfg.device)
-        if not isinstance(scorer, NetworkScorer):
-            counts = f"{path} counts and has no states to measure"
+        if not isinstance(scorer, NetworkScorer) or not has_states(scorer.network):
+            how = "reads the last word alone" if isinstance(scorer, NetworkScorer) else "counts"
+            said = f"{path} {how} and has no states to measure"
             if cfg.sweep is None:
-                raise ValueError(f"{counts}: give the checkpoint of a network")
-            console.print(counts, markup=False)
+                raise ValueError(f"{said}: give the checkpoint of a network that has states")
+            console.print(said, markup=False)
             continue
         result = result_beside(scorer.card or {}, path) if cfg.record or cfg.sweep is not None else None
         if result is not None:

@@ -14,6 +14,12 @@ LEFT = 0.01  # a gradient has vanished where less than this share of it is left
 ALL = "all"  # the name of all parts of the state together
 
 
+def has_states(network: SequenceModel) -> bool:
+    """Whether a step hands anything on; a network that reads the last word alone (nnlm of order 2) hands on nothing."""
+    layers = zip(network.cells, network.initial_state(1), strict=True)
+    return any(cell.newest(state) for cell, state in layers)  # type: ignore[operator]
+
+
 def measure_gradients(
     network: SequenceModel, ids: np.ndarray, places: np.ndarray, lags: int
 ) -> dict[str, dict[str, list[float]]]:

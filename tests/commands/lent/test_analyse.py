@@ -91,12 +91,18 @@ def test_a_sweep_is_measured_once(
     assert "kn/best.ckpt counts and has no states to measure" in done.out
     assert "added to run/result.json" in done.out
     assert (tmp_path / "kn" / "result.json").read_bytes() == counts
-    assert "give the checkpoint of a network" in refusal(analyse("kn/best.ckpt"))
+    assert "give the checkpoint of a network that has states" in refusal(analyse("kn/best.ckpt"))
     measured = (run_dir / "result.json").read_bytes()
     again = command("analyse", *words)
     assert "run/result.json holds these measurements already" in again.out
     assert (run_dir / "result.json").read_bytes() == measured
     assert "names no finished run" in refusal(command("analyse", "sweep=other"))
+
+
+def test_a_network_without_states_is_one_line(analyse: Command, train: Command, tmp_path: Path) -> None:
+    assert train("model=nnlm", "model.order=2").code == 0
+    line = refusal(analyse(tmp_path / "run" / "best.ckpt"))
+    assert "best.ckpt reads the last word alone and has no states to measure: give the checkpoint of" in line
 
 
 def test_what_cannot_be_measured_is_one_line(
