@@ -248,6 +248,17 @@ def test_weights_of_another_kind_are_refused(folder: Path, tmp_path: Path, chang
         hornn.load(tmp_path / "other.ckpt")
 
 
+def test_no_probability_is_given_that_is_no_number(folder: Path) -> None:
+    model = hornn.load(folder / "network/best.ckpt")
+    with torch.no_grad():
+        model.network.head.W_out.fill_(math.nan)
+    for use in (model.next_words, model.generate):
+        with pytest.raises(
+            ValueError, match="the model gives no finite probabilities: its weights are damaged"
+        ):
+            use("a b")
+
+
 @pytest.mark.parametrize("name", NAMES[:2])
 @pytest.mark.parametrize(
     ("part", "change"),

@@ -107,6 +107,14 @@ def test_banned_tokens_are_not_drawn(network: SequenceModel) -> None:
     assert 5 not in draw_tokens(network, 1, 2.0, banned=(5,))
 
 
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_a_banned_token_is_not_drawn_where_it_alone_can_come(temperature: float) -> None:
+    """As in an ARPA file whose last word nothing but `<unk>` follows."""
+    certain = torch.tensor([0.0, 1.0, 0.0]).log().double()
+    with pytest.raises(ValueError, match="every token that may be written has the probability 0"):
+        list(sample(lambda ids: certain, [], 1, temperature, torch.Generator(), banned=(1,)))
+
+
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
 def test_draws_follow_the_distribution(network: SequenceModel, temperature: float) -> None:
     generator = torch.Generator().manual_seed(0)

@@ -16,7 +16,7 @@ from hornn.metrics import perplexity
 from hornn.use.checkpoints import load_ready
 from hornn.use.figures import require_probabilities
 from hornn.use.scorers import Mixture, NetworkScorer, Scorer
-from hornn.use.scoring import sample
+from hornn.use.scoring import require_numbers, sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
 BATCH_SIZE = 64  # texts that are scored side by side; likewise
@@ -179,10 +179,13 @@ class Model:
         ]
 
     def next_words(self, prompt: str = "", k: int = 10) -> list[tuple[str, float]]:
-        """The `k` likeliest tokens after `prompt`, each with its probability, the likeliest first."""
+        """The `k` likeliest tokens after `prompt`, each with its probability, the likeliest first.
+
+        Raises ValueError for a model without finite probabilities.
+        """
         require_positive(k=k)
         vocabulary = self.scorer.vocabulary
-        p = self.scorer.reader()(vocabulary.encode(self.prompt_tokens(prompt))).exp()
+        p = require_numbers(self.scorer.reader()(vocabulary.encode(self.prompt_tokens(prompt)))).exp()
         best = p.topk(min(k, len(p)))
         return list(zip(vocabulary.decode(best.indices.tolist()), best.values.tolist(), strict=True))
 

@@ -138,7 +138,7 @@ def sample(
     Each is drawn from P(w)^(1/temperature), renormalised, without the `banned` ids; temperature 0 takes the
     most likely one. `top_k` keeps that many of the likeliest tokens; `top_p` in (0, 1] then the fewest likeliest whose
     probabilities reach that sum. Raises ValueError for a length or top_k < 1, a top_p outside (0, 1], a temperature
-    < 0 or an infinite one.
+    < 0 or an infinite one, and where every token but the banned ones has the probability 0.
     """
     require_range("length", length, ">= 1 token", type(length) is int and length >= 1)
     require_temperature(temperature)
@@ -147,12 +147,12 @@ def sample(
     require_range("top_p", top_p, "in (0, 1] or null", top_p is None or (is_number(top_p) and 0 < top_p <= 1))
     ids = prompt
     for _ in range(length):
-        log_p = read(ids).clone()
-        if log_p.isnan().any():
-            raise ValueError(
-                "the model gives no finite probabilities: its weights are damaged or have diverged"
-            )
+        log_p = require_numbers(read(ids)).clone()
         log_p[list(banned)] = -torch.inf
+        if log_p.max() == -torch.inf:
+            raise ValueError(
+                "every token that may be written has the probability 0: give allow_unk=true, or another prompt"
+            )
         if temperature == 0:
             token = int(log_p.argmax())
         else:
@@ -160,6 +160,13 @@ def sample(
             token = int(torch.multinomial(p, 1, generator=generator))
         yield token
         ids = [token]
+
+
+def require_numbers(log_p: Tensor) -> Tensor:
+    """What a reader gave. Raises ValueError where it is not a number."""
+    if log_p.isnan().any():
+        raise ValueError("the model gives no finite probabilities: its weights are damaged or have diverged")
+    return log_p
 
 
 def keep_likeliest(p: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
