@@ -66,6 +66,21 @@ def test_a_changed_file_is_another_checksum(tmp_path: Path) -> None:
     assert data_of(folder).describe()["text_checksum"] != before
 
 
+def test_linked_folders_are_read_and_count(tmp_path: Path) -> None:
+    store, folder = fill(tmp_path / "store"), tmp_path / "songs"
+    (folder / "train").mkdir(parents=True)
+    (folder / "train" / "inside").symlink_to(store / "train")
+    for split in ("valid", "test"):
+        (folder / split).symlink_to(store / split)
+    (store / "train" / "around").symlink_to(folder)  # it would never end
+    before = data_of(folder)
+    assert before.size("train") == 13
+    write_midi(store / "test" / "a.mid", piece(2, 5), 0.25)
+    after = data_of(folder)
+    assert after.size("test") == 2
+    assert after.describe()["text_checksum"] != before.describe()["text_checksum"]
+
+
 def test_a_piece_in_training_and_in_test_is_told(tmp_path: Path) -> None:
     folder = fill(tmp_path / "songs")
     write_midi(folder / "test" / "again.mid", piece(9, 0), 0.25)

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +80,17 @@ def folder_checksum(corpus: Path, folder: Path) -> str:
         raise FileNotFoundError(
             f"there is no folder {corpus}: give data.root and data.name of an existing one"
         )
-    found = sorted(
-        (path.relative_to(corpus).as_posix(), path) for path in corpus.rglob("*") if path.is_file()
-    )
+    found = sorted((path.relative_to(corpus).as_posix(), path) for path in files_below(corpus))
     return checksum_of_all(corpus.absolute(), found, folder)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files of a folder and of the folders in it; links are followed, but not to a folder that leads to them."""
+    for place, folders, names in os.walk(folder, followlinks=True):
+        here = Path(place)
+        around = {path.resolve() for path in (here, *here.parents)}
+        folders[:] = [name for name in folders if (here / name).resolve() not in around]
+        yield from (path for name in names if (path := here / name).is_file())
 
 
 def checksum_of_all(place: Path, files: Sequence[tuple[str, Path]], folder: Path, version: str = "") -> str:

@@ -10,7 +10,7 @@ from rich.progress import track
 
 from hornn.checks import require_file_name, require_package
 from hornn.data.base import SPLITS
-from hornn.data.content import CHANGED, folder_checksum
+from hornn.data.content import CHANGED, files_below, folder_checksum
 from hornn.data.kept_pieces import PieceCache, Pieces
 from hornn.data.midi import read_midi, require_frame_length
 from hornn.data.music import MusicData
@@ -90,7 +90,7 @@ def midi_files(folder: Path) -> list[Path]:
         raise FileNotFoundError(
             f"there is no folder {folder}: data.root and data.name must lead to a folder with train, valid and test"
         )
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDS and path.is_file())
+    found = sorted(path for path in files_below(folder) if path.suffix.lower() in ENDS)
     if not found:
         raise ValueError(f"{folder} has no files that end in {' or '.join(ENDS)}: put some there")
     return found
