@@ -102,7 +102,22 @@ def test_files_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
                 assert (piece == other).all()
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-40], lambda content: b"", bytes.swapcase])
+def encrypted(content: bytes) -> bytes:
+    """One bit in the ZIP's list of entries: the first one seems to be encrypted."""
+    place = content.index(b"PK\1\2") + 8
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def packed_otherwise(content: bytes) -> bytes:
+    """One bit there: the first entry seems to be compressed, in a way that nobody knows."""
+    place = content.index(b"PK\1\2") + 10
+    return content[:place] + bytes([content[place] ^ 64]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: content[:-40], lambda content: b"", bytes.swapcase, encrypted, packed_otherwise],
+)
 def test_a_damaged_cache_is_made_anew(tmp_path: Path, damage: Any) -> None:
     folder = fill(tmp_path / "songs")
     data = data_of(folder)
