@@ -10,7 +10,7 @@ from hornn.data.download import checksum
 from hornn.speech.corpus import read_corpus
 from hornn.speech.data import SpeechData
 from hornn.speech.prepared import content_of
-from hornn.speech.release import Release, fetch_release
+from hornn.speech.release import Release, fetch_release, unpack
 from speech.equal import train_equal
 from speech.tiny import write_corpus
 
@@ -47,6 +47,22 @@ def test_an_absent_corpus_comes_whole(tmp_path: Path, release: Release) -> None:
     assert not (folder / "etc" / "link").exists()
     assert not list(tmp_path.rglob("outside.txt"))
     assert sorted(path.name for path in folder.parent.iterdir()) == ["cache", "tiny"]
+
+
+def test_two_processes_may_download_at_once(
+    tmp_path: Path, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "root" / "tiny"
+
+    def unpack_second(archive: tarfile.TarFile, part: Path) -> None:
+        unpack(archive, part)
+        monkeypatch.undo()
+        fetch_release(folder, release)  # what another process does meanwhile
+
+    monkeypatch.setattr("hornn.speech.release.unpack", unpack_second)
+    fetch_release(folder, release)
+    assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
+    assert content_of(read_corpus(folder)) == release.content
 
 
 def test_another_corpus_of_that_name_is_refused(tmp_path: Path, release: Release) -> None:

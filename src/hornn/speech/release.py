@@ -59,7 +59,11 @@ def fetch_release(folder: Path, release: Release) -> None:
             with tarfile.open(fileobj=file) as archive:
                 unpack(archive, part)
         read_corpus(part)
-        part.rename(folder)
+        try:
+            part.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
     except (OSError, HTTPException, ValueError, tarfile.TarError, EOFError) as error:
         raise OSError(
             f"cannot download {release.url} ({error}): put the folder {folder.name} into {folder.parent}, or set "
