@@ -70,6 +70,22 @@ def test_each_speaker_is_normalised(folder: Path) -> None:
     assert features.std(0) == pytest.approx(np.ones(80), abs=1e-3)
 
 
+def test_the_mixtures_are_scored_on_the_cepstra_that_trained_them(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "tiny")
+    fileids = folder / "etc" / "tiny_test.fileids"  # bob, who is trained on, says the test utterances, too
+    fileids.write_text(fileids.read_text().replace("eve/", "bob/"))
+    (folder / "wav" / "test" / "eve").rename(folder / "wav" / "test" / "bob")
+    trained_on: dict[str, np.ndarray] = {}
+
+    def train(cepstra: Any, *given: Any) -> Any:
+        trained_on.update(cepstra)
+        return train_equal(cepstra, *given)
+
+    data = data_of(folder, train=train)
+    for recording, cepstra in zip(data.corpus.splits["train"], data.whole("train").cepstra, strict=True):
+        assert (cepstra == trained_on[recording.id]).all()
+
+
 @pytest.mark.parametrize("damage", ["cut", "other", "absent"])
 def test_a_damaged_file_is_not_used(tmp_path: Path, damage: str) -> None:
     data = data_of(write_corpus(tmp_path / "tiny"))

@@ -124,11 +124,13 @@ class SpeechData(Data):
         return np.pad(features, ((0, self.delay), (0, 0)))
 
     def whole(self, split: str) -> Utterances:
-        """The cepstra are computed anew: Gaussian mixtures alone read them."""
+        """The cepstra are computed anew, as those that the mixtures were trained on: nothing else reads them."""
         recordings = self.corpus.splits[split]
+        here = {each.speaker for each in recordings}  # a speaker of training may be in the test set, too
+        heard = [each for part in SPLITS for each in self.corpus.splits[part] if each.speaker in here]
         coefficients = normalise_speakers(
-            {each.id: cepstra(read_wave(each.path)) for each in recordings},
-            {each.id: each.speaker for each in recordings},
+            {each.id: cepstra(read_wave(each.path)) for each in heard},
+            {each.id: each.speaker for each in heard},
             variance=False,
         )
         states, model = self.prepared.states[split], self.prepared.model
