@@ -41,6 +41,12 @@ def test_validation_takes_whole_speakers(folder: Path) -> None:
     [
         ("tiny_train.transcription", "<s> YES NO </s> (bob-0)\n", "", r"has no words for bob-0: add a line"),
         ("tiny_test.transcription", "SO (eve-2)", "(eve-2)", r"eve-2 has no words: add them"),
+        (
+            "tiny_test.transcription",
+            "SO (eve-2)",
+            "SO (eve-2)\nSO NO (eve-2)",
+            r"two lines have different words for eve-2: give each",
+        ),
         ("tiny_test.transcription", "SO (eve-2)", "SO", r"the line 'SO' must be WORDS \(UTTERANCE\)"),
         (
             "tiny_train.transcription",

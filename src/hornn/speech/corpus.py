@@ -52,8 +52,8 @@ def read_corpus(folder: Path) -> SpeechCorpus:
 
     AN4 has no validation set: the first of every 9 training speakers, in the order of their names, is taken for it
     (9 of 74), with all that they say. Raises ValueError for a folder that lacks a file or a transcript, for an
-    utterance without words or that comes twice, and for a word outside of the dictionary; OSError where a file cannot
-    be read.
+    utterance without words, that comes twice or has two transcripts, and for a word outside of the dictionary; OSError
+    where a file cannot be read.
     """
     etc = folder / "etc"
     lists = sorted(etc.glob("*_train.fileids"))
@@ -114,12 +114,19 @@ def read_split(folder: Path, name: str, split: str, known: Collection[str]) -> l
 
 
 def read_transcription(path: Path) -> dict[str, tuple[str, ...]]:
-    """The words of each utterance. Raises ValueError for a line that does not end in (UTTERANCE)."""
-    words_of = {}
+    """The words of each utterance.
+
+    Raises ValueError for a line that does not end in (UTTERANCE), and for two lines that say different words of one.
+    """
+    words_of = dict[str, tuple[str, ...]]()
     for line in lines_of(path):
         if (found := re.fullmatch(r"(.*)\((\S+)\)", line)) is None:
             raise ValueError(f"{path}: the line {line[:60]!r} must be WORDS (UTTERANCE)")
-        words_of[found[2]] = tuple(word for word in found[1].split() if word not in ("<s>", "</s>"))
+        words = tuple(word for word in found[1].split() if word not in ("<s>", "</s>"))
+        if words_of.setdefault(found[2], words) != words:
+            raise ValueError(
+                f"{path}: two lines have different words for {found[2]}: give each utterance one line"
+            )
     return words_of
 
 
