@@ -4,7 +4,8 @@
 
 Viterbi training: frames are aligned to the states of their words; then the mixtures and the probabilities of staying
 are estimated anew, while the Gaussians grow from one a state to a total number. Its schedule is that of Kaldi's
-`train_mono`. This is the only module that knows kaldi-hmm-gmm.
+`train_mono`, shorter: 30 iterations instead of 40, and after the tenth every third one aligns anew. This is the only
+module that knows kaldi-hmm-gmm.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from hornn.speech.packages import load
 
 STAY = 0.75  # of each state at the start
 FLOOR = 0.01  # of the probabilities of staying and of going on
-SETTLING = 8  # last iterations, which add no Gaussians
+SETTLING = 8  # last iterations: the first adds what rounding left out, the others no Gaussians
 JITTER = 0.01  # standard deviations by which the means of Gaussians move when some are split
 BEAMS = (200.0, 2000.0)  # of the search for an alignment, and of its second try
 
