@@ -54,6 +54,7 @@ def test_validation_takes_whole_speakers(folder: Path) -> None:
             "YES MAYBE (cat-0)",
             "'MAYBE' of cat-0 is not in",
         ),
+        ("tiny.dic", "YES  EE", ";; all words\nYES  EE", "the line ';; all words' is a remark, and no word"),
         ("tiny_test.fileids", "test/eve/eve-0", "../eve/eve-0", "'../eve/eve-0' must be a path below wav/"),
         ("tiny_test.fileids", "test/eve/eve-0", "test/eve/eve-9", "eve-9.wav is missing: add it"),
         ("tiny_test.fileids", "test/eve/eve-1", "test/eve/eve-0", "the utterance eve-0 comes twice"),

@@ -131,8 +131,14 @@ def read_transcription(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def dictionary_words(path: Path) -> set[str]:
-    """The words that a dictionary has, `WORD(2)` as WORD."""
-    return {re.sub(r"\(\d+\)$", "", line.split()[0]) for line in lines_of(path)}
+    """The words that a dictionary has, `WORD(2)` as WORD. Raises ValueError for a line that is a remark of Sphinx's."""
+    lines = lines_of(path)
+    for line in lines:
+        if line.startswith((";;", "##")):
+            raise ValueError(
+                f"{path}: the line {line[:60]!r} is a remark, and no word with its phones: take it out"
+            )
+    return {re.sub(r"\(\d+\)$", "", line.split()[0]) for line in lines}
 
 
 def validation_speakers(speakers: Sequence[str], path: Path) -> list[str]:
