@@ -95,7 +95,7 @@ def test_units_and_vocabulary_keys(own_text: OwnText) -> None:
             r"valid split of files with data\.eval_batch_size=4: 3 tokens cannot fill 4",
         ),
         ({"train": ""}, r"train\.txt is empty"),
-        ({"valid": "\n \n", "eos": False}, "the valid split of files .* holds no tokens"),
+        ({"valid": "\n \n", "eos": False}, r"the valid split of files \(.*valid\.txt\) holds no tokens"),
         ({"min_count": 1000}, "lower it"),
     ],
 )

@@ -114,5 +114,5 @@ class TokenCache:
     def _demand_tokens(self, split: str, number: int) -> None:
         if not number:
             raise ValueError(
-                f"the {split} split of {self.corpus.name} ({self.corpus.path}) holds no tokens: give it text"
+                f"the {split} split of {self.corpus.name} ({self.corpus.path_of(split)}) holds no tokens: give it text"
             )

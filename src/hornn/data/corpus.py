@@ -34,6 +34,10 @@ class Corpus(ABC):
     def identity(self) -> dict[str, Any]:
         """What decides the text, in plain values: `checksum` of the source and whatever else has a say."""
 
+    def path_of(self, split: str) -> Path:
+        """Where a split lies."""
+        return self.path
+
     def same_texts(self) -> list[tuple[str, ...]]:
         """Splits that hold one and the same text, for each such text; published corpora have none."""
         return []

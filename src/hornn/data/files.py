@@ -31,7 +31,10 @@ class TextFiles(Corpus):
 
     @property
     def path(self) -> Path:
-        return self.files["train"].absolute()
+        return self.path_of("train")
+
+    def path_of(self, split: str) -> Path:
+        return self.files[split].absolute()
 
     def fetch(self) -> None:
         for split, path in self.files.items():

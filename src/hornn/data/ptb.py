@@ -45,16 +45,16 @@ class PennTreebank(Corpus):
 
     def fetch(self) -> None:
         for split in self.splits:
-            fetch(self._file(split), f"{self.url}/ptb.{split}.txt", self.checksums[split])
+            fetch(self.path_of(split), f"{self.url}/ptb.{split}.txt", self.checksums[split])
 
     def identity(self) -> dict[str, Any]:
         return {"checksum": " ".join(self.checksums[split] for split in self.splits)}
 
     def tokens(self, split: str) -> Iterator[list[str]]:
-        for tokens, _ in self.tokenizer.blocks(read_lines(self._file(split))):
+        for tokens, _ in self.tokenizer.blocks(read_lines(self.path_of(split))):
             yield tokens
 
-    def _file(self, split: str) -> Path:
+    def path_of(self, split: str) -> Path:
         return self.folder / f"ptb.{split}.txt"
 
 
