@@ -84,10 +84,10 @@ def test_blocks_are_spread_and_stay_inside() -> None:
     assert blocks.shape == (5, 200)
     assert (blocks[0, 0], blocks[-1, -1]) == (100, 5000 - 100 - 1)
     assert find_blocks(5000, 100, 250).shape == (2, 125), "no target is left out"
-    with pytest.raises(
-        ValueError, match="the text has 250 tokens, and lags=100 and targets=1000 need more than 399"
-    ):
-        find_blocks(250, 100, 1000)
+    said = "the text has 1,199 tokens, and lags=100 and targets=1000 need more than 1,199"
+    with pytest.raises(ValueError, match=said):
+        find_blocks(1199, 100, 1000)
+    assert len(set(find_blocks(1200, 100, 1000).flat)) == 1000, "no token is a target twice"
 
 
 def test_effective_memory_is_where_the_perplexity_stays() -> None:

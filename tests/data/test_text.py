@@ -154,9 +154,7 @@ def test_foreign_text(tmp_path: Path, own_text: OwnText) -> None:
     text.write_bytes(b"\xef\xbb\xbfa b\r\n\r\nc <unk> zebra")
     ids, unknown, lengths = encode_text(text, data.tokenizer, data.vocabulary)
     assert data.vocabulary.decode(ids) == ["a", "b", "<eos>", "<eos>", "c", "<unk>", "<unk>", "<eos>"]
-    assert unknown.tolist() == [False] * 6 + [True, False], (
-        "a literal <unk> is a token that the vocabulary has"
-    )
+    assert unknown.tolist() == [False] * 5 + [True, True, False], "a written <unk> counts, as in a split"
     assert lengths.tolist() == [3, 1, 4]
     assert np.issubdtype(ids.dtype, np.integer)
 

@@ -18,15 +18,16 @@ BOUNDS = (10, 100, 1000, 10_000)  # counts in the training text that begin a cla
 def find_blocks(length: int, lags: int, targets: int) -> np.ndarray:
     """The targets (blocks, size) of equal blocks spread over a text: as many as asked, or up to one more a block.
 
-    Raises ValueError where the text is too short.
+    No token is a target twice. Raises ValueError where the text is too short.
     """
     blocks = -(-targets // BLOCK)
     size = -(-targets // blocks)
     behind = size + lags - 1  # of a block's first target: a window may end behind its block
-    if length <= lags + behind:
+    least = lags + behind + (blocks - 1) * size
+    if length <= least:
         raise ValueError(
-            f"the text has {length:,} tokens, and lags={lags} and targets={targets} need more than "
-            f"{lags + behind:,}: lower them"
+            f"the text has {length:,} tokens, and lags={lags} and targets={targets} need more than {least:,}: "
+            "lower them"
         )
     first = find_places(length - behind, lags, blocks)
     return first[:, None] + np.arange(size)

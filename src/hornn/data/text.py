@@ -184,7 +184,7 @@ def encode_text(
 def encode(
     lines: Iterable[tuple[str, bool]], tokenizer: Tokenizer, vocabulary: Vocabulary, name: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids of a text, whether the vocabulary lacks each of its tokens, and each line's number of tokens.
+    """Ids of a text, whether each of its tokens is read as `<unk>`, and each line's number of tokens.
 
     lines: as `read_lines` gives them. name: of the text, for errors. A line's `<eos>` is one of its tokens if the
     tokenizer sets one. ValueError: a text without tokens, or a token that is unknown to a vocabulary without `<unk>`.
@@ -197,7 +197,7 @@ def encode(
             ids.append(np.array(vocabulary.encode(tokens), dtype=vocabulary.dtype))
         except ValueError as error:
             raise ValueError(f"{name}, line {len(numbers)}: {error}") from None
-        unknown.append(np.array([token not in vocabulary.index for token in tokens], dtype=bool))
+        unknown.append(vocabulary.are_unknown(ids[-1]))
         numbers[-1] += len(tokens)
         if ends:
             numbers.append(0)

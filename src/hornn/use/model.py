@@ -45,7 +45,7 @@ class Score(NamedTuple):
 
 
 class TokenScores(NamedTuple):
-    """The tokens of one text: as they are written, whether the vocabulary lacks each, ln P of each."""
+    """The tokens of one text: as they are written, whether each is read as `<unk>`, ln P of each."""
 
     texts: list[str]
     unknown: np.ndarray
@@ -139,7 +139,7 @@ class Model:
             return [TokenScores([], np.zeros(0, dtype=bool), np.zeros(0)) for _ in tokens]
         log_p = -self.scorer.score_lines(np.concatenate(ids), lengths, batch_size)
         require_probabilities(-float(log_p.mean()), self.scorer.name)
-        unknown = [np.array([token not in vocabulary.index for token in each], dtype=bool) for each in tokens]
+        unknown = [vocabulary.are_unknown(each) for each in ids]
         return list(map(TokenScores, tokens, unknown, np.split(log_p, lengths.cumsum()[:-1])))
 
     def generate(
