@@ -74,6 +74,11 @@ def test_what_cannot_be_continued_is_refused(command: Command, small: list[str],
     given = {
         ("trainer.max_epochs=2",): "has 2 epochs already, trainer.max_epochs is 2: give more",
         (
+            "trainer.max_epochs=null",
+            "trainer.max_steps=20",
+        ): "has 28 updates already, trainer.max_steps is 20: give more",
+        ("trainer.max_epochs=4", "trainer.max_steps=28"): "has 28 updates already, trainer.max_steps is 28",
+        (
             "trainer.max_epochs=4",
             "seed=2",
         ): "is another run: seed is 1 there and 2 here: give the words of that run",

@@ -24,8 +24,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     the numbers that it would have got from its first epoch on. A folder that holds a run already stays as it is.
 
     Raises FileNotFoundError where `source` has no checkpoints, and ValueError where its run differs in more than where
-    it ends, is not shorter, or ended in another way than by its number of epochs, or where the folder holds files of
-    no run.
+    it ends, is not shorter in epochs and in updates, or ended in another way than by its number of epochs, or where the
+    folder holds files of no run.
     """
     folder = identity.folder
     if (folder / LAST).exists() or (folder / NAME).exists():
@@ -38,7 +38,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     try:
         check_same(name, last[CARD], identity)
         records, stopped = last[PAYLOAD]["records"], last[PAYLOAD]["stopped"]
-        epochs, before = records[-1]["epoch"], last[CARD]["config"]["trainer"]["max_epochs"]
+        epochs, steps = records[-1]["epoch"], records[-1]["step"]
+        before = last[CARD]["config"]["trainer"]["max_epochs"]
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"{name} lacks a part of a finished run ({error!r}): give another one") from error
     if stopped or epochs != before:
@@ -46,9 +47,11 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
             f"{name} ended after {epochs} of {before} epochs: what has ended before its {EPOCHS}, or is not at its end "
             "yet, has no run with more epochs"
         )
-    wanted = identity.config["trainer"]["max_epochs"]
-    if wanted != -1 and wanted <= epochs:
-        raise ValueError(f"{name} has {epochs} epochs already, {EPOCHS} is {wanted}: give more")
+    trainer = identity.config["trainer"]
+    for key, made, of in ((EPOCHS, epochs, "epochs"), (STEPS, steps, "updates")):
+        bound = trainer.get(key.removeprefix("trainer."))
+        if bound not in (None, -1) and bound <= made:
+            raise ValueError(f"{name} has {made} {of} already, {key} is {bound}: give more")
     lock = lock_folder(folder)
     try:
         require_own(identity)
