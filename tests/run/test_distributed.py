@@ -231,6 +231,30 @@ def test_a_run_goes_on_by_another_number_of_processes(runs: Path) -> None:
     assert_same(runs / "1" / MOVED, runs / "moved" / MOVED, 2)
 
 
+@pytest.mark.slow
+def test_processes_of_another_launcher_continue_a_finished_run(
+    text: list[str], tmp_path: Path, forked_python: str
+) -> None:
+    """All of them look into its folder at once, while the first one still copies the checkpoints there."""
+    settings = [
+        *words_of("element clip", text),
+        "network.precision=fp32",
+        "logger=csv",
+        "trainer.accelerator=cpu",
+    ]
+    short, whole, longer = (f"run_dir={tmp_path / name}" for name in ("short", "whole", "longer"))
+    alone = [*settings, "trainer.max_epochs=2", whole]
+    several = [*settings, "trainer=ddp", "trainer.devices=2"]
+    jobs: list[tuple[int | None, list[str]]] = [
+        (None, [*several, "trainer.max_epochs=1", short]),
+        (None, [*several, "trainer.max_epochs=2", longer, f"continue_from={tmp_path / 'short'}"]),
+    ]
+    train_together(forked_python, [(None, alone)], 1, tmp_path / "1.json")
+    train_together(forked_python, jobs, 2, tmp_path / "2.json")
+    assert len(json.loads((tmp_path / "longer" / "result.json").read_text())["starts"]) == 2
+    assert_same(tmp_path / "whole", tmp_path / "longer", 2)
+
+
 def assert_same(alone: Path, shared: Path, world_size: int) -> None:
     records = []
     for run in (alone, shared):

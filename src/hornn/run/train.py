@@ -31,7 +31,7 @@ from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
 from hornn.run.count import count
 from hornn.run.folder import open_run, require_elsewhere
-from hornn.run.identity import BEST, Identity, identify, require_same_text, weights_given
+from hornn.run.identity import BEST, LAST, Identity, identify, require_same_text, weights_given
 from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
@@ -103,8 +103,10 @@ def train(cfg: DictConfig) -> None:
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
         run.begin(module.network.num_parameters, config, starts.program)
         run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
+        # processes that a cluster starts at once look there while the first one still carries over
+        resume = run.resume if config["continue_from"] is None else run.dir / LAST
         try:
-            fit(training, run.resume)
+            fit(training, resume)
             module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
             trainer.test(module, training.stream("test"), verbose=False)
             require_finite_loss("test", module.tally("test").mean_nll)
