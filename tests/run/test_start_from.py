@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from commands.outcomes import refusal
 from hornn.cells.deep import DeepRnn, StackedRnn
+from hornn.cells.elman import Rnn
 from hornn.checkpoint import CARD, FORMAT
 from hornn.data.vocabulary import Vocabulary
 from hornn.network import SequenceModel
@@ -55,6 +57,29 @@ def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
     network = SequenceModel([1] * V, partial(DEEP, hidden_size=H))
     with pytest.raises(ValueError, match=r"init_from=.*best\.ckpt lacks a part of a model \("):
         start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": Vocabulary(["<eos>"], [1]).state()})
+
+
+@pytest.mark.parametrize(
+    ("change", "held"),
+    [
+        (lambda weight: weight.to("meta"), "absent numbers"),
+        (Tensor.to_sparse, "sparse_coo"),
+        (Tensor.bfloat16, "bfloat16"),
+        (lambda weight: weight.to(torch.complex64), "complex64"),
+    ],
+)
+def test_a_weight_that_no_training_keeps_is_refused(
+    tmp_path: Path, change: Callable[[Tensor], Tensor], held: str
+) -> None:
+    """Whoever made the checkpoint; what is no weight of the network's does not matter."""
+    network = SequenceModel([1] * V, partial(Rnn, hidden_size=H))
+    vocabulary = Vocabulary(["<eos>"], [1]).state()
+    weights = {"network.cells.0.W_h": change(torch.zeros(H, H)), 1: torch.zeros(1)}
+    torch.save(
+        {CARD: {"format": FORMAT, "vocabulary": vocabulary}, "state_dict": weights}, tmp_path / "best.ckpt"
+    )
+    with pytest.raises(ValueError, match=rf"best\.ckpt holds cells\.0\.W_h as {held}, a run keeps"):
+        start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": vocabulary})
 
 
 @pytest.mark.each(2)

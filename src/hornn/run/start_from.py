@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from hornn.checkpoint import CARD, read_checkpoint
+from hornn.checkpoint import CARD, read_checkpoint, require_plain
 from hornn.network import SequenceModel
 
 
@@ -15,11 +15,12 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
 
     interface: of this run's data (`hornn.data.base.Data.interface`), its vocabulary if it has one. The output layer
     starts afresh: in a deeper model it reads other features. Raises what `read_checkpoint` raises, and ValueError where
-    vocabularies differ or no parameter matches.
+    vocabularies differ, no parameter matches or a weight is not plain numbers in fp32.
     """
-    checkpoint = read_checkpoint(Path(str(path)))
+    checkpoint = read_checkpoint(Path(path))
     try:
-        card, state = checkpoint[CARD], checkpoint["state_dict"].items()
+        card, state = checkpoint[CARD], checkpoint["state_dict"]
+        weights = {name: state.get(f"network.{name}") for name, _ in network.named_parameters()}
         words = card["vocabulary"]["words"] if "vocabulary" in {**card, **interface} else None
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"init_from={path} lacks a part of a model ({error!r}): give another one") from error
@@ -27,12 +28,14 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
         raise ValueError(
             f"init_from={path} has another vocabulary: give a checkpoint trained on the same data"
         )
-    weights = {key.removeprefix("network."): value for key, value in state if isinstance(value, torch.Tensor)}
     copied = set()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            if name in weights and weights[name].shape == parameter.shape and not name.startswith("head."):
-                parameter.copy_(weights[name])
+            weight = weights[name]
+            alike = isinstance(weight, torch.Tensor) and weight.shape == parameter.shape
+            if alike and not name.startswith("head."):
+                require_plain(Path(path), name, weight)
+                parameter.copy_(weight)
                 copied.add(name)
     if not copied - {"embedding.weight"}:
         raise ValueError(
