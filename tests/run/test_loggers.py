@@ -55,6 +55,15 @@ def test_a_run_of_a_sweep_says_where_it_belongs(begin: Callable[..., Any]) -> No
     assert set(run.tags) == set(words)
 
 
+def test_a_choice_in_a_folder_of_its_group(
+    begin: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """conf/model/mine/rnn.yaml is `model=mine/rnn`."""
+    monkeypatch.setitem(ABOUT.choices, "model", "mine/rnn")
+    run = begin()
+    assert (run.id, run.name) == ("mine-rnn-ptb-0123456789-3", "mine/rnn-ptb-0123456789-3")
+
+
 def test_a_run_of_its_own_has_no_group(begin: Callable[..., Any]) -> None:
     run = begin()
     assert (run.group, run.job_type) == ("", "hornn_fofe")

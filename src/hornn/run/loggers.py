@@ -110,7 +110,7 @@ def wandb_logger(
         run = wandb.init(
             project=project,
             name=name,
-            id=name,
+            id=name.replace("/", "-"),  # of a file in a folder of its group, which an id cannot hold
             group=sweep,
             job_type=row or words["model"],
             tags=[f"{key}={value}"[:TAG_LENGTH] for key, value in tags.items() if value is not None],
