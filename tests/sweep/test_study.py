@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hornn.sweep.space import constants, distribution
 from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, shown
 
 
@@ -64,3 +65,18 @@ def test_trials_are_judged_epoch_by_epoch(tmp_path: Path) -> None:
     assert batch.pruned_at([30.0, 15.0, 1.0]) == 2
     assert batch.pruned_at([30.0, 9.0, 9.5]) is None
     assert Batch(optuna, earlier[:1], batch.pruner).pruned_at([30.0, 15.0, 12.0]) is None
+
+
+def test_a_constant_is_tried_as_its_list_has_it_and_within_its_range() -> None:
+    """Of a range four digits are enough; they must not leave it."""
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    space = {
+        "listed": [0.015625, 0.99995],
+        "ranged": {"low": 0.9, "high": 0.99996},
+        "least": {"low": 0.123456, "high": 1},
+    }
+    places = {key: distribution(optuna, key, values) for key, values in space.items()}
+    drawn = {"listed": 0.99995, "ranged": 0.999955, "least": 0.123457}
+    assert constants(drawn, places) == {"listed": 0.99995, "ranged": 0.99996, "least": 0.1235}
+    drawn = {"listed": 0.015625, "ranged": 0.912345, "least": 0.12345601}
+    assert constants(drawn, places) == {"listed": 0.015625, "ranged": 0.9123, "least": 0.1235}

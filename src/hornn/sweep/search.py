@@ -93,7 +93,7 @@ def search(cfg: DictConfig, program: Path) -> None:
         for position in (position for position in missing if position < begin + cfg.batch):
             params, row = batch.draw(distributions, cfg.seed, position), f"trial {position + 1}"
             title = f"{row} of {cfg.trials}"
-            attempts.append(Attempt(position, params, runs.job(constants(params), row), title))
+            attempts.append(Attempt(position, params, runs.job(constants(params, distributions), row), title))
         with console.status(name) as status:
             trials = Trials(
                 attempts,
@@ -237,7 +237,8 @@ class Teller:
 
     def conclude(self, attempt: Attempt) -> None:
         job, states = attempt.job, self.optuna.trial.TrialState
-        found = "  ".join(f"{key}={as_text(value)}" for key, value in constants(attempt.params).items())
+        drawn = constants(attempt.params, self.distributions)
+        found = "  ".join(f"{key}={as_text(value)}" for key, value in drawn.items())
         took = "" if job.seconds is None else f"  ({duration(job.seconds)})"
         if attempt.pruned_at:
             self.add(attempt, states.PRUNED, attempt.scores[: attempt.pruned_at])
@@ -285,7 +286,7 @@ class Teller:
                     "trial": position + 1,
                     "state": trial.state.name.lower(),
                     metric: shown(trial.value, metric) if trial.state.name == "COMPLETE" else None,
-                    "constants": constants(trial.params),
+                    "constants": constants(trial.params, trial.distributions),
                     "epochs": len(trial.intermediate_values),
                     "reason": trial.user_attrs.get(REASON),
                 }
@@ -338,7 +339,7 @@ def show_best(study: Any, runs: Runs) -> None:
 
 def command_of(runs: Runs, trial: Any) -> str:
     """The command that repeats a trial."""
-    words = [*runs.options, *runs.settings(constants(trial.params))]
+    words = [*runs.options, *runs.settings(constants(trial.params, trial.distributions))]
     return as_typed(f"python src/train.py {shlex.join(words)}")
 
 

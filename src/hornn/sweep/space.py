@@ -35,8 +35,16 @@ def distribution(optuna: Any, key: str, values: Any) -> Any:
     )
 
 
-def constants(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The constants of a trial, to four digits: what a person would write, and a run that can be named again."""
-    return {
-        key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in params.items()
-    }
+def constants(params: Mapping[str, Any], distributions: Mapping[str, Any]) -> dict[str, Any]:
+    """The constants of a trial: what a list holds as it stands there, of a range a number to four digits within it.
+
+    That is what a person would write, and a run that can be named again.
+    """
+    return {key: written(value, distributions[key]) for key, value in params.items()}
+
+
+def written(value: Any, place: Any) -> Any:
+    """A value that was drawn from this place of the space, as it is written on a command line."""
+    if not isinstance(value, float) or hasattr(place, "choices"):
+        return value
+    return min(max(float(f"{value:.4g}"), place.low), place.high)
