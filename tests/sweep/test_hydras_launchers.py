@@ -14,7 +14,7 @@ from hornn.run.identity import Identity
 from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.record import Record
-from sweep.mini import FAKE, Ended, recorded, starts, statuses, wait_for
+from sweep.mini import FAKE, TABLE, Ended, recorded, starts, statuses, wait_for, write_table
 
 Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
@@ -124,3 +124,34 @@ def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
     assert code == 0
     assert "warning: finished runs of other code are skipped (the source of hornn.cells.elman.Rnn was " in out
     assert ": elman seed=1; overwrite=true trains them anew\n" in out
+
+
+DEEPER = """    - {name: deeper, label: deeper, run: [model=rnn, trainer.max_steps=9], start: elman}
+    - {name: third, label: third, run: [model=hornn, model.order=3, trainer.max_steps=9], start: second-order}
+"""
+
+
+def test_a_failed_row_holds_up_those_alone_that_start_from_it(launch: Launch) -> None:
+    write_table(TABLE + DEEPER)
+    code, out, err = launch(FAKE_REFUSE="hornn")
+    assert code == 2
+    assert err.startswith("error: 2 of 4 jobs failed: second-order seed=1; third seed=1. ")
+    assert "third seed=1: failed: second-order, which it starts from, failed\n" in out
+    assert {row: entry.status for (row, _), entry in recorded().items()} == {
+        "elman": "done",
+        "second-order": "failed",
+        "deeper": "done",
+        "third": "failed",
+    }
+
+
+def test_runs_that_were_cut_off_are_named(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No launcher of Hydra's tells of a run whose own time was over, or that somebody has ended."""
+    write_table(TABLE + DEEPER)
+    monkeypatch.setattr("hornn.sweep.workers.CUT_OFF", (2,))  # as if the refusal were such an end
+    code, _, err = launch(FAKE_REFUSE="rnn")
+    assert (code, err) == (
+        2,
+        "error: 2 of 4 jobs were terminated: elman seed=1; deeper seed=1. The same command continues them\n",
+    )
+    assert statuses() == ["queued", "done", "queued", "done"]

@@ -63,6 +63,17 @@ class Job:
     def label(self) -> str:
         return ", ".join(self.rows)
 
+    @property
+    def start_is_cut_off(self) -> bool:
+        """Whether a job that it starts from was cut off, so that it cannot be run in this launch."""
+        return any(job.cut_off for job in self.after)
+
+    @property
+    def start_failed(self) -> str | None:
+        """That a job that it starts from failed, in words; None: none has."""
+        failed = next((job for job in self.after if job.status == "failed"), None)
+        return f"{failed.label}, which it starts from, failed" if failed else None
+
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""
         self.epoch, self.digits = result.get("epochs"), digits_of(result)

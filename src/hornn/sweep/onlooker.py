@@ -54,8 +54,15 @@ class Onlooker:
                 job.status, job.error, job.overwrite = "queued", None, True
         done = [job for job in self.jobs if job.status == "done"]
         tell_other_code(done, self.watch.console)
-        self.record.merge([entry for job in done for entry in job.entries()])  # others may start from them
-        self.open_jobs = [job for job in self.jobs if job.status not in ("done", "failed")]
+        waiting = [job for job in self.jobs if job.status not in ("done", "failed")]
+        for job in waiting:
+            if job.start_is_cut_off:
+                job.cut_off = True
+            elif job.start_failed:
+                job.status, job.error = "failed", job.start_failed
+        told = done + [job for job in waiting if job.status == "failed"]
+        self.record.merge([entry for job in told for entry in job.entries()])  # others may start from them
+        self.open_jobs = [job for job in waiting if job.status != "failed" and not job.cut_off]
         self.watch.__enter__()
         self.thread.start()
         return self

@@ -116,8 +116,10 @@ class TableSweeper(Sweeper):
                 words = [batch[job.place] for job in onlooker.open_jobs]
                 fault = self._launch(words, launched, queue) or fault
                 launched += len(words)
-            if fault and not queue:
-                break
+            if fault and not any(job.status == "failed" or job.cut_off for job in wave):
+                break  # the launcher itself failed
+            for job in onlooker.open_jobs:  # a process that has left nothing was cut off
+                job.cut_off |= job.status == "queued"
         conclude(
             jobs,
             "The same command tries them again, hydra.sweeper.retry_failed=true also those that diverged",

@@ -137,11 +137,10 @@ class Workers:
                 look = time.monotonic() - looked > LOOK
                 looked = time.monotonic() if look else looked
                 for job in open_jobs:
-                    failed = next((other for other in job.after if other.status == "failed"), None)
-                    if any(other.cut_off for other in job.after):
+                    if job.start_is_cut_off:
                         job.cut_off = True
-                    elif failed:
-                        self._become(job, "failed", f"{failed.label}, which it starts from, failed")
+                    elif job.start_failed:
+                        self._become(job, "failed", job.start_failed)
                     elif any(other.status != "done" for other in job.after):
                         continue
                     elif len(self.at_work) < self.limit and (look or job.status == "queued"):
