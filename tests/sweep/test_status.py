@@ -84,8 +84,10 @@ def test_a_record_that_cannot_be_used_leaves_the_others(
         text = json.dumps({"schema_version": 2, "jobs": [{**entry("a")._asdict(), **change}]})
         (folder / f"{name}.json").write_text(text)
     (folder / "nested.json").write_text("[" * 100_000)
+    (folder / "copy (1).json").write_text(Record("whole", folder).path.read_text())
     reasons = {
         "alien": "is damaged (status must be one of queued, running, done, failed, got 'lost'): remove it;",
+        "copy (1)": "sweep.name must be letters, digits, '.', '_' and '-', got 'copy (1)'",
         "folder": "Is a directory",
         "listed": 'is damaged (row must be text, got ["a"]): remove it;',
         "looped": "Too many levels of symbolic links",

@@ -32,7 +32,7 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     if name is None:
         for known in names:
             console.print(
-                shown(f"{known}: {summary(Record(known, folder))}"),
+                shown(f"{known}: {summary(known, folder)}"),
                 highlight=False,
                 soft_wrap=True,
                 markup=False,
@@ -49,10 +49,10 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
             console.print(shown(text), highlight=False, soft_wrap=True, markup=False)
 
 
-def summary(record: Record) -> str:
-    """How many runs are how far, or what is wrong with the record."""
+def summary(name: str, folder: Path) -> str:
+    """How many runs of a sweep are how far, or what is wrong with its record."""
     try:
-        return counts(lines_of(record))
+        return counts(lines_of(Record(name, folder)))
     except OSError as error:
         return describe_system_error(error)
     except ValueError as error:
