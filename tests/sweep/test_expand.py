@@ -8,7 +8,8 @@ from omegaconf import OmegaConf
 
 from hornn.result import write_result
 from hornn.run.identity import Identity
-from hornn.sweep.expand import check_not_a_table, check_start
+from hornn.sweep.entry import Entry
+from hornn.sweep.expand import check_not_a_table, check_start, name_beside
 from hornn.sweep.job import Job
 
 DONE = {"status": "completed", "valid_ppl": 90.0, "test_ppl": 80.0}
@@ -46,3 +47,23 @@ def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     check(rows, "model.hidden_size=8")
     check([*rows, {"name": "base", "run": []}])
     check([])
+
+
+def test_later_commands_with_the_name_of_a_sweep_add_their_jobs() -> None:
+    """Whatever their own words call the rows; a run that is there keeps its row, and so do the same words."""
+    held: list[Entry] = []
+
+    def launch(name: str, row: str, *words: str, seed: int = 1) -> str:
+        identity = Identity({}, {}, {}, name, seed, Path(name, f"seed={seed}"), False)
+        job = Job([row], ["--config-dir=/a", *words, "sweep.name=mine", f"seed={seed}"], identity, {})
+        name_beside([job], held)
+        held.extend(job.entries())
+        return job.label
+
+    wide, wider = "model.hidden_size=50", "model.hidden_size=100"
+    assert launch("aaaaaaaaaa", "model=rnn", "model=rnn", wide) == "model=rnn"
+    assert launch("bbbbbbbbbb", "model=rnn", "model=rnn", wider) == f"model=rnn {wider}"
+    assert launch("bbbbbbbbbb", "rnn", wider, "model=rnn", seed=2) == f"model=rnn {wider}"
+    assert launch("aaaaaaaaaa", "model=rnn", "model=rnn", wide, "overwrite=true") == "model=rnn"
+    assert launch("cccccccccc", "model=rnn", "model=rnn") == "model=rnn cccccccccc"
+    assert launch("dddddddddd", "model=rnn", "model=rnn", wide) == "model=rnn"  # of a text that has changed

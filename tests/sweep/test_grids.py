@@ -104,6 +104,9 @@ def test_a_sweep_may_have_a_name_without_a_file(launch: Launch) -> None:
     ]
     code, out, err = launch(*words)
     assert (code, out, err) == (0, "mine: 4 of 4 done\n" * 2, "")
+    for size in (7, 8):
+        assert launch("model=rnn", f"model.hidden_size={size}", "sweep.name=mine", ONE_EPOCH).code == 0
+    assert len(recorded("mine")) == 6
 
 
 def test_a_sweep_without_a_file_is_not_called_like_one(launch: Launch) -> None:

@@ -15,9 +15,49 @@ from hornn.recipe import load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import CONFIG, Identity, differing, identify, weights_given
+from hornn.sweep.entry import Entry
 from hornn.sweep.job import Job
+from hornn.sweep.record import Record
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
+NO_SETTING = ("--", "hydra.", "seed=", "overwrite=", "sweep.name=")  # words that make no other row of a job
+
+
+def jobs_on_record(
+    loader: ConfigLoader, master: DictConfig, batch: Sequence[Sequence[str]]
+) -> tuple[list[Job], Record]:
+    """The jobs of these lists of overrides and the record of their sweep. Errors: as of both."""
+    jobs = compose_jobs(loader, master, batch, options_of(master.hydra))
+    record = Record(sweep_name(master, batch))
+    in_a_table = any(word.startswith(ROW) for overrides in batch for word in overrides)
+    if not in_a_table and not master.hydra.runtime.choices.get("sweeps"):
+        name_beside(jobs, record.read())
+    return jobs, record
+
+
+def name_beside(jobs: Sequence[Job], held: Sequence[Entry]) -> None:
+    """Let jobs without a table take no row that other settings have on record, for they would take their place there.
+
+    A run that is on record keeps its row. Any other one whose row is taken is called by all that its overrides say,
+    and, where less was said than of the row that is taken, by its name, too.
+    """
+    rows: dict[str, list[str]] = {}
+    for entry in held:
+        rows.setdefault(entry.name, []).append(entry.row)
+    settings = {entry.row: set(settings_of(entry.overrides)) for entry in held}
+    for job in jobs:
+        own = settings_of(job.overrides)
+        longer = (" ".join(own), " ".join([*own, job.name]))
+        free = [
+            next((label for label in (row, *longer) if settings.get(label, set(own)) == set(own)), longer[-1])
+            for row in job.rows
+        ]
+        job.rows = list(dict.fromkeys(rows.get(job.name, free)))
+
+
+def settings_of(overrides: Sequence[str]) -> list[str]:
+    """The overrides that tell the row of a job from other rows."""
+    return [word for word in overrides if not word.startswith(NO_SETTING)]
 
 
 def compose_jobs(

@@ -15,11 +15,10 @@ from rich.console import Console
 
 from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
-from hornn.sweep.expand import check_folder, compose_jobs, options_of, sweep_name
+from hornn.sweep.expand import check_folder, jobs_on_record
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
 from hornn.sweep.outcome import conclude, tell_other_code
 from hornn.sweep.progress import Watch
-from hornn.sweep.record import Record
 from hornn.sweep.sweeper import TableSweeper
 from hornn.sweep.workers import Workers
 
@@ -61,7 +60,7 @@ class ProcessLauncher(Launcher):
         self.command = [sys.executable, str(script.absolute())]
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        jobs = compose_jobs(self.loader, self.config, job_overrides, options_of(self.config.hydra))
+        jobs, record = jobs_on_record(self.loader, self.config, job_overrides)
         for job in jobs:
             check_folder(job)
             trainer = job.config["trainer"]
@@ -70,7 +69,6 @@ class ProcessLauncher(Launcher):
             job.gpus = gpus_wanted(
                 trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), self.gpus
             )
-        record = Record(sweep_name(self.config, job_overrides))
         at_once = min(self.jobs, len(jobs))
         watch = Watch(record.name, jobs, at_once, Console())
         workers = Workers(

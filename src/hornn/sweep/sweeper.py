@@ -20,11 +20,10 @@ from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
 from hornn.reporting.sweeps import define
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.expand import ROW, compose, compose_jobs, options_of, sweep_name
+from hornn.sweep.expand import ROW, compose, jobs_on_record
 from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.outcome import conclude
-from hornn.sweep.record import Record
 from hornn.sweep.slurm_queue import Queue
 
 
@@ -105,8 +104,7 @@ class TableSweeper(Sweeper):
                 raise
         if getattr(self.jobs, "shows_jobs", False):
             return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
-        jobs = compose_jobs(self.loader, self.settings, batch, options_of(self.settings.hydra))
-        record = Record(sweep_name(self.settings, batch))
+        jobs, record = jobs_on_record(self.loader, self.settings, batch)
         record.merge([entry for job in jobs for entry in job.entries()], supersede=True)
         fault, launched = None, 0
         for wave in waves_of(jobs):
