@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reporting.place import read_sweep
-from sweep.mini import Ended, recorded, starts, write_table
+from sweep.mini import TABLE, Ended, recorded, starts, write_table
 
 Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
@@ -109,8 +109,12 @@ def test_a_sweep_may_have_a_name_without_a_file(launch: Launch) -> None:
     assert len(recorded("mine")) == 6
 
 
-def test_a_sweep_without_a_file_is_not_called_like_one(launch: Launch) -> None:
-    code, _, err = launch("model=rnn,lstm", "sweep.name=mini")
+@pytest.mark.parametrize(
+    "words", [["model=rnn,lstm", "sweep.name=mini"], ["sweeps=other", "sweep.name=mini"]]
+)
+def test_a_sweep_is_not_called_like_the_file_of_another(launch: Launch, words: list[str]) -> None:
+    Path("conf/sweeps/other.yaml").write_text(TABLE.replace("name: mini", "name: other"))
+    code, _, err = launch(*words)
     assert (code, err) == (
         2,
         "error: sweep.name=mini is the name of a sweep file: give another one, or sweeps=mini\n",

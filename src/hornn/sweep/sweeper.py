@@ -79,6 +79,8 @@ class TableSweeper(Sweeper):
             starts = starts_of(table, runs, keys)
             if chosen:
                 check_file(chosen, configs)
+                if table.get("name") != chosen:
+                    check_name(table.get("name"), self.loader.get_group_options("sweeps"))
             chosen_rows = picked(runs, self.only)
             rows = with_starts(chosen_rows, starts)
             asked = any(word.startswith("sweep.seeds=") for word in arguments)
@@ -206,7 +208,7 @@ def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def check_name(name: str | None, files: Sequence[str]) -> None:
-    """Raise ValueError where a sweep without a file is called like a file, whose record it would get."""
+    """Raise ValueError where a sweep is called like a file that is not its own, whose record it would get."""
     if name in files:
         raise ValueError(f"sweep.name={name} is the name of a sweep file: give another one, or sweeps={name}")
 
