@@ -103,6 +103,10 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
             "{name: x, label: x, run: [model=mixture], start: []}",
             "start must be the name of a row or a list of names, got []",
         ),
+        (
+            "{name: x, label: x, run: [model=rnn, seed=5]}",
+            "row 'x' of sweep 'mini' sets the seed: seeds: [5] does so for a row",
+        ),
         ("{name: x, label: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
     ],
 )

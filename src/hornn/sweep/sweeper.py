@@ -273,7 +273,9 @@ def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) 
         for override in parser.parse_overrides(words):
             if override.is_sweep_override():
                 raise ValueError(f"{where}: {override.input_line} is several runs; a row is one")
-            if (key := str(override.key_or_group)) in given:
+            if (key := str(override.key_or_group)) == "seed":
+                raise ValueError(f"{where} sets the seed: seeds: [{override.value()}] does so for a row")
+            if key in given:
                 raise ValueError(
                     f"{where} sets {key} itself: the command line cannot set it for the whole table"
                 )
