@@ -11,6 +11,7 @@ from hornn.run.identity import Identity
 from hornn.sweep.entry import Entry
 from hornn.sweep.expand import check_not_a_table, check_start, name_beside
 from hornn.sweep.job import Job
+from hornn.sweep.sweeper import picked
 
 DONE = {"status": "completed", "valid_ppl": 90.0, "test_ppl": 80.0}
 
@@ -47,6 +48,33 @@ def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     check(rows, "model.hidden_size=8")
     check([*rows, {"name": "base", "run": []}])
     check([])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"rows": {"a": 1}},
+        {"rows": "abc"},
+        {"rows": [1]},
+        {"rows": [{"run": "model=rnn"}]},
+        {"rows": [{"run": 3}]},
+        {"grid": {"model": []}},
+        {"grid": {"model": 2}},
+        {"grid": {"cell": {"a": None}}},
+        {"grid": ["model"]},
+    ],
+)
+def test_a_damaged_table_is_no_run(table: dict[str, Any]) -> None:
+    settings = OmegaConf.create({"overrides": {"task": ["sweeps=mine"]}, "runtime": {"choices": {}}})
+    with pytest.raises(ValueError, match="^sweep 'mine' is a table: add -m to run it$"):
+        check_not_a_table(OmegaConf.create({"name": "mine", **table}), settings)
+
+
+def test_rows_are_picked_by_their_names_as_they_are_written() -> None:
+    runs = {"2": ["model=rnn"], "deep": ["model=dt_rnn"]}
+    assert picked(runs, [2, "2"]) == ["2"]
+    with pytest.raises(ValueError, match="no row '3' to run; the table has: 2, deep"):
+        picked(runs, [3])
 
 
 def test_later_commands_with_the_name_of_a_sweep_add_their_jobs() -> None:

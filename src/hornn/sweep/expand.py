@@ -123,24 +123,39 @@ def check_not_a_table(sweep: Any, settings: Any) -> None:
     Hydra would train the default model by the table's settings. A row that sets nothing is such a run; `settings`: the
     `hydra` node.
     """
-    runs = [row["run"] for row in sweep.get("rows") or () if row.get("run") is not None]
-    runs += [first_of_grid(sweep["grid"])] if sweep.get("grid") else []
+    table: Any = OmegaConf.to_container(sweep, resolve=False)
     words: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)  # the values may not be there
     given = {word.partition("=")[0] for word in words}
+    runs = runs_listed(table)
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
-        many = "a grid" if sweep.get("grid") else f"a table of {len(runs)} runs"
+        many = "a grid" if table.get("grid") else f"a table of {len(runs)} runs"
         raise ValueError(
             f"sweeps={settings.runtime.choices.get('sweeps')} is {many}: add -m to run it, or "
             f"what one of its rows runs, such as {' '.join(runs[0])}"
         )
 
 
-def first_of_grid(grid: Mapping[str, Any]) -> list[str]:
-    """The overrides of a grid's first combination."""
-    words: list[str] = []
-    for key, values in grid.items():
-        words += next(iter(values.values())) if isinstance(values, Mapping) else [f"{key}={values[0]}"]
-    return words
+def runs_listed(table: Mapping[str, Any]) -> list[list[str]]:
+    """The overrides of each row of a table that is a run, and of the first combination of its grid.
+
+    Raises ValueError for a table that cannot be read so: the sweeper says what is wrong with it.
+    """
+    try:
+        runs = [as_words(row["run"]) for row in table.get("rows") or () if row.get("run") is not None]
+        first: list[str] = []
+        for key, values in (table.get("grid") or {}).items():
+            named = isinstance(values, Mapping)
+            first += as_words(next(iter(values.values()))) if named else [f"{key}={values[0]}"]
+    except (AttributeError, TypeError, IndexError, StopIteration, KeyError):
+        raise ValueError(f"sweep {table.get('name')!r} is a table: add -m to run it") from None
+    return [*runs, first] if first else runs
+
+
+def as_words(run: Any) -> list[str]:
+    """Raise TypeError unless these are overrides in a list."""
+    if not isinstance(run, list):
+        raise TypeError(f"{run!r} is no list")
+    return [str(word) for word in run]
 
 
 def check_folder(job: Job) -> None:

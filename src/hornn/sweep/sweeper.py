@@ -325,7 +325,8 @@ def picked(runs: Mapping[str, list[str]], only: Any) -> list[str]:
         raise ValueError(
             f"hydra.sweeper.only must be a list of rows such as [{next(iter(runs))}], got {only!r}"
         )
-    for name in only:
+    names = [str(name) for name in only]  # a row may be called 2
+    for name in names:
         if name not in runs:
             raise ValueError(f"hydra.sweeper.only: no row {name!r} to run; the table has: {', '.join(runs)}")
-    return list(dict.fromkeys(only))
+    return list(dict.fromkeys(names))
