@@ -66,7 +66,7 @@ def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
 )
 def test_a_damaged_table_is_no_run(table: dict[str, Any]) -> None:
     settings = OmegaConf.create({"overrides": {"task": ["sweeps=mine"]}, "runtime": {"choices": {}}})
-    with pytest.raises(ValueError, match="^sweep 'mine' is a table: add -m to run it$"):
+    with pytest.raises(ValueError, match=r"^sweep 'mine' is a table: add -m to run it$"):
         check_not_a_table(OmegaConf.create({"name": "mine", **table}), settings)
 
 
