@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 from hornn.cells.elman import Rnn
 from hornn.cells.hierarchical import Hierarchical
+from hornn.contract import check_contract
 from hornn.scan import scan
 from reference.activations import ACTIVATIONS
 from reference.cases import as_arrays, draw, draw_state, fill, seeded, weights_of
@@ -37,6 +38,13 @@ def test_one_delay_of_one_step_is_the_rnn() -> None:
     x = draw(generator, T, B, INPUT)
     y, _ = scan(cell, x, cell.initial_state(B))
     assert_close(y, scan(rnn, x, rnn.initial_state(B))[0], rtol=1e-12, atol=1e-12)
+
+
+def test_one_level_can_be_trained() -> None:
+    """It has no matrix between levels, which would have no gradient."""
+    cell = Hierarchical(INPUT, H, (3,))
+    check_contract(cell)
+    assert {name for name, _ in cell.named_parameters()} == {"W_in", "W_h"}
 
 
 @pytest.mark.parametrize("delays", [(), (0, 1), (1, 1), (4, 2), (1, 1.5)], ids=str)

@@ -13,8 +13,8 @@ def hierarchical(
     f: Callable[[Array], Array],
     delays: Sequence[int],
     W_in: Array,
-    W_up: Array,
     W_h: Array,
+    W_up: Array | None = None,
     b: Array | None = None,
 ) -> tuple[Array, tuple[Array]]:
     """h^1_t = f(W_in x_t + W_h^1 h^1_{t-d_1} + b^1), h^l_t = f(W_up^l h^{l-1}_t + W_h^l h^l_{t-d_l} + b^l).
@@ -38,7 +38,9 @@ def hierarchical(
         }
         for t in range(T):
             for level in range(L):
-                below = W_in @ x[t, column] if level == 0 else W_up[level - 1] @ h[level - 1, t]
+                below = (
+                    W_in @ x[t, column] if W_up is None or level == 0 else W_up[level - 1] @ h[level - 1, t]
+                )
                 h[level, t] = f(below + W_h[level] @ h[level, t - delays[level]] + b[level])
             y[t, column] = np.concatenate([h[level, t] for level in range(L)])
         for n in range(1, K + 1):

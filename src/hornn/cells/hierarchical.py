@@ -20,8 +20,8 @@ class Hierarchical(Cell):
         y_t = [h^1_t, ..., h^L_t]
 
     `delays` d_1 < ... < d_L are in steps; the H units form L levels of H / L units. x_t (B, I); W_in
-    (H/L, I), W_up (L-1, H/L, H/L), W_h (L, H/L, H/L), b (L, H/L). States before the first are 0. A gradient
-    crosses n steps of time in n / d_l steps of level l. f is `activation`: sigmoid, tanh or relu. With the
+    (H/L, I), W_up (L-1, H/L, H/L), none for one level, W_h (L, H/L, H/L), b (L, H/L). States before the first are 0.
+    A gradient crosses n steps of time in n / d_l steps of level l. f is `activation`: sigmoid, tanh or relu. With the
     one delay 1 it is the RNN.
 
     Source: El Hihi & Bengio, "Hierarchical recurrent neural networks for long-term dependencies" (1996), of
@@ -48,7 +48,7 @@ class Hierarchical(Cell):
         self.activation = activation
         self.f = find_activation(activation)
         self.W_in = self.weight(width, input_size)
-        self.W_up = self.weight(len(delays) - 1, width, width)
+        self.W_up = self.weight(len(delays) - 1, width, width) if len(delays) > 1 else None
         self.W_h = self.weight(len(delays), width, width)
         self.b = self.bias(bias, len(delays), width)
 
@@ -65,7 +65,7 @@ class Hierarchical(Cell):
         if self.b is not None:
             feedback = feedback + self.b.unsqueeze(1)
         h = [self.f(u_t + feedback[0])]
-        for W, signal in zip(self.W_up, feedback[1:], strict=True):
+        for W, signal in zip(() if self.W_up is None else self.W_up, feedback[1:], strict=True):
             h.append(self.f(F.linear(h[-1], W) + signal))
         h_t = torch.cat(h, dim=-1)
         return h_t, HornnState(push(h_t, state.history))
