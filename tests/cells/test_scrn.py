@@ -1,6 +1,7 @@
 """SRN and SCRN against their transcriptions, in the limits of their equations, and their sizes."""
 
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.testing import assert_close
 
 from hornn.cells.elman import Rnn
 from hornn.cells.scrn import Scrn, Srn
+from hornn.kernels import reduced
 from hornn.scan import scan
 from reference.activations import sigmoid
 from reference.cases import as_arrays, build_cell, draw, draw_state, fill, seeded, weights_of
@@ -100,6 +102,21 @@ def test_scrn_without_context_is_the_srn(context_input: str, adaptive: bool) -> 
     expected_y, expected_last = scan(other, x, other.initial_state(B))
     assert_close(y, expected_y, rtol=0, atol=0)
     assert_close(last.h, expected_last.h, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("hidden", "context"), [(H, C), (H, 0), (0, C)])
+def test_an_input_has_a_gradient_in_bf16_where_a_part_has_no_units(
+    hidden: int, context: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def multiply(left: Tensor, right: Tensor, out: Tensor, *how: Any) -> None:
+        torch.mm(left, right, out=out)
+
+    monkeypatch.setattr(reduced, "operators", lambda: SimpleNamespace(reduced_product=multiply))
+    cell = Scrn(INPUT, hidden, context, embedded_input=False)
+    x = torch.ones(T, B, INPUT, requires_grad=True)
+    with reduced.LinearsInBf16():
+        u = cell.project_input(x)
+    assert_close(torch.autograd.grad(u.sum(), x)[0][0, 0], torch.cat([cell.A, cell.B]).sum(0))
 
 
 def test_scrn_without_hidden_units_is_a_decaying_bag_of_words_without_parameters() -> None:

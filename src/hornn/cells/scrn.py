@@ -148,7 +148,10 @@ class Scrn(Cell):
 
     def project_input(self, x: Tensor) -> Tensor:
         """(T, B, I) -> (T, B, H + C): [A x_t, B x_t]."""
-        return x if self.embedded_input else torch.cat([F.linear(x, self.A), F.linear(x, self.B)], dim=-1)
+        if self.embedded_input:
+            return x
+        # a product in bf16 has no place for a matrix without rows
+        return torch.cat([F.linear(x, W) for W in (self.A, self.B) if len(W)], dim=-1)
 
     def learned_factors(self) -> Tensor | None:
         return None if self.beta is None else learned_factor(self.alpha, self.beta)
