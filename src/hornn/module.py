@@ -175,7 +175,7 @@ class TruncatedBptt(lightning.LightningModule):
     def update(self, chunk: Chunk) -> Tensor:
         """Forward and backward pass over one chunk and one step of the optimizer.
 
-        Returns the features (T, B, H) of this rank's columns, as they are without dropout.
+        Returns the features (T, B, H) of this rank's columns, as they are before `network.dropout`.
         """
         columns.set_width(chunk.width)
         chunks, state = [*self.window, chunk.inputs], self.states["train"]

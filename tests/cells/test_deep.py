@@ -286,6 +286,17 @@ def test_dropout_is_for_training_alone_and_for_its_part_alone(part: str) -> None
     assert (last.h != 0).all()  # a sigmoid state of 0 would be a dropped one
 
 
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_dropped_units_of_the_output_do_not_count_as_saturated(activation: str) -> None:
+    cell = deep_cell(29, output_depth=2, output_activation=activation, output_dropout=0.75)
+    torch.manual_seed(0)
+    nn.init.normal_(cell.predict[0].W)
+    h = 4 * torch.randn(100, 50, cell.hidden_size, dtype=torch.float64)
+    expected = cell.eval().saturation(cell.project_output(h))
+    assert 0.2 < expected < 0.8
+    assert cell.train().saturation(cell.project_output(h)) == pytest.approx(expected, abs=0.02)
+
+
 def test_the_activation_is_that_of_the_output() -> None:
     activations = {"state_activation": "tanh", "output_activation": "relu"}
     assert deep_cell(0, **activations).activation == "tanh"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hornn.cells.base import Cell, drawn_with, find_activation
+from hornn.cells.base import Cell, drawn_with, find_activation, saturation
 from hornn.cells.elman import RnnState
 from hornn.cells.mlp import Layer, Mlp, Units, build_units, require_p
 from hornn.checks import (
@@ -134,6 +134,7 @@ class DeepRnn(Cell):
         super().__init__(input_size, hidden_size, output_size)
         require_positive(transition_size=transition_size, output_size=output_size)
         self.activation = state_activation if output_depth == 1 else output_activation
+        self.output_dropout = output_dropout
 
         def units(part: str, activation: str, width: int) -> Units:
             return build_units(part, activation, width, pieces, p, learn_p)
@@ -198,6 +199,16 @@ class DeepRnn(Cell):
         """(T, B, H) -> (T, B, output_size): the predict operator up to the softmax."""
         features: Tensor = self.predict(y)
         return features
+
+    def saturation(self, y: Tensor) -> float:
+        """That of the units that dropout keeps; of ReLUs, whose zeros look like dropped ones, an estimate."""
+        rate = self.output_dropout if self.training else 0.0
+        kept = y[y != 0] * (1 - rate)
+        if not rate or not len(kept):
+            return super().saturation(y)
+        if self.activation == "relu":
+            return max(0.0, 1 - len(kept) / ((1 - rate) * y.numel()))
+        return saturation(kept, self.activation)
 
 
 class StackedRnnState(NamedTuple):
