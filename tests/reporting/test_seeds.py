@@ -152,6 +152,22 @@ def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
     assert errors_of_gain(line, line, "test_ppl", None).total == 0
 
 
+def test_a_counted_model_tells_nothing_of_the_spread_over_seeds(place: Any) -> None:
+    """Its three results are one number, which a seed has no part in."""
+    path = place.sweeps / "toy.yaml"
+    path.write_text(path.read_text().replace("run: [model=rnn]", "run: [model=kn]"))
+    (place.folder / "conf" / "model" / "kn.yaml").write_text("{_target_: Kn, order: 5}")
+    for seed in (1, 2, 3):
+        place.commit("rnn", seed, 140.0, choices={"model": "kn"})
+        place.commit("sum-2", seed, 100.0 + seed)
+        place.commit("max-2", seed, 110.0 + seed)
+    lines = {line.row.name: line for line in table_of(place).lines}
+    spread = spread_over_seeds("test_ppl", lines.values())
+    assert spread
+    assert spread == spread_over_seeds("test_ppl", (lines["sum-2"], lines["max-2"]))
+    assert spread.freedom == 4
+
+
 def test_a_trial_by_another_recipe_does_not_widen_the_errors(place: Any) -> None:
     for row, step in (("rnn", 1.0), ("max-2", 1.0), ("sum-2", 50.0)):
         changes = {"config": {"trainer": {"max_epochs": 1}}} if row == "sum-2" else {}
@@ -165,3 +181,13 @@ def test_a_trial_by_another_recipe_does_not_widen_the_errors(place: Any) -> None
     alone = spread_over_seeds("test_ppl", [lines["sum-2"], lines["sum-2"]])  # where all rows are such trials
     assert alone
     assert alone.share == pytest.approx(0.5)
+
+
+def test_trials_alone_tell_their_spread_beside_a_row_without_a_result(place: Any) -> None:
+    for row in ("rnn", "max-2"):
+        for seed in (1, 2, 3):
+            place.commit(row, seed, 100.0 + seed, config={"trainer": {"max_epochs": 1}})
+    lines = table_of(place).lines
+    spread = spread_over_seeds("test_ppl", lines)
+    assert spread
+    assert spread == spread_over_seeds("test_ppl", [line for line in lines if line.measured])

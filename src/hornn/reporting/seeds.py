@@ -46,10 +46,11 @@ def spread_for(compared: Iterable[Line], metric: str, lines: Sequence[Line]) -> 
 def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
     """The relative deviation over seeds of rows; None with too few degrees of freedom, and if it is 0.
 
-    Rows at the limit of their measurement are left out: there all seeds are alike. So is a row whose mean is 0: it has
-    no relative deviation. Rows that depart from their recipe, such as short trials, count only where all rows do.
+    Rows at the limit of their measurement are left out: there all seeds are alike. So are models in which no seed draws
+    anything, and a row whose mean is 0: it has no relative deviation. Rows that depart from their recipe, such as short
+    trials, count only where all measured rows do.
     """
-    lines = list(lines)
+    lines = [line for line in lines if not is_unseeded(line)]
     kept = [line for line in lines if not departures_of(line)] or lines
     scores = [each for line in kept if (each := line.scores.get(metric)) and not each.at_limit]
     parts = [part for each in scores if (part := variance_of(each)).freedom]
@@ -65,6 +66,11 @@ def variance_of(score: Score) -> Variance:
     if freedom < 1 or not score.mean:
         return Variance(0.0, 0)
     return Variance(sum((value / score.mean - 1) ** 2 for value in score.values) / freedom, freedom)
+
+
+def is_unseeded(line: Line) -> bool:
+    """Whether no seed draws anything in its numbers: in no run of it; so in none of a row without runs."""
+    return all(run.result.get("choices", {}).get("model") in UNSEEDED for run in line.measured)
 
 
 class Errors(NamedTuple):
@@ -112,7 +118,7 @@ def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Varian
     """The squared standard error of a row's mean, or of the ratio of two, relative to it; None if not known."""
     parts = []
     for line in lines:
-        if all(run.result.get("choices", {}).get("model") in UNSEEDED for run in line.measured):
+        if is_unseeded(line):
             continue
         if spread is None:
             return None
