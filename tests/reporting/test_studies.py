@@ -98,3 +98,10 @@ def test_a_damaged_summary_says_so(page: Any) -> None:
 )
 def test_a_summary_of_wrong_values_leaves_the_page(page: Any, key: str, value: Any, said: str) -> None:
     assert said in page({**summary(trial(1, 100.0), trial(2, 90.0)), key: value})
+
+
+def test_trials_of_other_constants_stand_in_one_table(page: Any) -> None:
+    """As in a summary that somebody put together."""
+    text = page(summary(trial(1, 100.0), {**trial(2, 90.0), "constants": {"optimizer.lr": 0.3}}))
+    assert '<td data-value="0.3">0.3</td><td data-value=""></td>' in text
+    assert '<td data-value="None">null</td>' in text

@@ -48,6 +48,11 @@ class Study(NamedTuple):
         return sorted(self.completed, key=lambda trial: trial[self.metric])[:SHOWN]
 
     @property
+    def constants(self) -> list[str]:
+        """The names of the constants of the trials that are shown; a stranger's trials need not have the same ones."""
+        return list(dict.fromkeys(name for trial in self.best for name in trial["constants"]))
+
+    @property
     def label(self) -> str:
         """What the scores are: `perplexity, validation`."""
         return known_name(self.metric)
