@@ -107,6 +107,41 @@ def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
         claims_of(place)
 
 
+@pytest.mark.parametrize(
+    ("better", "than", "outcome"),
+    [
+        (
+            50,
+            40,
+            "Measured: Sum, order 2: ≥ 50; Sum, order 3: 40; 25.0 % more (one seed each). Outcome: a tendency for it.",
+        ),
+        (40, 50, "Sum, order 3: ≥ 50; 20.0 % less (one seed each). Outcome: a tendency against it."),
+        (50, 60, "16.7 % less (one seed each). Outcome: not judged (a seed reached the last step"),
+        (
+            50,
+            None,
+            "Sum, order 2: ≥ 50, where at most 55 is claimed (1 seed). Outcome: not judged (a seed reached",
+        ),
+    ],
+)
+def test_a_lower_bound_decides_no_claim_that_the_true_number_may_turn_round(
+    place: Any, broken: Any, better: int, than: int | None, outcome: str
+) -> None:
+    """Two rows, of which one was looked at as far as 50 steps back, the other as far as 100."""
+    key = "memory.summary.gradient_reach"
+    path = broken("metric: test_ppl", f"metric: {key}")
+    path.write_text(path.read_text().replace("lower_is_better: true", "lower_is_better: null"))
+    rival = "than: sum-3" if than else "at_most: 55"
+    path.write_text(
+        path.read_text() + f"  claims: [{{says: it reaches far, better: sum-2, metric: {key}, {rival}}}]\n"
+    )
+    path.write_text(re.sub(r"\n +published: .*", "", path.read_text()))
+    for row, reach in (("sum-2", better), ("sum-3", than)):
+        settings = {"lags": 50 if reach == 50 else 100}
+        place.commit(row, 1, memory=MEMORY | {"settings": settings, "summary": {"gradient_reach": reach}})
+    assert outcome in claims_of(place)[0]
+
+
 def test_a_reach_at_the_limit_of_the_lags_is_a_lower_bound(place: Any, broken: Any) -> None:
     """No measurement without a spread; rows below the limit, and numbers that count no steps, are as ever."""
     key, other = "memory.summary.gradient_reach", "memory.summary.pooled_rms"

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.claimed import QUOTED, Claim
 from hornn.reporting.lines import Line, by_one_recipe
-from hornn.reporting.numbers import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
+from hornn.reporting.numbers import AT_LIMIT_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
 from hornn.reporting.scores import (
     DYNAMIC_EVALUATION,
+    Score,
     has_published,
     is_unverified,
     metric_value,
@@ -28,6 +29,7 @@ REASONS = {
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
 BEHIND = "it is even behind"  # of a row that gains so much at most
+AT_LIMIT = "a seed reached the last step that was looked at: the true mean may turn this round"
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
 SIGNS = (UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN)
 WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
@@ -128,6 +130,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     if outcome == CONFIRMED and not of_this_size:
         outcome = IN_DIRECTION
     reason = reason_of(outcome, errors)
+    if outcome not in (UNDECIDED, NOT_JUDGED) and may_turn(best, metric, gain > limit):
+        outcome, reason = NOT_JUDGED, AT_LIMIT
     if outcome in (CONFIRMED, FOR):
         contradicted = claimed is not None and (
             claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
@@ -177,17 +181,35 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     errors = errors_of_mean(line, claim.metric, spread_for([line], claim.metric, lines))
     known = errors.of_all.root
     distance = abs(value - limit) / known if known else None
-    outcome = settle(value <= limit, distance, errors)
+    outcome, reason = settle(value <= limit, distance, errors), ""
+    if score.at_limit and outcome != UNDECIDED and value <= limit:
+        outcome, reason = NOT_JUDGED, AT_LIMIT
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
-    measured = f"{line.row.label}: {value:.4g}, where at most {limit:g} is claimed ({trust})"
+    measured = (
+        f"{line.row.label}: {bound_sign(score)}{value:.4g}, where at most {limit:g} is claimed ({trust})"
+    )
     return not_measured(claim, sweep)._replace(
         measured=measured,
         outcome=outcome,
         gain=(limit - value) / limit,
         error=None if errors.total is None else errors.total / limit,
-        reason=reason_of(outcome, errors),
+        reason=reason or reason_of(outcome, errors),
     )
+
+
+def may_turn(pair: Sequence[Line], metric: Metric, above: bool) -> bool:
+    """Whether a measured number that is a lower bound may, by its true value, take a gain to the other side of a limit.
+
+    above: whether the gain that we measured is above the limit.
+    """
+    first, second = (line.scores[metric.key].at_limit for line in pair)
+    return second if above != bool(metric.lower_is_better) else first
+
+
+def bound_sign(score: Score) -> str:
+    """What stands before a mean that is a lower bound; empty before another one."""
+    return f"{AT_LIMIT_SIGN} " * score.at_limit
 
 
 def settle(holds: bool, distance: float | None, errors: Errors) -> str:
@@ -252,15 +274,20 @@ def compare_rows(
 ) -> tuple[str, float]:
     """How much better the first of two lines is, in words and relative to the second.
 
-    published: the lines whose number here is the published one; it has a sign where it is not verified.
+    published: the lines whose number here is the published one; it has a sign where it is not verified, and a measured
+    one where it is a lower bound.
     """
     scores = [line.scores[metric.key] for line in pair]
     one, other = map(value, scores)
     gain = gain_of(one, other, metric)
-    names = [
-        f"{line.row.label}: {value(score):.4g}{UNVERIFIED_SIGN * (line in published and is_unverified(score))}"
-        for line, score in zip(pair, scores, strict=True)
-    ]
+    names = []
+    for line, score in zip(pair, scores, strict=True):
+        theirs = line in published
+        before, after = (
+            "" if theirs else bound_sign(score),
+            UNVERIFIED_SIGN * (theirs and is_unverified(score)),
+        )
+        names.append(f"{line.row.label}: {before}{value(score):.4g}{after}")
     ahead, behind = ("better", "worse") if metric.lower_is_better is not None else ("more", "less")
     share = f"{percent(abs(gain))} " if math.isfinite(gain) else ""
     return f"{'; '.join(names)}; {share}{ahead if gain >= 0 else behind}", gain
