@@ -195,6 +195,14 @@ def test_a_quoted_row_is_alone_on_its_side(broken: Any) -> None:
         read_sweep(path)
 
 
+@pytest.mark.parametrize("rival", ["than: more", "at_most: 120"])
+def test_a_claim_of_quoted_rows_alone_is_refused(broken: Any, rival: str) -> None:
+    more = QUOTED.replace("others", "more").replace("105", "110")
+    path = broken("  figure:", f"{QUOTED}{more}  claims: [{{says: so, better: others, {rival}}}]\n  figure:")
+    with pytest.raises(ValueError, match="'so' names quoted rows alone, of which nothing is measured"):
+        read_sweep(path)
+
+
 def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("sum-3", 1, 100.0)

@@ -12,7 +12,7 @@ QUOTED = "quoted"  # the state of a row whose number is of others
 class Claim(NamedTuple):
     """The best row of `better` beats the best of `than`; of measured rows, the best on validation.
 
-    A quoted row stands by its published number, alone on its side.
+    A quoted row stands by its published number, alone on its side; one row at least is not quoted.
 
     With `at_most` the claim is that `better` is ahead by so many percent at most, or behind; without `than`, that its
     number is so much at most.
@@ -52,6 +52,8 @@ def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None],
             raise ValueError(
                 f"{place} names the quoted row {quoted[0]!r} beside others: give it a claim alone"
             )
+    if all(states[name] == QUOTED for name in (*better, *than)):
+        raise ValueError(f"{place} names quoted rows alone, of which nothing is measured: leave it out")
     metric = node.get("metric", keys[0])
     if metric not in keys:
         raise ValueError(f"{place} names the metric {metric!r}, which the table has not")
