@@ -225,3 +225,14 @@ def test_damaged_measurements_are_refused(place: Any, where: tuple[Any, ...], va
         check_result(place.result(1, 100.0, memory=memory), ())
     place.commit("rnn", 1, memory=memory)
     assert "damaged" in line_of(table_of(place), "rnn").status
+
+
+def test_measurements_are_not_lost_to_the_same_run_elsewhere(place: Any) -> None:
+    """There it learned from the test text, and nobody analysed it."""
+    kept = place.commit("rnn", 1, 100.0, memory=MEMORY)
+    result = place.result(1, 100.0, dynamic={"test_ppl": 95.0})
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    said = keep_for_commit(place.results, place.sweeps)
+    assert f"result.json lacks memory, add that too: {kept} stays" in said
+    assert "0 results kept" in said
+    assert json.loads(kept.read_text())["memory"] == MEMORY

@@ -182,7 +182,8 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
 
     A run that several tables share has one file there; a run by another config or source takes the place of one that
     finished before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run
-    once dynamic evaluation or memory was added to it, or once it no longer diverges.
+    once it no longer diverges, or once dynamic evaluation or memory was added to it, unless it lacks a part that the
+    kept one has.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -199,7 +200,10 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             if old and old.name == run.name and old.has_source_of(run):
                 mended = old.state == "diverged" and run.state == "done"
                 added = any(run.result.get(part) not in (None, old.result.get(part)) for part in ADDED_LATER)
-                if not mended and not added:
+                lost = [part for part in ADDED_LATER if part in old.result and part not in run.result]
+                if added and lost and not mended:
+                    warn(warnings, sweep, f"{run.path} lacks {lost[0]}, add that too: {old.path} stays")
+                if not mended and (lost or not added):
                     continue
             elif old and finish_time(run) < finish_time(old):
                 continue
