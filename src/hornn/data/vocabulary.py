@@ -65,7 +65,13 @@ class Vocabulary:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Vocabulary":
-        return cls(list(state["words"]), list(state["counts"]))
+        """Raises KeyError or TypeError unless there are different words, and how often each occurs."""
+        words, counts = list(state["words"]), list(state["counts"])
+        if not (all(type(word) is str for word in words) and len(set(words)) == len(words)):
+            raise TypeError("the words of its vocabulary are no different texts")
+        if not (all(type(count) is int and count >= 0 for count in counts) and len(counts) == len(words)):
+            raise TypeError(f"its vocabulary has no count for each of its {len(words):,} words")
+        return cls(words, counts)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,6 @@ def require_device(device: str) -> None:
 
 def open_text(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> NetworkScorer | CountScorer:
     vocabulary = Vocabulary.from_state(card["vocabulary"])
-    check_vocabulary(vocabulary)
     if not holds_counts(card):
         network = rebuild_network(path, card, vocabulary.counts, weights_of_network(state))
         return NetworkScorer(str(path), network, card, vocabulary)
@@ -116,15 +115,6 @@ def open_text(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> 
     except ValueError as error:
         raise ValueError(f"checkpoint {path} holds the counts of another model: {error}") from error
     return CountScorer(str(path), model, vocabulary, tokenizer, card)
-
-
-def check_vocabulary(vocabulary: Vocabulary) -> None:
-    """Raise TypeError unless there are different words, and how often each occurs."""
-    words, counts = vocabulary.words, vocabulary.counts
-    if not (all(type(word) is str for word in words) and len(vocabulary.index) == len(words)):
-        raise TypeError("the words of its vocabulary are no different texts")
-    if not (all(type(count) is int and count >= 0 for count in counts) and len(counts) == len(words)):
-        raise TypeError(f"its vocabulary has no count for each of its {len(words):,} words")
 
 
 def open_sequences(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> SequenceScorer:
