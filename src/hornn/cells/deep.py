@@ -201,11 +201,11 @@ class DeepRnn(Cell):
         return features
 
     def saturation(self, y: Tensor) -> float:
-        """That of the units that dropout keeps; of ReLUs, whose zeros look like dropped ones, an estimate."""
+        """The share among the units that dropout keeps; an estimate for ReLUs, whose zeros look like dropped units."""
         rate = self.output_dropout if self.training else 0.0
-        kept = y[y != 0] * (1 - rate)
-        if not rate or not len(kept):
+        if not rate or not y.any():
             return super().saturation(y)
+        kept = y[y != 0] * (1 - rate)
         if self.activation == "relu":
             return max(0.0, 1 - len(kept) / ((1 - rate) * y.numel()))
         return saturation(kept, self.activation)

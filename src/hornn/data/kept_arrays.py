@@ -12,10 +12,6 @@ import numpy as np
 
 from hornn.result import replacing
 
-# What a file raises that is absent or damaged. RuntimeError: an entry seems to be encrypted, or of an unknown packing.
-READING = (OSError, EOFError, ValueError, KeyError, TypeError)
-UNPACKING = (RuntimeError, zipfile.BadZipFile, zlib.error)
-
 
 class KeptArrays:
     """One file below `folder` for all that decides the arrays, the `key`; its name has the key's SHA-256, `digest`.
@@ -35,8 +31,17 @@ class KeptArrays:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(str(arrays.pop("about")))
             return (about, arrays) if about["key"] == self.key else None
-        except (*READING, *UNPACKING):
-            return None
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RuntimeError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ):
+            return None  # RuntimeError: an entry seems to be encrypted, or packed in an unknown way
 
     def write(self, what: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Raises OSError, which names `what`, where the file cannot be written."""

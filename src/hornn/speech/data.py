@@ -124,7 +124,7 @@ class SpeechData(Data):
         return np.pad(features, ((0, self.delay), (0, 0)))
 
     def whole(self, split: str) -> Utterances:
-        """The cepstra are computed anew, as those that the mixtures were trained on: nothing else reads them."""
+        """The cepstra are computed anew, because only Gaussian mixtures read them, in the way of their training."""
         recordings = self.corpus.splits[split]
         here = {each.speaker for each in recordings}  # a speaker of training may be in the test set, too
         heard = [each for part in SPLITS for each in self.corpus.splits[part] if each.speaker in here]
