@@ -3,11 +3,15 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hornn.reporting.lines import Line
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import percent
 from hornn.reporting.overview import overview_cells
+from hornn.reporting.runs import Run
+from hornn.reporting.scores import Score
 from hornn.reporting.seeds import (
     Errors,
     Spread,
@@ -191,3 +195,29 @@ def test_trials_alone_tell_their_spread_beside_a_row_without_a_result(place: Any
     spread = spread_over_seeds("test_ppl", lines)
     assert spread
     assert spread == spread_over_seeds("test_ppl", [line for line in lines if line.measured])
+
+
+def line_with(score: Score) -> Line:
+    """Of one run without anything but a number."""
+    run = Run(1, "done")
+    return Line(None, {"test_nll": score}, (run,), "", (), None, None, ())
+
+
+@pytest.mark.parametrize("seeds", [5, 2, 1])
+def test_chance_seldom_decides_between_equal_rows_that_scatter_differently(seeds: int) -> None:
+    """Pairs of rows with one mean. By Welch's degrees of freedom chance decides in one of 32 claims with one seed."""
+    rng, decided, tables = np.random.default_rng(3), 0, 400
+    for _ in range(tables):
+        deviations = 0.003 * np.sqrt(2.2 / rng.chisquare(2.2, 24))
+        values = [
+            tuple(rng.normal(1.0, deviation, seeds if place < 8 else 5))
+            for place, deviation in enumerate(deviations)
+        ]
+        lines = [line_with(Score(None, each, None)) for each in values]
+        spread = spread_over_seeds("test_nll", lines)
+        assert spread
+        for one, other in zip(lines[:8:2], lines[1:8:2], strict=True):
+            errors = errors_of_gain(one, other, "test_nll", spread)
+            gain = one.scores["test_nll"].mean / other.scores["test_nll"].mean - 1
+            decided += abs(gain) > errors.decisive * errors.total
+    assert decided / (4 * tables) < 1 / 60

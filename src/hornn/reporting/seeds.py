@@ -125,5 +125,9 @@ def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Varian
         score = line.scores[metric]
         parts.append(spread.of(score).times(1 / len(score.values)))
     found = total(parts)
-    # Rows that are alike share one variance, so that two rows tell no more of it than one.
-    return Variance(found.value, min(found.freedom, spread.freedom if spread else math.inf))
+    if spread is None:
+        return found
+    if spread.prior is None:  # rows that are alike share one variance: two tell no more of it than one
+        return Variance(found.value, min(found.freedom, spread.freedom))
+    # A variance that came out too small hides its own uncertainty from a weighted sum: the least known one counts.
+    return Variance(found.value, min((part.freedom for part in parts), default=math.inf))
