@@ -203,6 +203,13 @@ def test_a_claim_of_quoted_rows_alone_is_refused(broken: Any, rival: str) -> Non
         read_sweep(path)
 
 
+def test_claims_with_the_same_words_are_refused(broken: Any) -> None:
+    claims = "[{says: so, better: sum-2, than: rnn}, {says: so, better: sum-3, than: rnn}]"
+    path = broken("  figure:", f"  claims: {claims}\n  figure:")
+    with pytest.raises(ValueError, match="two claims say 'so': give each words of its own"):
+        read_sweep(path)
+
+
 def test_a_claim_of_little_holds_where_nothing_is_gained(place: Any, broken: Any) -> None:
     broken("  figure:", CLAIMS + "  figure:")
     place.commit("sum-3", 1, 100.0)

@@ -54,6 +54,13 @@ def test_several_metrics_have_a_heading_each(filled: Place) -> None:
     assert header.count("measured") == 2
 
 
+def test_the_caption_names_the_paper_where_there_is_one(filled: Place) -> None:
+    table = table_of(filled)
+    assert f"({escape_latex(table.sweep.paper)}).}}" in table_latex(table)
+    without = table._replace(sweep=table.sweep._replace(paper=""))
+    assert rf"\caption{{{escape_latex(table.sweep.title)}.}}" in table_latex(without)
+
+
 def test_every_special_character_is_written() -> None:
     assert escape_latex(r"a_b & 5 % #{~^\} $x$ <y> | ±") == (
         r"a\_b \& 5 \% \#\{\textasciitilde{}\textasciicircum{}\textbackslash{}\} \$x\$ "

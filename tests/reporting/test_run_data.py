@@ -129,3 +129,14 @@ def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:
     assert {"seeds", "results", "num_parameters"}.isdisjoint(unbuilt)
     assert content["command"] == "python src/train.py -m sweeps=toy"
     assert content["lower_is_better"] is content["metrics"][0]["lower_is_better"] is True
+
+
+def test_a_score_that_some_results_lack_names_its_seeds(filled: Place) -> None:
+    path = filled.commit("sum-2", 2)
+    content = json.loads(path.read_text())
+    del content["test_ppl"]
+    path.write_text(json.dumps(content))
+    rows = {row["row"]: row for row in json.loads(table_json(table_of(filled)))["rows"]}
+    assert rows["sum-2"]["seeds"] == [1, 2]
+    assert rows["sum-2"]["scores"]["test_ppl"]["seeds"] == [1]
+    assert "seeds" not in rows["rnn"]["scores"]["test_ppl"]

@@ -31,6 +31,19 @@ class Claim(NamedTuple):
     main: bool = False
 
 
+def read_claims(
+    nodes: Sequence[Any], keys: Sequence[str], states: Mapping[str, str | None], path: Path
+) -> tuple[Claim, ...]:
+    """The claims of a file. Raises ValueError for a wrong one, and where two say the same: no reader tells them apart."""
+    claims = tuple(read_claim(node, keys, states, path) for node in nodes)
+    said: set[str] = set()
+    for claim in claims:
+        if claim.says in said:
+            raise ValueError(f"{path}: sweep.claims: two claims say {claim.says!r}: give each words of its own")
+        said.add(claim.says)
+    return claims
+
+
 def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None], path: Path) -> Claim:
     """A claim of a file whose metrics have these keys. Raises ValueError for a wrong one.
 

@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from hornn.reporting.lines import Line
 from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
+from hornn.reporting.scores import metric_value
 from hornn.reporting.tables import Table
 from hornn.result import finite
 
@@ -13,7 +15,8 @@ from hornn.result import finite
 def table_json(table: Table) -> str:
     """All that the page says of a table: its rows with every seed's number, its claims, to 9 significant digits.
 
-    A row or a score lacks the keys of what there is nothing to say of.
+    A row or a score lacks the keys of what there is nothing to say of: a score has `seeds` where its numbers are of
+    some of the row's seeds alone.
     """
     sweep = table.sweep
     content = {
@@ -43,6 +46,7 @@ def table_json(table: Table) -> str:
                             {
                                 "published": score.published._asdict() if score.published else None,
                                 "measured": score.values,
+                                "seeds": seeds_of(line, key),
                                 "mean": score.mean,
                                 "at_limit": score.at_limit or None,
                                 "deviation": score.deviation,
@@ -62,6 +66,12 @@ def table_json(table: Table) -> str:
         json.dumps(finite(content), allow_nan=False), parse_float=lambda text: to_digits(float(text))
     )
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def seeds_of(line: Line, key: str) -> list[int] | None:
+    """The seeds whose results hold this number; None where all of the row's do, or it is of the runs together."""
+    seeds = [run.seed for run in line.measured if metric_value(run.result, key) is not None]
+    return seeds if 0 < len(seeds) < len(line.measured) else None
 
 
 def without_nothing(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,11 +33,12 @@ def table_latex(table: Table) -> str:
             if name != "device" and (name != "runs" or any(cells[index].text for cells in grid.rows))
         ]
     )
+    source = f" ({escape_latex(table.sweep.paper)})" if table.sweep.paper else ""
     lines = [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escape_latex(table.sweep.title)} ({escape_latex(table.sweep.paper)}).}}",
+        rf"\caption{{{escape_latex(table.sweep.title)}{source}.}}",
         rf"\begin{{tabular}}{{{''.join('l' if name in ('model', 'runs') else 'r' for _, name in grid.heads)}}}",
         r"\toprule",
     ]

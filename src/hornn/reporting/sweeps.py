@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.places import as_typed
-from hornn.reporting.claimed import QUOTED, Claim, read_claim
+from hornn.reporting.claimed import QUOTED, Claim, read_claims
 from hornn.reporting.configs import Configs, Files, conf_of
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
@@ -231,7 +231,7 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
         path=path,
         seeds=seeds,
         figure=figure,
-        claims=tuple(read_claim(claim, keys, names, path) for claim in node.get("claims", [])),
+        claims=read_claims(node.get("claims", []), keys, names, path),
         relative_to=node.get("relative_to"),
         note=node.get("note", ""),
         command=as_typed(f"python src/train.py -m sweeps={path.stem}"),
