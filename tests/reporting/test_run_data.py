@@ -1,6 +1,7 @@
 """What the page's script knows of the runs."""
 
 import json
+import re
 import zlib
 from base64 import b64decode
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hornn.reporting.json_table import table_json
 from hornn.reporting.packing import packed
 from hornn.reporting.run_data import address, curves, page_data
-from reporting.place import Place, table_of
+from reporting.place import SWEEP, Place, table_of
 
 
 @pytest.fixture
@@ -131,12 +132,13 @@ def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:
     assert content["lower_is_better"] is content["metrics"][0]["lower_is_better"] is True
 
 
-def test_a_score_that_some_results_lack_names_its_seeds(filled: Place) -> None:
-    path = filled.commit("sum-2", 2)
-    content = json.loads(path.read_text())
-    del content["test_ppl"]
-    path.write_text(json.dumps(content))
-    rows = {row["row"]: row for row in json.loads(table_json(table_of(filled)))["rows"]}
+def test_a_score_that_some_results_lack_names_its_seeds(place: Place) -> None:
+    metrics = "metric: [{key: test_ppl, label: ppl}, {key: test_accuracy, label: accuracy}]"
+    text = re.sub(r"\n      published: .*", "", SWEEP)
+    place.write_sweep("toy", re.sub(r"metric: test_ppl\n  metric_label: .*", metrics, text))
+    place.commit("sum-2", 1)
+    place.commit("sum-2", 2, test_accuracy=0.5)
+    rows = {row["row"]: row for row in json.loads(table_json(table_of(place)))["rows"]}
     assert rows["sum-2"]["seeds"] == [1, 2]
-    assert rows["sum-2"]["scores"]["test_ppl"]["seeds"] == [1]
-    assert "seeds" not in rows["rnn"]["scores"]["test_ppl"]
+    assert rows["sum-2"]["scores"]["test_accuracy"]["seeds"] == [2]
+    assert "seeds" not in rows["sum-2"]["scores"]["test_ppl"]

@@ -34,12 +34,14 @@ class Claim(NamedTuple):
 def read_claims(
     nodes: Sequence[Any], keys: Sequence[str], states: Mapping[str, str | None], path: Path
 ) -> tuple[Claim, ...]:
-    """The claims of a file. Raises ValueError for a wrong one, and where two say the same: no reader tells them apart."""
+    """The claims of a file. Raises ValueError for a wrong one, and where two say the same."""
     claims = tuple(read_claim(node, keys, states, path) for node in nodes)
     said: set[str] = set()
     for claim in claims:
         if claim.says in said:
-            raise ValueError(f"{path}: sweep.claims: two claims say {claim.says!r}: give each words of its own")
+            raise ValueError(
+                f"{path}: sweep.claims: two claims say {claim.says!r}: give each words of its own"
+            )
         said.add(claim.says)
     return claims
 
