@@ -36,6 +36,7 @@ def serve(path: str, users: str) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     keep_media_folder()
+    know_hydra()
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads is not forked"
     gc.freeze()  # no child's collector looks at what all share
     server = socket.socket(socket.AF_UNIX)
@@ -56,6 +57,20 @@ def serve(path: str, users: str) -> None:
         with contextlib.suppress(ChildProcessError):  # what they took counts as the server's
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+
+
+def know_hydra() -> None:
+    """Let Hydra find its plugins, and ANTLR the states of the grammars, once for all forked processes."""
+    with contextlib.suppress(ImportError):
+        from hydra.core.override_parser.overrides_parser import OverridesParser
+        from hydra.core.plugins import Plugins
+        from omegaconf import OmegaConf
+
+        Plugins.instance()
+        OverridesParser.create().parse_overrides(
+            ["a.b=1", "+a/b@c.d=[x,2.5]", "~e", "a={b: null}", "a='x y'", "a=/x.y", "a=true,false"]
+        )
+        OmegaConf.to_object(OmegaConf.create({"a": "${oc.env:A,b}/c", "d": "${a}"}))
 
 
 def keep_media_folder() -> None:
