@@ -177,7 +177,7 @@ def test_a_folder_without_music_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"frame_length": 0}, "data.frame_length must be a number of quarter notes above 0"),
+        ({"frame_length": 0}, "data.frame_length must be a number of quarter notes from 1/480 on"),
         ({"max_len": 0}, "data.max_len must be a whole number >= 1"),
         ({"batch_size": 0}, "data.batch_size must be a whole number >= 1"),
     ],

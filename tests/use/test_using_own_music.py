@@ -112,7 +112,7 @@ def test_a_file_is_continued(
         (
             "generate",
             ["to=x.mid", "frame_length=-1"],
-            "frame_length must be a number of quarter notes above 0",
+            "frame_length must be a number of quarter notes from 1/480 on",
         ),
         ("evaluate", ["midi={songs}/test", "split=test"], "midi= is scored in place of a split"),
         ("evaluate", ["midi={songs}"], None),

@@ -27,9 +27,10 @@ class Note(NamedTuple):
 
 
 def require_frame_length(key: str, value: Any) -> None:
-    """Raise ValueError for what is no length of a frame in quarter notes."""
-    holds = is_number(value) and 0 < value < math.inf
-    require_range(key, value, "a number of quarter notes above 0, such as 0.25 for a sixteenth note", holds)
+    """Raise ValueError for what is no length of a frame in quarter notes, and for one that no written file can tell."""
+    holds = is_number(value) and 1 / BEAT <= value < math.inf
+    allowed = f"a number of quarter notes from 1/{BEAT} on, such as 0.25 for a sixteenth note"
+    require_range(key, value, allowed, holds)
 
 
 def require_frames(frames: Any) -> None:
