@@ -1,0 +1,33 @@
+"""The project's claims are those that the papers make: of the same networks, by the same measure."""
+
+from pathlib import Path
+
+from hornn.reporting.sweeps import Sweep, read_sweeps
+
+ROOT = Path(__file__).parents[2]
+SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
+
+
+def compared(sweep: Sweep, metric: str) -> set[tuple[str, str]]:
+    """The rows that some claim compares by this metric."""
+    claims = [claim for claim in sweep.claims if claim.metric == metric]
+    return {(one, other) for claim in claims for one in claim.better for other in claim.than}
+
+
+def test_what_the_poster_says_of_word_errors_is_judged_by_word_errors() -> None:
+    """By the loss of frames, too, but never by this loss alone."""
+    sweep = SWEEPS["acoustic_figure2"]
+    of_poster = [claim for claim in sweep.claims if claim.where]
+    assert of_poster
+    for claim in of_poster:
+        assert (claim.better[0], claim.than[0]) in compared(sweep, "test_wer"), claim.says
+
+
+def test_each_projected_hornn_is_compared_with_the_lstm_of_as_many_layers() -> None:
+    sweep = SWEEPS["acoustic_table1"]
+    lstms = {"1": "lstmp-1-1.1", "2": "lstmp-2-1.9"}
+    names = [row.name for row in sweep.rows if row.name.startswith("hornnp")]
+    assert len(names) == 8
+    for name in names:
+        lstm = lstms[name.split("-")[1]]
+        assert {(name, lstm), (lstm, name)} & compared(sweep, "test_wer_bigram"), name
