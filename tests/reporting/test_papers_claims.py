@@ -31,3 +31,27 @@ def test_each_projected_hornn_is_compared_with_the_lstm_of_as_many_layers() -> N
     for name in names:
         lstm = lstms[name.split("-")[1]]
         assert {(name, lstm), (lstm, name)} & compared(sweep, "test_wer_bigram"), name
+
+
+def test_a_claim_of_a_paper_shows_the_paper_s_gain_where_its_rows_have_one() -> None:
+    """A row of our own, such as one at another learning rate, hides it: it belongs to a claim of our own."""
+    for sweep in SWEEPS.values():
+        known = {
+            (row.name, key)
+            for row in sweep.rows
+            for key, number in row.published.items()
+            if number.value is not None
+        }
+        for claim in sweep.claims:
+            sides = [
+                [(name, claim.metric) in known for name in names] for names in (claim.better, claim.than)
+            ]
+            if claim.where and all(any(side) for side in sides):
+                assert all(all(side) for side in sides), claim.says
+
+
+def test_each_network_that_the_deep_rnns_by_words_and_characters_are_compared_with_is_in_a_claim() -> None:
+    sweep = SWEEPS["deep_rnn_table3"]
+    quoted = {row.name for row in sweep.rows if row.state == "quoted"}
+    assert quoted
+    assert quoted <= {name for claim in sweep.claims for name in (*claim.better, *claim.than)}
