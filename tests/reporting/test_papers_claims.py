@@ -1,6 +1,10 @@
 """The project's claims are those that the papers make: of the same networks, by the same measure."""
 
+import os
+import re
 from pathlib import Path
+
+import pytest
 
 from hornn.reporting.sweeps import Sweep, read_sweeps
 
@@ -55,3 +59,23 @@ def test_each_network_that_the_deep_rnns_by_words_and_characters_are_compared_wi
     quoted = {row.name for row in sweep.rows if row.state == "quoted"}
     assert quoted
     assert quoted <= {name for claim in sweep.claims for name in (*claim.better, *claim.than)}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("thesis_figure61", "between 0.5 and 0.7"),
+        ("alpha", "between 0.5 and 0.7"),
+        ("ptb_modern_recipe", "slows down the training"),
+    ],
+)
+def test_the_section_of_the_thesis_that_a_claim_names_makes_the_claim(name: str, says: str) -> None:
+    thesis = Path(os.environ.get("HORNN_REFERENCE", ""), "papers", "hornn_thesis.txt")
+    if not thesis.is_file():
+        pytest.skip("needs the papers' texts in the folder that HORNN_REFERENCE names")
+    _, *parts = re.split(r"^(\d\.\d\.\d) ", thesis.read_text(), flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    named = [claim.where.split()[-1] for claim in SWEEPS[name].claims if "thesis" in claim.where]
+    assert named
+    assert all(says in " ".join(sections.get(section, "").split()) for section in named)
