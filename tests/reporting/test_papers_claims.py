@@ -61,6 +61,16 @@ def test_each_network_that_the_deep_rnns_by_words_and_characters_are_compared_wi
     assert quoted <= {name for claim in sweep.claims for name in (*claim.better, *claim.than)}
 
 
+def test_each_scrn_of_a_table_is_compared_with_a_simple_rnn() -> None:
+    sweep = SWEEPS["scrn_table1"]
+    names = [row.name for row in sweep.rows if row.name.startswith("scrn") and "valid_ppl" in row.published]
+    assert len(names) == 4
+    beaten = compared(sweep, "test_ppl")
+    assert [
+        name for name in names if not any((name, f"srn-{units}") in beaten for units in (50, 100, 300))
+    ] == []
+
+
 @pytest.mark.reference
 @pytest.mark.parametrize(
     ("name", "says"),
