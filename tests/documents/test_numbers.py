@@ -24,3 +24,12 @@ def test_a_finding_of_the_readme_is_a_measured_gain(row: list[str]) -> None:
     (page,) = (page for page in LISTS if f"({page.relative_to(ROOT)})" in row[0])
     gain = row[1] if row[1].startswith("-") else f"+{row[1]}"
     assert f"| {gain} |" in page.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_every_weight_decay_that_was_tried() -> None:
+    """In a generated table: so no sentence says of cells that are not shown how far they move."""
+    tried = {path.name.rpartition("-seed")[0] for path in (ROOT / "outputs/tables/ptb_decay").glob("*.json")}
+    page = (ROOT / "docs" / "findings" / "hornn.md").read_text(encoding="utf-8")
+    shown = {row for words in re.findall(r"<!-- rows: ptb_decay (.*) -->", page) for row in words.split()}
+    assert tried
+    assert tried <= shown
