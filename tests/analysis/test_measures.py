@@ -1,26 +1,47 @@
 """Each measurement against its definition, read off the network by other means."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from hornn.analysis.gradients import ALL, norms_by_lag, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
 from hornn.analysis.signals import measure_signals
 from hornn.analysis.unroll import find_places, windows
+from hornn.cells.elman import Rnn
 from hornn.cells.hornn import FofeHornn
 from hornn.cells.lstm import Lstm
 from hornn.cells.scrn import Scrn
 from hornn.network import SequenceModel, detach_all
 
 V, LAGS = 9, 5
+
+
+class DelayedState(NamedTuple):
+    h: Tensor
+    u: Tensor  # of the last step's input alone
+
+
+class Delayed(Rnn):
+    """The RNN that reads the last input once more."""
+
+    def initial_state(self, batch_size: int) -> Any:
+        return DelayedState(*(self.zeros(batch_size, self.hidden_size) for _ in range(2)))
+
+    def step(self, u_t: Tensor, state: Any) -> Any:
+        h_t, _ = super().step(u_t + state.u, state)
+        return h_t, DelayedState(h_t, u_t)
+
+
 CELLS = {
     "hornn": partial(FofeHornn, hidden_size=4, order=3),
     "lstm": partial(Lstm, hidden_size=4),
+    "delayed": partial(Delayed, hidden_size=4),
     "scrn": partial(Scrn, hidden_size=4, context_size=2, embedded_input=False),
 }
 
@@ -34,7 +55,9 @@ def build(name: str, **options: Any) -> SequenceModel:
 IDS = np.random.default_rng(0).integers(V, size=60)
 
 
-@pytest.mark.parametrize(("name", "layers"), [("hornn", 1), ("lstm", 1), ("scrn", 1), ("hornn", 2)])
+@pytest.mark.parametrize(
+    ("name", "layers"), [("hornn", 1), ("lstm", 1), ("scrn", 1), ("delayed", 1), ("hornn", 2), ("delayed", 2)]
+)
 def test_norms_are_those_of_finite_differences(name: str, layers: int) -> None:
     """A unit that step t - k made is moved a little, and the loss of token t is looked at again."""
     network, eps = build(name, num_layers=layers), 1e-6

@@ -32,10 +32,17 @@ def unroll(network: SequenceModel, inputs: Tensor, state: NetworkState) -> tuple
         for u_t in u.unbind(0):
             y_t, after = cell.step(u_t, states[-1])
             outputs.append(y_t)
-            states.append(type(after)(*(tensor.view_as(tensor) for tensor in after)))
+            states.append(type(after)(*map(apart, after)))
         x = cell.project_output(torch.stack(outputs))
         layers.append(Layer(cell, u, states))
     return x, layers
+
+
+def apart(tensor: Tensor) -> Tensor:
+    """The tensor of a state as one of its own, which has a gradient also where a step made it of its input alone."""
+    if tensor.requires_grad or not torch.is_grad_enabled():
+        return tensor.view_as(tensor)
+    return tensor.detach().requires_grad_()
 
 
 def find_places(length: int, before: int, number: int) -> np.ndarray:
