@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
+from torch import Tensor
 
-from hornn.build import build_network, check_cell, check_memory, rebuild_data
+from hornn.build import build_network, check_cell, check_memory, looked_up_in, rebuild_data, rebuild_network
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn
 from hornn.recipe import resolve
@@ -23,7 +25,11 @@ def test_the_shapes_without_memory_are_those_of_the_network(experiment: str, hea
     words = [f"experiment={experiment}", f"head={head}", "model=srn", "model.hidden_size=20"]
     _, config = resolve([*words, "network.tie_weights=false", "network.embedding_size=20"], {})
     found = build_network(config, COUNTS).state_dict()
-    assert check_memory(config, COUNTS, copies=3) == {name: weight.shape for name, weight in found.items()}
+    assert check_memory(config, COUNTS, copies=3) == shapes_of(found)
+
+
+def shapes_of(weights: dict[str, Tensor]) -> dict[str, Any]:
+    return {name: (weight.shape, weight.dtype) for name, weight in weights.items()}
 
 
 def test_a_limit_of_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +110,30 @@ def test_a_constructor_may_read_its_weights() -> None:
     check_cell(model, "mine")
     shapes = check_memory(config | {"model": model}, COUNTS, copies=3)
     weights = build_network(config | {"model": model}, COUNTS).state_dict()
-    assert shapes == {name: weight.shape for name, weight in weights.items()}
+    assert shapes == shapes_of(weights)
     torch.manual_seed(1)
     assert torch.equal(weights["cells.0.W_h"], ReadsItsWeights(20, 20, 0.9).W_h)
+
+
+class Periodic(Rnn):
+    """A cell with a buffer of whole numbers, which a checkpoint keeps beside the weights."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.register_buffer("period", torch.arange(hidden_size) % 3 + 1)
+
+
+def test_a_buffer_comes_back_in_its_own_type(tmp_path: Path) -> None:
+    model = node(Periodic, hidden_size=20)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "periodic.yaml").write_text(yaml.safe_dump(model))
+    choices, config = resolve(["model=rnn"], {})
+    card = {"choices": choices | {"model": "periodic"}, "config": config | {"model": model}}
+    weights = build_network(card["config"], COUNTS).state_dict()
+    weights["cells.0.period"] += 1
+    with looked_up_in(tmp_path):
+        found = rebuild_network(tmp_path / "best.ckpt", card, COUNTS, weights).state_dict()
+        assert torch.equal(found["cells.0.period"], weights["cells.0.period"])
+        weights["cells.0.period"] = weights["cells.0.period"].float()
+        with pytest.raises(ValueError, match=r"holds cells\.0\.period as float32, a run keeps it in int64: "):
+            rebuild_network(tmp_path / "best.ckpt", card, COUNTS, weights)

@@ -134,8 +134,8 @@ def check_predicts(what: str, predicts: str, wanted: str, choices: Mapping[str, 
 
 def check_memory(
     config: Mapping[str, Any], counts: Sequence[int], copies: int, input_width: int | None = None
-) -> dict[str, torch.Size]:
-    """The shape of each weight of a network, found without memory, by its name.
+) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    """The shape and the type of each weight of a network, found without memory, by its name.
 
     copies: how many numbers each weight takes; with its gradient and momentum 3. Raises ValueError where this machine
     does not have the memory for them.
@@ -148,7 +148,7 @@ def check_memory(
             f"{number:,} weights need {needed / 2**30:,.1f} GiB, this process may have {there / 2**30:,.1f}: "
             "lower model.hidden_size, model.order or network.num_layers"
         )
-    return {name: weight.shape for name, weight in weights.items()}
+    return {name: (weight.shape, weight.dtype) for name, weight in weights.items()}
 
 
 def shaped(build: Callable[[], Built]) -> Built:
@@ -282,11 +282,11 @@ def rebuild_network(
     config = {group: chosen(card, group) for group in ("model", "network", "head")}
     claimed = check_memory(config, counts, 1, input_width)
     for name, weight in weights.items():
-        require_plain(path, name, weight)
-    held = {name: weight.shape for name, weight in weights.items()}
+        require_plain(path, name, weight, claimed[name][1] if name in claimed else torch.float32)
+    held = {name: (weight.shape, weight.dtype) for name, weight in weights.items()}
     if different := sorted(name for name in claimed | held if claimed.get(name) != held.get(name)):
         name = different[0]
-        shapes = [list(each[name]) if name in each else "absent" for each in (held, claimed)]
+        shapes = [list(each[name][0]) if name in each else "absent" for each in (held, claimed)]
         raise ValueError(
             f"checkpoint {path} holds the weights of another model: {name} is {shapes[0]}, its choices and values "
             f"describe {shapes[1]}"

@@ -70,8 +70,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
-def require_plain(path: Path, name: str, weight: torch.Tensor) -> None:
-    """Raise ValueError for a weight that is not numbers in fp32, which is what a training keeps."""
+def require_plain(path: Path, name: str, weight: torch.Tensor, wanted: torch.dtype = torch.float32) -> None:
+    """Raise ValueError for a weight that is not plain numbers of this type, fp32 of all that is trained."""
     kind = (
         "absent numbers"
         if weight.is_meta
@@ -79,11 +79,9 @@ def require_plain(path: Path, name: str, weight: torch.Tensor) -> None:
         if weight.layout is torch.strided
         else weight.layout
     )
-    if kind is not torch.float32:
-        held = str(kind).removeprefix("torch.")
-        raise ValueError(
-            f"checkpoint {path} holds {name} as {held}, a run keeps its weights in float32: train it anew"
-        )
+    if kind is not wanted:
+        held, kept = (str(each).removeprefix("torch.") for each in (kind, wanted))
+        raise ValueError(f"checkpoint {path} holds {name} as {held}, a run keeps it in {kept}: train it anew")
 
 
 def first_line(error: BaseException) -> str:

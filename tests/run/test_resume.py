@@ -23,7 +23,7 @@ from hornn.optim.schedules import Constant
 from hornn.result import score_of
 from hornn.run.checkpoint_io import AtomicCheckpointIO
 from hornn.run.identity import LAST
-from hornn.run.keeper import RunKeeper
+from hornn.run.keeper import PAYLOAD, RunKeeper, check_whole
 from run.one_rank import run
 from speech.equal import prepare_tiny
 from words import settled
@@ -244,6 +244,20 @@ def test_a_run_goes_on_where_the_trainer_computes(monkeypatch: pytest.MonkeyPatc
     module.carry_on(module.carried())
     (state,) = module.states["train"]
     assert {tensor.device.type for tensor in (*state, *module.window)} == {"meta"}
+
+
+def test_a_buffer_that_counts_is_part_of_a_checkpoint() -> None:
+    """A cell may keep whole numbers or truth values beside its weights, which are in fp32."""
+    cell = Lstm(3, 4)
+    cell.register_buffer("period", torch.arange(4))
+    none = {"records": [], "starts": [], "stopped": False, "seconds": 0.0, "schedule": {}, "best": None}
+    checkpoint = {PAYLOAD: none, "loops": {}, "optimizer_states": [{}], "state_dict": cell.state_dict()}
+    check_whole(Path(LAST), checkpoint, cell)
+    for name, weight in cell.state_dict().items():
+        other = {**checkpoint, "state_dict": {**cell.state_dict(), name: weight.half()}}
+        kind = "int64" if name == "period" else "float32"
+        with pytest.raises(ValueError, match=f"holds {name} as float16, a run keeps it in {kind}: train it"):
+            check_whole(Path(LAST), other, cell)
 
 
 @pytest.mark.slow

@@ -244,7 +244,7 @@ def test_weights_of_another_kind_are_refused(folder: Path, tmp_path: Path, chang
     name = next(key for key, weight in checkpoint["state_dict"].items() if weight.dim() == 2)
     checkpoint["state_dict"][name] = getattr(checkpoint["state_dict"][name], change)()
     torch.save(checkpoint, tmp_path / "other.ckpt")
-    with pytest.raises(ValueError, match="a run keeps its weights in float32: train it anew"):
+    with pytest.raises(ValueError, match="a run keeps it in float32: train it anew"):
         hornn.load(tmp_path / "other.ckpt")
 
 

@@ -208,7 +208,7 @@ class RunKeeper(Checkpoint):
     ) -> None:
         assert isinstance(module, TruncatedBptt)
         saved = checkpoint[PAYLOAD]
-        check_whole(self.folder / LAST, checkpoint)
+        check_whole(self.folder / LAST, checkpoint, module)
         require_alike(checkpoint["loops"]["fit_loop"], trainer.fit_loop.state_dict())
         self.stream = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]
         module.carry_on(saved)
@@ -228,11 +228,11 @@ class RunKeeper(Checkpoint):
             torch.cuda.set_rng_state(random_gpu, device)
 
 
-def check_whole(path: Path, checkpoint: Mapping[str, Any]) -> None:
+def check_whole(path: Path, checkpoint: Mapping[str, Any], module: torch.nn.Module) -> None:
     """Raise KeyError, TypeError or ValueError where a part that a resumed run needs is absent or of another kind."""
-    saved = checkpoint[PAYLOAD]
+    saved, kept = checkpoint[PAYLOAD], module.state_dict()
     for name, weight in checkpoint["state_dict"].items():
-        require_plain(path, name, weight)
+        require_plain(path, name, weight, kept[name].dtype)
     if len(checkpoint["optimizer_states"]) != 1:
         raise KeyError("the state of the optimizer")
     if saved["best"] is not None and saved["best"] not in saved["records"]:
