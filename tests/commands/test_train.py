@@ -5,6 +5,7 @@ import fcntl
 import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -15,6 +16,8 @@ from commands.outcomes import contents, result_of
 from hornn.data.base import Chunk
 from hornn.kernels.reduced import multiplies_in
 from hornn.module import TruncatedBptt
+from hornn.optim.divergence import DivergenceError
+from hornn.run.train import describe_divergence
 
 Command = Callable[..., Any]
 PROMISED = (
@@ -203,6 +206,18 @@ def test_a_run_that_diverges_is_not_told_to_try_what_it_has(
     assert command("train", *words, "trainer.max_epochs=10").err.endswith(
         ". Try an optimizer.lr below 1000\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "remedy"),
+    [({"rate": 1.0}, "a lower learning rate"), ({"lr": 1.0, "clip": 2.0}, "an optimizer.lr below 1")],
+)
+def test_an_optimizer_of_ones_own_may_have_other_keys(keys: dict[str, float], remedy: str) -> None:
+    """And measure no gradient. Its run that diverges is described as any other."""
+    module = SimpleNamespace(global_step=7, grad_norms=[])
+    training: Any = SimpleNamespace(module=module, keeper=SimpleNamespace(records=[{"max_grad_norm": 0.0}]))
+    said = describe_divergence(DivergenceError("why"), training, {"optimizer": keys, "model": {}})
+    assert said == f"training diverged at step 7: why. Try {remedy}"
 
 
 def test_max_steps_ends_training_in_mid_epoch(command: Command, small: list[str], tmp_path: Path) -> None:

@@ -250,18 +250,21 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
             f"equations of {type(module.network.cells[0]).__name__} and the data, or try a network.init_std below "
             f"{config['network']['init_std']:g}"
         )
+    # an optimizer of the user's own may measure no gradient, and have other keys
     norms = [*module.grad_norms, *(record["max_grad_norm"] for record in training.keeper.records)]
-    remedies = [f"an optimizer.lr below {optimizer['lr']:g}"]
-    if "clip" in optimizer and (optimizer["clip_mode"] != "norm" or (optimizer["clip"] or math.inf) > 1):
+    largest = f"; the largest gradient norm before was {max(norms):.4g}" if any(norms) else ""
+    remedies = [
+        f"an optimizer.lr below {optimizer['lr']:g}" if "lr" in optimizer else "a lower learning rate"
+    ]
+    clips = {"clip", "clip_mode"} <= optimizer.keys()
+    if clips and (optimizer["clip_mode"] != "norm" or (optimizer["clip"] or math.inf) > 1):
         remedies.append("optimizer.clip_mode=norm with optimizer.clip=1")
     if "max_norm" in optimizer and optimizer["max_norm"] is None:
         remedies.append("optimizer.max_norm=1")
     if config["model"].get("activation") not in (None, "sigmoid"):
         remedies.append("model.activation=sigmoid")
-    return (
-        f"training diverged at step {module.global_step - error.behind}: {error}; the largest gradient norm before was "
-        f"{max(norms, default=math.nan):.4g}. Try {', or '.join(remedies)}"
-    )
+    step = module.global_step - error.behind
+    return f"training diverged at step {step}: {error}{largest}. Try {', or '.join(remedies)}"
 
 
 def describe_end(training: Training, figures: Mapping[str, Any]) -> str:
