@@ -8,7 +8,15 @@ import torch
 import yaml
 from torch import Tensor
 
-from hornn.build import build_network, check_cell, check_memory, looked_up_in, rebuild_data, rebuild_network
+from hornn.build import (
+    build_network,
+    check_cell,
+    check_memory,
+    check_plain,
+    looked_up_in,
+    rebuild_data,
+    rebuild_network,
+)
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn
 from hornn.recipe import resolve
@@ -101,6 +109,15 @@ def node(cell: type, **arguments: Any) -> dict[str, Any]:
 def test_a_class_that_cannot_be_built_is_refused_in_one_line(model: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         check_cell(model, "mine")
+
+
+def test_an_argument_that_no_checkpoint_gives_back_is_refused() -> None:
+    _, config = resolve(["model=rnn"], {})
+    check_plain(config)
+    with pytest.raises(
+        ValueError, match=r"^model\.gains must be a number, .* got {'h': 2.0}: give each of its"
+    ):
+        check_plain(config | {"model": node(Rnn, hidden_size=3, gains={"h": 2.0})})
 
 
 def test_a_constructor_may_read_its_weights() -> None:

@@ -26,6 +26,7 @@ from hornn.places import CONF
 from hornn.recipe import COUNTED, TEXT, read_choice
 
 Built = TypeVar("Built")
+NETWORK = ("model", "network", "head")  # the groups whose nodes a network is built of
 PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
 # Folders of choices that a caller in Python named.
 OWN: ContextVar[tuple[Path, ...]] = ContextVar("OWN", default=())
@@ -97,6 +98,17 @@ def bound_cell(model: Mapping[str, Any], choice: str = "NAME") -> partial[Cell]:
     if lacking := [name for name in needed if name not in (*cell.keywords, "input_size")]:
         raise ValueError(f"conf/model/{choice}.yaml lacks {', '.join(lacking)}: give it a value there")
     return cell
+
+
+def check_plain(config: Mapping[str, Any]) -> None:
+    """Raise ValueError where an argument of the network is one that no checkpoint gives back (`chosen`)."""
+    for group in NETWORK:
+        for key, value in arguments(config[group]).items():
+            if not is_plain(value):
+                raise ValueError(
+                    f"{group}.{key} must be a number, a text, true, false, null or a list of these, which a checkpoint "
+                    f"can give back, got {value!r}: give each of its values a key of its own"
+                )
 
 
 def check_cell(model: Mapping[str, Any], choice: str) -> None:
@@ -264,7 +276,7 @@ def draw_network(card: Mapping[str, Any], counts: Sequence[int]) -> SequenceMode
     if type(seed) is not int:
         raise ValueError(f"the checkpoint's seed must be a whole number, got {seed!r}")
     torch.manual_seed(seed)
-    return build_network({group: chosen(card, group) for group in ("model", "network", "head")}, counts)
+    return build_network({group: chosen(card, group) for group in NETWORK}, counts)
 
 
 def rebuild_network(
@@ -279,7 +291,7 @@ def rebuild_network(
     Raises ValueError, before the network takes memory, where the weights are of another model. Other errors: as in
     `chosen` and `build_network`.
     """
-    config = {group: chosen(card, group) for group in ("model", "network", "head")}
+    config = {group: chosen(card, group) for group in NETWORK}
     claimed = check_memory(config, counts, 1, input_width)
     for name, weight in weights.items():
         require_plain(path, name, weight, claimed[name][1] if name in claimed else torch.float32)

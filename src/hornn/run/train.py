@@ -15,7 +15,16 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
-from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, make_card
+from hornn.build import (
+    build_data,
+    build_network,
+    call,
+    check_cell,
+    check_head,
+    check_memory,
+    check_plain,
+    make_card,
+)
 from hornn.checkpoint import first_line, read_checkpoint
 from hornn.checks import require_seed
 from hornn.contract import check_contract
@@ -129,6 +138,7 @@ def train(cfg: DictConfig) -> None:
 def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Training:
     """Build all that a training needs, and refuse what only the fit would."""
     check_trainer(config["trainer"])
+    check_plain(config)
     check_cell(config["model"], identity.choices["model"])
     lightning.seed_everything(identity.seed, verbose=False)
     data = build_data(config["data"])
