@@ -37,6 +37,13 @@ def test_every_cell_stacks_and_learns(name: str) -> None:
     assert losses[-1] < losses[0] - 1
 
 
+def test_weights_that_are_not_trained_do_not_count() -> None:
+    network = build()
+    number, weight = network.num_parameters, next(network.cells.parameters())
+    weight.requires_grad_(False)
+    assert network.num_parameters == number - weight.numel()
+
+
 @pytest.mark.parametrize("name", ["srn", "scrn", "memn2n", "srnn", "dts_rnn"])
 def test_a_layer_that_reads_a_state_has_a_matrix_for_it(name: str) -> None:
     """The input of the first layer alone is embedded already."""

@@ -213,7 +213,7 @@ class SequenceModel(nn.Module):
     @property
     def num_parameters(self) -> int:
         """Trained weights, all layers together."""
-        return sum(parameter.numel() for parameter in self.parameters())
+        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
     def initial_state(self, batch_size: int) -> NetworkState:
         """The state before the first step: the cells' own, or `initial_value` in every unit where it is not 0."""

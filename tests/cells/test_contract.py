@@ -5,6 +5,8 @@ A new yaml is covered without touching this file. The state may be any NamedTupl
 in their place, as --config-dir=FOLDER trains them.
 """
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hornn.cells.base import find_activation
+from hornn.cells.elman import Rnn, RnnState
 from hornn.scan import detach, scan
 from reference.cases import CELL_FOLDER, CELLS, MODEL_NAMES, SMALL, build_cell, draw, draw_state, fill, seeded
 
@@ -23,10 +26,10 @@ every_model = pytest.mark.parametrize("name", CELLS)
 
 
 def small_cell(name: str) -> Any:
-    """The cell at these sizes. `embedded_input` fixes the width of the input, so here it is off."""
+    """The cell at these sizes, as an evaluation runs it. `embedded_input` fixes the input's width: here it is off."""
     embeds = "embedded_input" in OmegaConf.load(CELL_FOLDER / f"{name}.yaml")
     arguments = SMALL.get(name, {}) | ({"embedded_input": False} if embeds else {})
-    return build_cell(name, INPUT, CELL_FOLDER, hidden_size=H, **arguments)
+    return build_cell(name, INPUT, CELL_FOLDER, hidden_size=H, **arguments).eval()
 
 
 def random_cell(name: str) -> Any:
@@ -268,7 +271,8 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
     state = type(state)(*(tensor.requires_grad_() for tensor in state))
     y, _ = scan(cell, x, state)
     (y * draw(seeded(2), *y.shape)).sum().backward()
-    leaves = {"x": x, **state._asdict(), **dict(cell.named_parameters())}
+    trained = {key: p for key, p in cell.named_parameters() if p.requires_grad}
+    leaves = {"x": x, **state._asdict(), **trained}
     for counter in cell.counters:
         del leaves[counter]
     for key, leaf in leaves.items():
@@ -303,6 +307,7 @@ def test_gradients_are_the_derivatives(name: str, fast: bool) -> None:
 def test_recurrent_weights_are_all_that_act_on_a_state(name: str) -> None:
     """dL/dW is an outer product with what W acts on: where a unit of the state is 0, a column of it is 0."""
     cell, x, state = random_case(name)
+    cell.requires_grad_()  # a matrix that is not trained acts on a state, too
     weights = {key: p for key, p in cell.named_parameters() if p.ndim > 1}
     u_0 = cell.project_input(x)[0].detach().requires_grad_()  # of some cells no weight has a part in a step
 
@@ -347,3 +352,28 @@ def test_step_remembers_nothing_and_changes_nothing(name: str) -> None:
         assert_close(tensor.detach(), before[key], rtol=0, atol=0, msg=f"{key} was changed")
     assert_close(u.detach(), u_before, rtol=0, atol=0)
     assert_close(second, first, rtol=0, atol=0)
+
+
+class Unusual(Rnn):
+    """h_t = f(u_t + s W_h drop(h_{t-1})): it drops units, s is a number, W_h is not trained."""
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.drop = nn.Dropout(0.5)
+        self.s = nn.Parameter(torch.tensor(0.5))
+        self.W_h.requires_grad_(False)
+
+    def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        return super().step(u_t, RnnState(self.s * self.drop(state.h)))
+
+
+@pytest.mark.parametrize(
+    "check",
+    [test_scan_is_the_loop_over_step, test_every_parameter_gets_a_gradient, test_state_dict_round_trip],
+)
+def test_a_cell_may_drop_units_learn_a_number_and_fix_a_matrix(
+    check: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "unusual.yaml").write_text(f"_target_: {__name__}.Unusual\n_partial_: true\nhidden_size: 8\n")
+    monkeypatch.setattr(f"{__name__}.CELL_FOLDER", tmp_path)
+    check("unusual")

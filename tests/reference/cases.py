@@ -39,7 +39,7 @@ def seeded(seed: int) -> torch.Generator:
 
 def draw(generator: torch.Generator, *shape: int) -> Tensor:
     """Standard normal numbers in float64."""
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 def fill(cell: Any, generator: torch.Generator, scale: float = 0.4) -> Any:
