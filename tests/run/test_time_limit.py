@@ -48,6 +48,18 @@ def test_a_run_whose_time_is_over_goes_on(
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
 
+def test_a_run_that_overwrites_goes_on_without_that_word(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it each start would begin anew, and no run longer than its time would ever end."""
+    left = iter([1.0] * 5 + [-1.0])
+    monkeypatch.setattr(TimeLimit, "time_remaining", lambda self: next(left))
+    cut = train("run", "trainer.max_time=00:00:00:09", "overwrite=true")
+    assert "; the same command without overwrite=true goes on" in cut.out
+    monkeypatch.undo()
+    assert "continues in " in train("run").out
+
+
 def test_time_that_is_over_with_the_last_update_cuts_nothing(
     train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,15 @@ def describe_system_error(error: OSError) -> str:
     return f"{place}{error.strerror}{remedy}"
 
 
+def same_command() -> str:
+    """What continues a run that was cut off: the same command, but for a word by which the run would begin anew.
+
+    A sweep's launcher drops that word by itself.
+    """
+    begins_anew = not os.environ.get(LAUNCHED) and any(word.lower() == "overwrite=true" for word in sys.argv)
+    return f"the same command{' without overwrite=true' * begins_anew}"
+
+
 @contextmanager
 def lasting_output(needed: bool) -> Iterator[None]:
     """Let the command outlive its standard output and error: what cannot be written there is dropped.

@@ -27,6 +27,7 @@ from hornn.command_line.ending import (
     describe_system_error,
     end,
     lasting_output,
+    same_command,
 )
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
@@ -56,7 +57,7 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
             main()
         except (KeyboardInterrupt, SystemExit) as stop:
             if isinstance(stop, SystemExit) and stop.code == TERMINATED:
-                end("terminated; the same command continues", TERMINATED)
+                end(f"terminated; {same_command()} continues", TERMINATED)
             if full_error or not _is_interrupted(stop):
                 raise
             end("interrupted", INTERRUPTED)

@@ -13,6 +13,7 @@ from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoa
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checks import require_package
+from hornn.command_line.ending import same_command
 from hornn.run.identity import Identity
 from hornn.run.termination import ProcessLost
 
@@ -185,7 +186,7 @@ def explain_lost_wandb(error: ConnectionError) -> None:
     """Raise ProcessLost where a connection failed while a run of Weights & Biases is open; else do nothing."""
     if open_wandb():
         raise ProcessLost(
-            "the process that writes for Weights & Biases has ended; the same command continues, and logger=csv does "
+            f"the process that writes for Weights & Biases has ended; {same_command()} continues, and logger=csv does "
             "without that process"
         ) from error
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from hornn.command_line.ending import TERMINATED
+from hornn.command_line.ending import TERMINATED, same_command
 
 # What gloo says of a dead process.
 CLOSED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
@@ -45,7 +45,7 @@ def end(trainer: lightning.Trainer) -> NoReturn:
         raise SystemExit(TERMINATED)
     if trainer.is_global_zero:
         end_other_ranks(trainer)
-        print("error: terminated; the same command continues", file=sys.stderr, flush=True)
+        print(f"error: terminated; {same_command()} continues", file=sys.stderr, flush=True)
     os._exit(TERMINATED)
 
 
@@ -59,4 +59,4 @@ def explain_lost_rank(error: Exception, trainer: lightning.Trainer) -> None:
     """Raise ProcessLost where a collective failed because another process of the run has ended; else do nothing."""
     if trainer.world_size > 1 and any(words in str(error) for words in CLOSED):
         end_other_ranks(trainer)
-        raise ProcessLost("another process of this run has ended; the same command continues") from error
+        raise ProcessLost(f"another process of this run has ended; {same_command()} continues") from error

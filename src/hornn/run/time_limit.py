@@ -7,7 +7,7 @@ import lightning
 from lightning.pytorch.callbacks import Timer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
-from hornn.command_line.ending import UNFINISHED
+from hornn.command_line.ending import UNFINISHED, same_command
 from hornn.run.announce import console
 from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper
@@ -48,7 +48,7 @@ class TimeLimit(Timer):
         if trainer.is_global_zero:
             console.print(
                 f"not finished: trainer.max_time is over, in epoch {trainer.current_epoch + 1} after update "
-                f"{trainer.global_step:,}; the same command goes on",
+                f"{trainer.global_step:,}; {same_command()} goes on",
                 highlight=False,
                 soft_wrap=True,
             )
