@@ -1,5 +1,6 @@
 """A trained model in Python: what it says is what the commands say."""
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -53,6 +54,15 @@ def test_a_perplexity_is_that_of_the_command(command: Any, folder: Path, tmp_pat
     assert model.perplexity(TEXT) == expected
     assert model.perplexity(tmp_path / "text.txt") == expected
     assert model.perplexity(str(tmp_path / "text.txt")) == expected
+
+
+def test_an_arpa_file_may_have_any_name(folder: Path, tmp_path: Path) -> None:
+    arpa = (folder / "kn.arpa").read_bytes()
+    (tmp_path / "kn.lm").write_bytes(b"\n" + arpa)
+    assert hornn.load(tmp_path / "kn.lm").words == hornn.load(folder / "kn.arpa").words
+    (tmp_path / "kn.arpa.gz").write_bytes(gzip.compress(arpa))
+    with pytest.raises(ValueError, match=r"kn.arpa.gz is compressed: gunzip -c FILE > NEW"):
+        hornn.load(tmp_path / "kn.arpa.gz")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,6 +18,7 @@ from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
 
 ARPA = ".arpa"
+GZIP = b"\x1f\x8b"
 # What commands read of a card beside the model itself: each part by its keys, and its kind.
 PARTS: dict[tuple[str, ...], type] = {
     ("name",): str,
@@ -38,7 +39,7 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
     weights are of another model than the checkpoint says, or the device is not there.
     """
     require_device(device)
-    if path.suffix == ARPA:
+    if is_arpa(path):
         return open_arpa(path)
     checkpoint = read_checkpoint(path)
     try:
@@ -53,6 +54,17 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
         network.backend = network.precision = "auto"
         network.to(device).eval().prepare(torch.device(device))
     return opened
+
+
+def is_arpa(path: Path) -> bool:
+    """Whether a file is an ARPA file: by its name, or by what it begins with. ValueError for a compressed file."""
+    begin = b""
+    if path.is_file():
+        with path.open("rb") as file:
+            begin = file.read(1000)
+    if begin.startswith(GZIP):
+        raise ValueError(f"{path} is compressed: gunzip -c FILE > NEW, and give that file")
+    return path.suffix == ARPA or begin.lstrip().startswith(b"\\data\\")
 
 
 def check_card(card: Mapping[str, Any]) -> None:
