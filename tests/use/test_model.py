@@ -56,6 +56,13 @@ def test_a_perplexity_is_that_of_the_command(command: Any, folder: Path, tmp_pat
     assert model.perplexity(str(tmp_path / "text.txt")) == expected
 
 
+def test_a_model_may_be_loaded_where_gradients_are_off(folder: Path) -> None:
+    """As by a service that loads its model with the first question."""
+    expected = hornn.load(folder / "network/best.ckpt").score([TEXT])
+    with torch.inference_mode():
+        assert hornn.load(folder / "network/best.ckpt").score([TEXT]) == expected
+
+
 def test_an_arpa_file_may_have_any_name(folder: Path, tmp_path: Path) -> None:
     arpa = (folder / "kn.arpa").read_bytes()
     (tmp_path / "kn.lm").write_bytes(b"\n" + arpa)

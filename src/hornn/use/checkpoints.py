@@ -32,6 +32,7 @@ PARTS: dict[tuple[str, ...], type] = {
 PARTS_OF_TEXT: dict[tuple[str, ...], type] = {("data", "valid_is_test"): bool}
 
 
+@torch.inference_mode(False)  # a caller's would make weights whose changes nobody counts
 def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | SequenceScorer:
     """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
 
