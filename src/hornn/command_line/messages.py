@@ -184,7 +184,8 @@ def _explain(error: BaseException) -> str | None:
     match error:
         case OverrideParseException():
             reason = error.message.partition("\nSee http")[0].rstrip(" ^\n").rpartition("\n")[2]
-            return f"cannot read {error.override!r}: {reason}; write key=value, and quote a value with blanks"
+            remedy = "a value with other signs than a plain path has stands in two pairs of quotes, \"KEY='VALUE'\""
+            return f"cannot read {error.override!r}: {reason}; write key=value; {remedy}"
         case InstantiationException() if cause is not None:
             node = re.search(r"full_key: (\S+)", text)
             message = str(cause) if isinstance(cause, TypeError | ImportError) else _explain(cause)
