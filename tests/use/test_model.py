@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ import pytest
 import torch
 
 import hornn
+from hornn.baselines.ngram import KneserNey
 from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import VocabularyRule
+from hornn.use.evaluate import export
+from hornn.use.model import Model
+from hornn.use.scorers import CountScorer
 from small_text import write_text
 
 
@@ -61,6 +67,23 @@ def test_a_model_may_be_loaded_where_gradients_are_off(folder: Path) -> None:
     expected = hornn.load(folder / "network/best.ckpt").score([TEXT])
     with torch.inference_mode():
         assert hornn.load(folder / "network/best.ckpt").score([TEXT]) == expected
+
+
+def test_an_arpa_file_of_letters_says_what_a_text_needs(tmp_path: Path) -> None:
+    """It reads words between blanks, and would read nearly all else as unknown."""
+    tokenizer, text = Tokenizer("char", eos=True, lowercase=True), "Abcab\nabA\n"
+    tokens = [token for line in text.splitlines() for token in tokenizer.tokens(line)]
+    vocabulary = VocabularyRule().build(Counter(tokens))
+    counts = KneserNey(len(vocabulary), vocabulary.eos_id, order=2)
+    counts.fit(np.array(vocabulary.encode(tokens)), np.zeros(0, dtype=int))
+    letters = CountScorer("letters", counts, vocabulary, tokenizer, None)
+    said = export(letters, tmp_path / "letters.arpa")
+    assert said["texts_need"] == "lower case, a blank after each character"
+    prepared = "".join(" ".join(line.lower()) + "\n" for line in text.splitlines())
+    expected = pytest.approx(Model(letters).perplexity(text), rel=1e-6)
+    assert hornn.load(tmp_path / "letters.arpa").perplexity(prepared) == expected
+    words = CountScorer("words", counts, vocabulary, Tokenizer("word", eos=True), None)
+    assert "texts_need" not in export(words, tmp_path / "words.arpa")
 
 
 def test_an_arpa_file_may_have_any_name(folder: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hornn.checks import require_choice, require_positive
 from hornn.data.base import SPLITS
 from hornn.data.lines import shown_name
 from hornn.data.text import encode_text
+from hornn.data.tokenizer import Tokenizer
 from hornn.metrics import bits, perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
@@ -185,4 +186,15 @@ def export(scorer: Scorer, path: Path) -> dict[str, Any]:
         )
     write_arpa(path, scorer.model, scorer.vocabulary.words)
     sizes = [f"{len(level.p):,} of order {n}" for n, level in enumerate(scorer.model.levels, start=1)]
-    return {"checkpoint": scorer.name, "arpa": str(path), "ngrams": sizes}
+    return {"checkpoint": scorer.name, "arpa": str(path), "ngrams": sizes, **needs_of_texts(scorer.tokenizer)}
+
+
+def needs_of_texts(tokenizer: Tokenizer) -> dict[str, str]:
+    """What a text needs before an ARPA file, which knows words between blanks alone, reads it as the counts did."""
+    needs = {
+        "lower case": tokenizer.lowercase or tokenizer.unit == "english",
+        "a blank after each character": tokenizer.unit == "char",
+        "blanks around punctuation, N for numbers": tokenizer.unit == "english",
+    }
+    needed = ", ".join(need for need, holds in needs.items() if holds)
+    return {"texts_need": needed} if needed else {}
