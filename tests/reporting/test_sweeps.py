@@ -15,6 +15,7 @@ from reporting.place import SWEEP, read_sweep
     [
         ("  title:", "  tittle:", "toy.yaml: sweep: unknown key 'tittle'; it takes: name, title"),
         ('  title: "Toy: order and pooling"\n', "", "toy.yaml: sweep: title is missing"),
+        ("  metric: test_ppl\n", "", "toy.yaml: sweep: metric is missing"),
         ("  name: toy", "  name: tuy", "sweep.name is 'tuy': it must be the file's name, 'toy'"),
         ("name: sum-3", "name: sum-2", "rows 'sum-2' and 'sum-2' have the same name sum-2: keep one"),
         (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.reporting.schema import CLAIM_KEYS, check, rows_named
+from hornn.reporting.schema import CLAIM_KEYS, NEEDED, check, rows_named
 
 QUOTED = "quoted"  # the state of a row whose number is of others
 
@@ -52,7 +52,7 @@ def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None],
     states: the name of each row -> its state, None where it is run.
     """
     where = f"{path}: sweep.claims"
-    check(node, CLAIM_KEYS, where)
+    check(node, CLAIM_KEYS, where, NEEDED - {"metric"})
     if "than" not in node and "at_most" not in node:
         raise ValueError(f"{where}: {node['says']!r} needs than, the rows that lose, or at_most, a bound")
     place = f"{where}: {node['says']!r}"

@@ -58,31 +58,9 @@ WORDS = {  # for a person; int comes beside float alone
     float: "a number",
     type(None): "null",
 }
-OPTIONAL = {
-    "rows",
-    "grid",
-    "labels",
-    "figure",
-    "relative_to",
-    "published_on",
-    "claims",
-    "metric",
-    "at_most",
-    "than",
-    "where",
-    "main",
-    "note",
-    "metric_label",
-    "start",
-    "seeds",
-    "state",
-    "published",
-    "group",
-    "x",
-    "dynamic",
-    "published_best",
-    "base",
-    "series",
+NEEDED = {
+    *("name", "title", "paper", "metric", "lower_is_better"),
+    *("says", "better", "label", "run", "x_label", "key", "value", "verified", "source"),
 }
 
 
@@ -120,14 +98,14 @@ def check_known(node: Collection[str], keys: Collection[str], where: str) -> Non
             raise ValueError(f"{where}: unknown key {key!r}; it takes: {', '.join(keys)}")
 
 
-def check(node: Any, keys: Mapping[str, Any], where: str) -> None:
+def check(node: Any, keys: Mapping[str, Any], where: str, needed: Collection[str] = NEEDED) -> None:
     """Raise ValueError unless `node` has known keys alone, all those needed, with values of their types."""
     if not isinstance(node, dict):
         raise ValueError(f"{where} must hold keys and values, got {node!r}")
     check_known(node, keys, where)
     for key, kind in keys.items():
         if key not in node:
-            if key not in OPTIONAL:
+            if key in needed:
                 raise ValueError(f"{where}: {key} is missing")
         elif not isinstance(node[key], kind) or (
             isinstance(node[key], bool) and kind not in (bool, bool | None)
