@@ -91,6 +91,10 @@ class Bench(NamedTuple):
         """The backends that are asked for by name: graphs are for GPUs."""
         return tuple(name for name in NAMED if name != "graph" or self.device != CPU)
 
+    def compare(self, ours: Work, theirs: Work, rounds: int) -> Row:
+        """How long each takes, by rounds in turn."""
+        return self.meter.compare(self.meter.sampler(ours), self.meter.sampler(theirs), rounds)
+
     def compare_steps(
         self, work: str, variant: Variant, other: str | Variant, sizes: Sizes, rounds: int, **given: Any
     ) -> Row:
@@ -106,8 +110,7 @@ class Bench(NamedTuple):
                 if isinstance(other, str)
                 else step_of(other, sizes, self.device)
             )
-            times = self.meter.compare(self.meter.sampler(ours), self.meter.sampler(theirs), rounds)
-            return {**times, "gflop": matrix_gflop(network, sizes)}
+            return {**self.compare(ours, theirs, rounds), "gflop": matrix_gflop(network, sizes)}
 
         name = other if isinstance(other, str) else other.model
         return self.row_of(work, variant, name, sizes, measure, **given)
@@ -194,14 +197,14 @@ def vary(field: str, symbol: str, values: str, bench: Bench) -> list[Row]:
 
 
 def evaluation(bench: Bench) -> list[Row]:
-    plan, meter = bench.plan, bench.meter
+    plan = bench.plan
     ids = draw_text(plan.sizes.vocab_size, plan.scored_tokens).numpy()
     reference = TorchModel("nn.RNN", plan.sizes).to(bench.device)
 
     def measure(columns: int, length: int, network: SequenceModel) -> Row:
         ours = partial(score_stream, network, ids, 0, columns, max(length, AT_ONCE // columns))
         theirs = partial(score_with_torch, reference, ChunkStream(ids, 0, columns, length))
-        times = meter.compare(meter.sampler(ours), meter.sampler(theirs), plan.rounds)
+        times = bench.compare(ours, theirs, plan.rounds)
         speeds = {f"{side}_speed": 1e3 * len(ids) / times[f"{side}_ms"] for side in ("ours", "other")}
         return {**times, **speeds, "dtype": "fp32"}
 
@@ -255,15 +258,14 @@ def memory_beside(
 
 
 def head(bench: Bench) -> list[Row]:
-    plan, meter, rows = bench.plan, bench.meter, []
+    plan, rows = bench.plan, []
     for width in plan.head_widths:
         sizes = plan.sizes._replace(hidden_size=width)
         ours, other = (
-            meter.sampler(head_step(kind, sizes, device=bench.device))
-            for kind in (TwoLevelSoftmaxHead, SoftmaxHead)
+            head_step(kind, sizes, device=bench.device) for kind in (TwoLevelSoftmaxHead, SoftmaxHead)
         )
         names = {"ours": "two-level softmax", "other": "full softmax", "precision": "fp32", "dtype": "fp32"}
-        rows.append({"work": f"H = {width}", **names, **meter.compare(ours, other, plan.rounds)})
+        rows.append({"work": f"H = {width}", **names, **bench.compare(ours, other, plan.rounds)})
     return rows
 
 

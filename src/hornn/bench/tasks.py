@@ -11,10 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 from hornn.bench.meter import Row
 from hornn.bench.sections import Bench
 from hornn.bench.work import (
-    CLIP,
-    CPU,
     LAYERS,
-    UPDATE,
     Sizes,
     TorchModel,
     Variant,
@@ -24,6 +21,7 @@ from hornn.bench.work import (
     layer_and_output,
     our_optimizer,
     our_step,
+    step_by_torch,
     train_on,
 )
 from hornn.data.base import IGNORE
@@ -83,8 +81,7 @@ def loops(bench: Bench) -> list[Row]:
 
     def measure(model: str, network: SequenceModel) -> Row:
         eager = build(Variant(model, backend="eager"), sizes, bench.device, **START)
-        ours, theirs = our_step(network, sizes), our_step(eager, sizes)
-        return bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), bench.plan.rounds)
+        return bench.compare(our_step(network, sizes), our_step(eager, sizes), bench.plan.rounds)
 
     return [
         bench.row_of("training step", Variant(model), "own loop", sizes, partial(measure, model), **START)
@@ -107,8 +104,7 @@ def speech(bench: Bench) -> list[Row]:
             theirs = padded_step(other, sizes, inputs, targets)
         else:
             theirs = ours(build(Variant(other), sizes, bench.device, **given))
-        samplers = bench.meter.sampler(ours(network)), bench.meter.sampler(theirs)
-        return bench.meter.compare(*samplers, bench.plan.rounds)
+        return bench.compare(ours(network), theirs, bench.plan.rounds)
 
     return [
         bench.row_of("training step", Variant(model), other, sizes, partial(measure, other), **given)
@@ -116,7 +112,7 @@ def speech(bench: Bench) -> list[Row]:
     ]
 
 
-def draw_speech(sizes: Sizes, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+def draw_speech(sizes: Sizes, device: torch.device) -> tuple[Tensor, Tensor]:
     """Frames (T, B, 80) of utterances of unequal length and their classes (T, B), padded."""
     ended = torch.arange(sizes.seq_len)[:, None] >= falling_lengths(sizes)
     inputs = torch.randn(*ended.shape, COEFFICIENTS).masked_fill(ended[..., None], 0)
@@ -128,16 +124,12 @@ def padded_step(layer: str, sizes: Sizes, inputs: Tensor, targets: Tensor) -> Wo
     """One training step of a layer of torch's on the same padded batch, with nn.Linear and torch's own SGD."""
     recurrent, output = layer_and_output(layer, COEFFICIENTS, sizes.hidden_size, sizes.vocab_size, bias=True)
     model = nn.ModuleDict({"layer": recurrent, "output": output}).to(inputs.device)
-    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
 
-    def step() -> None:
-        optimizer.zero_grad()
+    def loss() -> Tensor:
         logits = model["output"](model["layer"](inputs)[0])
-        F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE).backward()
-        nn.utils.clip_grad_value_(model.parameters(), CLIP)
-        optimizer.step()
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE)
 
-    return step
+    return step_by_torch(model, loss)
 
 
 def falling_lengths(sizes: Sizes) -> Tensor:
@@ -147,7 +139,7 @@ def falling_lengths(sizes: Sizes) -> Tensor:
 
 def sentences(bench: Bench) -> list[Row]:
     """Scores of lines, each from a fresh state, beside padded batches of lines of similar length in torch."""
-    sizes, meter = bench.plan.sentences, bench.meter
+    sizes = bench.plan.sentences
     lengths = np.random.default_rng(0).integers(5, 40, size=max(4, bench.plan.scored_tokens // 22))
     ids = draw_text(sizes.vocab_size, int(lengths.sum())).numpy()
     reference = TorchModel("nn.RNN", sizes).to(bench.device)
@@ -155,7 +147,7 @@ def sentences(bench: Bench) -> list[Row]:
     def measure(columns: int, network: SequenceModel) -> Row:
         ours = partial(score_lines, network, ids, lengths, 0, columns, 100)
         theirs = partial(score_lines_with_torch, reference, ids, lengths, columns)
-        times = meter.compare(meter.sampler(ours), meter.sampler(theirs), bench.plan.few_rounds)
+        times = bench.compare(ours, theirs, bench.plan.few_rounds)
         speeds = {f"{side}_speed": 1e3 * len(ids) / times[f"{side}_ms"] for side in ("ours", "other")}
         return {**times, **speeds, "dtype": "fp32"}
 
@@ -190,8 +182,8 @@ def music(bench: Bench) -> list[Row]:
     def measure(other: str, network: SequenceModel) -> Row:
         state = network.initial_state(sizes.batch_size)
         ours = partial(train_on, network, our_optimizer(network), inputs, targets, state)
-        theirs = packed_step(other, sizes.hidden_size, inputs, targets, lengths, bench.device)
-        return bench.meter.compare(bench.meter.sampler(ours), bench.meter.sampler(theirs), bench.plan.rounds)
+        theirs = packed_step(other, sizes.hidden_size, inputs, targets, lengths)
+        return bench.compare(ours, theirs, bench.plan.rounds)
 
     return [
         bench.row_of(
@@ -208,7 +200,7 @@ def music(bench: Bench) -> list[Row]:
     ]
 
 
-def draw_music(lengths: Tensor, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+def draw_music(lengths: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
     """Frames (T, B, 88) of which each key sounds at random, and the frames after them, padded."""
     frames = (torch.rand(int(lengths.max()) + 1, len(lengths), KEYS) < 0.05).float()
     ended = torch.arange(int(lengths.max()))[:, None] >= lengths
@@ -217,22 +209,16 @@ def draw_music(lengths: Tensor, device: torch.device = CPU) -> tuple[Tensor, Ten
     return inputs.to(device), targets.to(device)
 
 
-def packed_step(
-    layer: str, width: int, inputs: Tensor, targets: Tensor, lengths: Tensor, device: torch.device
-) -> Work:
+def packed_step(layer: str, width: int, inputs: Tensor, targets: Tensor, lengths: Tensor) -> Work:
     """One training step of a layer of torch's on packed sequences, with nn.Linear and torch's own SGD."""
     recurrent, output = layer_and_output(layer, KEYS, width, KEYS, bias=True)
-    model = nn.ModuleDict({"layer": recurrent, "output": output}).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
+    model = nn.ModuleDict({"layer": recurrent, "output": output}).to(inputs.device)
     packed = pack_padded_sequence(inputs, lengths)
     wanted = pack_padded_sequence(targets, lengths).data
 
-    def step() -> None:
-        optimizer.zero_grad()
+    def loss() -> Tensor:
         y, _ = model["layer"](packed)
-        loss = F.binary_cross_entropy_with_logits(model["output"](y.data), wanted, reduction="sum")
-        (loss / len(wanted)).backward()
-        nn.utils.clip_grad_value_(model.parameters(), CLIP)
-        optimizer.step()
+        total = F.binary_cross_entropy_with_logits(model["output"](y.data), wanted, reduction="sum")
+        return total / len(wanted)
 
-    return step
+    return step_by_torch(model, loss)

@@ -189,14 +189,19 @@ class TorchModel(nn.Module):
 
 
 def torch_step(layer: str, sizes: Sizes, device: torch.device = CPU) -> Work:
-    """One training step of that model under torch's own SGD."""
+    """One training step of that model."""
     model = TorchModel(layer, sizes).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
     inputs, targets = batch(sizes, device)
+    return step_by_torch(model, lambda: F.cross_entropy(model(inputs)[0], targets.flatten()))
+
+
+def step_by_torch(model: nn.Module, loss: Callable[[], Tensor]) -> Work:
+    """One training step of a model under torch's own SGD."""
+    optimizer = torch.optim.SGD(model.parameters(), **UPDATE)
 
     def step() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(model(inputs)[0], targets.flatten()).backward()
+        loss().backward()
         nn.utils.clip_grad_value_(model.parameters(), CLIP)
         optimizer.step()
 
