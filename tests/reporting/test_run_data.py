@@ -24,6 +24,7 @@ def test_a_row_has_its_runs_and_the_mean_of_their_numbers(data: dict[str, Any]) 
     assert row["numbers"]["test_ppl"] == (112.0, "112.0 ± 0.7")
     assert row["published"] == {"test_ppl": "111"}
     assert [data["runs"][number]["seed"] for number in row["runs"]] == [1, 2]
+    assert row["best"] == 1, "by validation"
     assert "toy/rnn" not in data["rows"], "nothing of it is measured"
 
 

@@ -85,11 +85,9 @@ const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
   const figure = element("figure", { class: "chart" }), caption = element("figcaption");
   const draw = () => {
     const key = what.value, over = chosen();
-    const lines = items.flatMap(item => {
-      const best = [...item.runs].sort((a, b) => scoreToChoose(a) - scoreToChoose(b)).slice(0, 1);
-      return (every.checked ? item.runs : best).map(run => ({ name: item.one || item.runs.length === 1 ? item.label : `${item.label}, seed ${run.seed}`,
-        colour: item.style[0], symbol: item.style[1], series: item.series, points: along(run, key, over) }));
-    });
+    const lines = items.flatMap(item => item.runs.filter(run => every.checked || item.one || run.seed === item.row.best)
+      .map(run => ({ name: item.one || item.runs.length === 1 ? item.label : `${item.label}, seed ${run.seed}`,
+        colour: item.style[0], symbol: item.style[1], series: item.series, points: along(run, key, over) })));
     const name = `${title}: ${measureName(key)} over ${over[1]}, ${lines.length} ${lines.length === 1 ? "run" : "runs"}`;
     const said = drawChart(figure, name, lines, { label: over[1], says: over[3] }, { score: isScore(key) });
     const which = several ? every.checked ? "Every seed. " : "The best seed of each row by validation. " : "";
@@ -101,12 +99,6 @@ const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
   place.replaceChildren(element("div", { class: "filters" }, whatLabel, overLabel, several ? element("label", {}, every, " every seed") : null),
     element("div", { class: "beside" }, figure, element("ul", { class: "legend" }, items.map(item => element("li", {}, legendButton(item.style[0], item.style[1], item.label, item.series))))));
   return draw;
-};
-
-/** By what the best seed is chosen: the validation score, whichever it is. */
-const scoreToChoose = run => {
-  const key = Object.keys(run.numbers).find(each => each.startsWith("valid_"));
-  return key ? run.numbers[key][0] * -(data.measures[key]?.[1] || -1) : Infinity;
 };
 
 const legendButton = (colour, symbol, label, series) => element("button", { type: "button", "data-lights": series, "aria-pressed": "false" },

@@ -23,7 +23,7 @@ from hornn.reporting.running import in_words
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import is_at_limit, metric_value, of_characters
 from hornn.reporting.tables import Table
-from hornn.result import LETTERS, SAMPLES
+from hornn.result import LETTERS, SAMPLES, score_of
 from hornn.run.identity import INIT_FROM, default_folder
 
 SPLITS = {"test": "test", "valid": "validation", "train": "training"}  # in the order of their scores
@@ -61,8 +61,8 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
     for table in tables:
         styles = row_styles(table.lines)
         for label, line in with_full_labels(table.lines):
-            numbers = []
-            for run in filter(has_view, line.runs):
+            numbers, shown = [], [run for run in line.runs if has_view(run)]
+            for run in shown:
                 key = run.path or run.folder
                 assert key
                 if key not in places:
@@ -85,6 +85,7 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
                         if score.published and score.published.value is not None
                     },
                     "runs": numbers,
+                    "best": (line.best or min(shown, key=validation_so_far)).seed,
                 }
     return {
         "tables": {
@@ -111,6 +112,10 @@ def address(table: str, row: str, seed: int | None = None) -> str:
 def has_view(run: Run) -> bool:
     """Whether a run has something to show: a result, or the first epochs of one."""
     return bool(run.result and run.path) or bool(run.records)
+
+
+def validation_so_far(run: Run) -> float:
+    return score_of(run.result or run.records[-1], "valid") or math.inf
 
 
 class Interned:
@@ -153,7 +158,7 @@ def run_data(
         "seed": run.seed,
         "state": run.state,
         "progress": run.progress or run.problem,
-        "numbers": own_numbers(result or (run.records[-1] if run.records else {})),
+        "numbers": own_numbers(result or run.records[-1]),
         "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
         "origin": origins.add(origin(result) | flatten(result.get("versions") or {})),
         "corpus": corpus_of(result),
