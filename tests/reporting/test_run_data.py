@@ -72,7 +72,7 @@ def test_packed_runs_and_rows_are_columns(filled: Place) -> None:
     assert small["runs"]["curves"]["seconds"][0] == [12.5] * 3
 
 
-def test_curves_are_columns_that_count_time_from_the_beginning() -> None:
+def test_curves_are_columns_and_each_epoch_has_its_own_time() -> None:
     records = [
         {
             "epoch": 1,
@@ -85,7 +85,9 @@ def test_curves_are_columns_that_count_time_from_the_beginning() -> None:
         {"epoch": 2, "step": 20, "seconds": 2.5, "valid_nll": 4.1, "valid_ppl": 64.0, "note": "odd"},
     ]
     found = curves(records, characters=False, timed=True)
-    assert found == {"epoch": [1, 2], "step": [10, 20], "seconds": [2.0, 4.5], "valid_ppl": [100.0, 64.0]}
+    assert found == {"epoch": [1, 2], "step": [10, 20], "seconds": [2.0, 2.5], "valid_ppl": [100.0, 64.0]}
+    short = curves([records[0] | {"seconds": 1000.0}, *records[1:]], characters=False, timed=True)
+    assert short["seconds"] == [1000.0, 2.5], "a short epoch behind a long one keeps its length"
     assert curves(records, characters=True, timed=True)["valid_bpc"] == [6.644, 6.0]
     music = [{"epoch": 1, "valid_nll": 7.5, "valid_accuracy": 0.3}]
     assert curves(music, characters=False, timed=True) == {

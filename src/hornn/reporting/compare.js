@@ -5,7 +5,7 @@ const readData = async (page = document) => {
   const columns = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
   const { address = [], ...rows } = columns.rows, { seed = [] } = columns.runs;
   const runs = seed.map((_, n) => nthOf(columns.runs, n));
-  for (const { curves } of runs) { let sum = 0; curves.seconds = curves.seconds.map(taken => sum += taken); }
+  for (const { curves } of runs) { let sum = 0; curves.seconds = curves.seconds?.map(taken => sum += taken); }
   data = { ...columns, runs, rows: Object.fromEntries(address.map((each, n) => [each, nthOf(rows, n)])) };
 };
 /** One of the mappings that are held by column; it has no key whose value is null. */

@@ -4,27 +4,18 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 
 def packed(data: Mapping[str, Any]) -> str:
     """As JSON, deflated to 15 % of its size, in base64: a page cannot take any value in it for markup.
 
-    Runs and rows are held by column, where alike values stand side by side; `seconds` as differences.
+    Runs and rows are held by column, where alike values stand side by side.
     """
-    runs = [
-        {**run, "curves": {**run["curves"], "seconds": differences(run["curves"].get("seconds", []))}}
-        for run in data["runs"]
-    ]
     rows = [{"address": address, **row} for address, row in data["rows"].items()]
-    small = {**data, "runs": by_column(runs), "rows": by_column(rows)}
+    small = {**data, "runs": by_column(data["runs"]), "rows": by_column(rows)}
     text = json.dumps(small, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def differences(values: Sequence[float]) -> list[float]:
-    return [round(after - before, 6) for before, after in pairwise([0.0, *values])]
 
 
 def by_column(mappings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -265,7 +264,7 @@ def mean_text(key: str, values: Sequence[float], line: Line) -> str:
 
 
 def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:
-    """The epochs as columns: scores to four digits, the rest to three; `seconds` count from the first."""
+    """The epochs as columns: scores to four digits, the rest to three."""
     if not records:
         return {}
     keys = dict.fromkeys(key for record in records for key, value in record.items() if is_number(value))
@@ -276,9 +275,7 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) 
     if "step" in keys:
         columns["step"] = [record.get("step") for record in records]
     if timed and all(is_number(record.get("seconds")) for record in records):
-        columns["seconds"] = [
-            shorter(value, 3) for value in accumulate(record["seconds"] for record in records)
-        ]
+        columns["seconds"] = [shorter(record["seconds"], 3) for record in records]
     for key in drawn:
         values = [value if is_number(value := record.get(key)) else None for record in records]
         if characters and key.endswith("_ppl"):
