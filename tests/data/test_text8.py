@@ -147,7 +147,7 @@ def test_synthetic_text_is_drawn_once_and_checked(tmp_path: Path, monkeypatch: p
     )
     training = Counter(words(data.corpus, "train"))
     assert set(data.vocabulary.words) == {word for word, n in training.items() if n > 10} | {"<eos>", "<unk>"}
-    data.path.write_bytes(text[:-1] + b" ")
+    data.corpus.path.write_bytes(text[:-1] + b" ")
     with pytest.raises(
         ValueError, match=r"text8\.synthetic .* has the checksum .*: delete it to draw it again"
     ):

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +50,7 @@ class Stream(Protocol):
 class Data(ABC):
     """Three splits as streams of chunks, and what the network reads and predicts at each step.
 
-    name: as results show it. path: where it lies. batch_size: columns of the training stream, over all processes.
+    name: as results show it. batch_size: columns of the training stream, over all processes.
     seq_len: steps of a chunk. eval_batch_size: columns for validation and test.
 
     units: how a score is read. predicts: `classes` or `keys`, as `hornn.heads.base.Head` has it. input_width: of the
@@ -75,10 +74,6 @@ class Data(ABC):
         self.batch_size = batch_size
         self.seq_len = seq_len
         self.eval_batch_size = eval_batch_size
-
-    @property
-    @abstractmethod
-    def path(self) -> Path: ...
 
     @abstractmethod
     def prepare_data(self) -> None: ...

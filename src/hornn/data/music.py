@@ -1,6 +1,5 @@
 """Polyphonic music as piano rolls, and four sets of it in the splits of Boulanger-Lewandowski et al. (2012)."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,14 @@ class MusicData(Data):
     into sequences of at most `max_len` frames, each from the initial state; the first input of a sequence is the frame
     before it. Validation and test read whole pieces.
 
-    `pieces` (N, 88) of 0 and 1 by split are there once `setup` has read them. checksum: of their content.
+    `pieces` (N, 88) of 0 and 1 by split are there once `setup` has read them. path: where they lie. checksum: of their
+    content.
     """
 
     units = STEPS
     predicts = "keys"
     input_width = KEYS
+    path: Path
     checksum: str
 
     def __init__(self, name: str, max_len: int, sizes: tuple[int, int, int]) -> None:
@@ -47,14 +48,6 @@ class MusicData(Data):
         self.name = name
         self.max_len = max_len
         self.pieces: dict[str, list[np.ndarray]] = {}
-
-    @abstractmethod
-    def read(self) -> dict[str, list[np.ndarray]]:
-        """The pieces of each split."""
-
-    def setup(self) -> None:
-        if not self.pieces:
-            self.pieces = self.read()
 
     @property
     def counts(self) -> list[int]:
@@ -108,18 +101,14 @@ class PublishedMusic(MusicData):
         self, file: Path, url: str, checksum: str, name: str, max_len: int, sizes: tuple[int, int, int]
     ) -> None:
         super().__init__(name, max_len, sizes)
-        self.file, self.url, self.checksum = file, url, checksum
-
-    @property
-    def path(self) -> Path:
-        return self.file
+        self.path, self.url, self.checksum = file, url, checksum
 
     def prepare_data(self) -> None:
         require_package("scipy", "data=music")
-        fetch(self.file, self.url, self.checksum)
+        fetch(self.path, self.url, self.checksum)
 
-    def read(self) -> dict[str, list[np.ndarray]]:
-        return read_rolls(self.file)
+    def setup(self) -> None:
+        self.pieces = self.pieces or read_rolls(self.path)
 
 
 def shift(piece: np.ndarray) -> np.ndarray:

@@ -30,18 +30,14 @@ class MidiMusic(MusicData):
     ) -> None:
         require_frame_length("data.frame_length", frame_length)
         super().__init__(f"midi-{folder.name}", max_len, sizes)
-        self.folder, self.cache_dir = folder, cache_dir
+        self.path, self.cache_dir = folder, cache_dir
         self.frame_length = frame_length
         self._kept: Pieces | None = None
 
-    @property
-    def path(self) -> Path:
-        return self.folder
-
     def prepare_data(self) -> None:
         require_package("mido", "data=midi")
-        files = {split: midi_files(self.folder / split) for split in SPLITS}
-        self.checksum = folder_checksum(self.folder, self.cache_dir)
+        files = {split: midi_files(self.path / split) for split in SPLITS}
+        self.checksum = folder_checksum(self.path, self.cache_dir)
         cache = PieceCache(self.cache_dir, self.name, self.checksum, self.frame_length)
         self._kept = cache.read()
         if self._kept is None:
@@ -53,8 +49,8 @@ class MidiMusic(MusicData):
         for split in SPLITS:
             splits[split], more = read_pieces(files[split], self.frame_length, f"MIDI files of {split}")
             left_out += more
-        if folder_checksum(self.folder, self.cache_dir) != self.checksum:
-            raise ValueError(f"{self.folder} {CHANGED}")
+        if folder_checksum(self.path, self.cache_dir) != self.checksum:
+            raise ValueError(f"{self.path} {CHANGED}")
         return Pieces(splits, left_out)
 
     @property
@@ -63,8 +59,8 @@ class MidiMusic(MusicData):
             raise RuntimeError("the pieces are not there yet: call prepare_data() and then setup()")
         return self._kept
 
-    def read(self) -> dict[str, list[np.ndarray]]:
-        return dict(self.kept.splits)
+    def setup(self) -> None:
+        self.pieces = dict(self.kept.splits)
 
     def describe(self) -> dict[str, Any]:
         left_out = self.kept.left_out

@@ -43,10 +43,6 @@ class TextData(Data):
         self.cache_dir = Path(cache_dir).expanduser()
         self._cached: CachedTokens | None = None
 
-    @property
-    def path(self) -> Path:
-        return self.corpus.path
-
     def prepare_data(self) -> None:
         self.corpus.fetch()
         cache = TokenCache(self.cache_dir, self.corpus)

@@ -70,10 +70,6 @@ class SpeechData(Data):
         self._prepared: Prepared | None = None
 
     @property
-    def path(self) -> Path:
-        return self.folder
-
-    @property
     def corpus(self) -> SpeechCorpus:
         if self._corpus is None:
             self._corpus = read_corpus(self.folder)
