@@ -4,6 +4,7 @@ A cell is found by its exact class, so that a subclass with another step never r
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -160,24 +161,12 @@ def run_elman(u: Tensor, h: Tensor, W_h: Tensor, activation: str, how: How) -> t
     return y, last.squeeze(0)
 
 
-def run_hornn(cell: Hornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    y, last = Kernels.of(u).scan.apply(u, state.history, cell.W_h, None, "sum", cell.activation, *how)
-    return y, HornnState(last)
-
-
-def run_fofe(cell: FofeHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    W_h = cell.powers() * cell.W_h
-    y, last = Kernels.of(u).scan.apply(u, state.history, W_h, None, "sum", cell.activation, *how)
-    return y, HornnState(last)
-
-
-def run_max(cell: MaxHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    y, last = Kernels.of(u).scan.apply(u, state.history, cell.W_h, None, "max", cell.activation, *how)
-    return y, HornnState(last)
-
-
-def run_gated(cell: GatedHornn, u: Tensor, state: HornnState, how: How) -> tuple[Tensor, HornnState]:
-    y, last = Kernels.of(u).scan.apply(u, state.history, cell.W_h, cell.W_g2, "gated", cell.activation, *how)
+def run_hornn(
+    cell: Hornn, u: Tensor, state: HornnState, how: How, pooling: str = "sum"
+) -> tuple[Tensor, HornnState]:
+    W_h = cell.powers() * cell.W_h if isinstance(cell, FofeHornn) else cell.W_h
+    W_g2 = cell.W_g2 if isinstance(cell, GatedHornn) else None
+    y, last = Kernels.of(u).scan.apply(u, state.history, W_h, W_g2, pooling, cell.activation, *how)
     return y, HornnState(last)
 
 
@@ -293,9 +282,9 @@ class NativeCell(NamedTuple):
 NATIVE: dict[type[Cell], NativeCell] = {
     Rnn: NativeCell(run_rnn, on_gpu=nothing),
     Hornn: NativeCell(run_hornn, refuse_a_bound_on_several, nothing),
-    MaxHornn: NativeCell(run_max, refuse_a_bound, nothing),
-    FofeHornn: NativeCell(run_fofe, refuse_a_bound_on_several, nothing),
-    GatedHornn: NativeCell(run_gated, refuse_a_bound, nothing),
+    MaxHornn: NativeCell(partial(run_hornn, pooling="max"), refuse_a_bound, nothing),
+    FofeHornn: NativeCell(run_hornn, refuse_a_bound_on_several, nothing),
+    GatedHornn: NativeCell(partial(run_hornn, pooling="gated"), refuse_a_bound, nothing),
     ReluHornn: NativeCell(run_acoustic, refuse_a_bound_on_several),
     SigmoidHornn: NativeCell(run_acoustic, refuse_a_bound_on_several),
     ReluHornnp: NativeCell(run_projected, refuse_a_bound),
