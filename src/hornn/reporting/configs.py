@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from hornn.places import CONF
-from hornn.recipe import folders_of, has_key
-from hornn.reporting.departures import Recipe, read_recipe
+from hornn.recipe import folders_of, has_key, resolve
+from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Config
+from hornn.run.identity import hashed_part
 
 
 class Configs(Config, Protocol):
@@ -31,7 +32,7 @@ class Files(NamedTuple):
         return has_key(run, self.base, key, self.conf, self.own)
 
     def recipe(self, run: Sequence[str]) -> Recipe:
-        return read_recipe(tuple(run), self.base, self.conf, self.own)
+        return Recipe(*hashed_part(*resolve(run, self.base, self.conf, self.own)))
 
 
 def conf_of(path: Path) -> Path:

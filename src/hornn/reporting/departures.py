@@ -1,11 +1,10 @@
 """How a result departs from what its row asks for."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.recipe import flatten, resolve
-from hornn.run.identity import INIT_FROM, canonical, hashed_part, name_of, neutral_values
+from hornn.recipe import flatten
+from hornn.run.identity import INIT_FROM, canonical, name_of, neutral_values
 
 
 class Recipe(NamedTuple):
@@ -18,14 +17,6 @@ class Recipe(NamedTuple):
     def name(self) -> str:
         """Equal for rows that are the same run, whatever sweep they stand in."""
         return name_of(self.choices, self.config)
-
-
-def read_recipe(run: tuple[str, ...], base: Mapping[str, Any], conf: Path, own: Path | None = None) -> Recipe:
-    """The recipe of a row with the overrides `run`, in a file that gives `base` to all its runs.
-
-    conf, own: as in `resolve`, whose errors are raised.
-    """
-    return Recipe(*hashed_part(*resolve(run, base, conf, own)))
 
 
 def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
