@@ -69,6 +69,16 @@ def test_a_model_may_be_loaded_where_gradients_are_off(folder: Path) -> None:
         assert hornn.load(folder / "network/best.ckpt").score([TEXT]) == expected
 
 
+def test_a_text_without_ends_of_lines_is_continued_without(tmp_path: Path) -> None:
+    tokenizer = Tokenizer("word", eos=False)
+    vocabulary = VocabularyRule().build(Counter("ab"))
+    counts = KneserNey(len(vocabulary), None, order=1)
+    counts.fit(np.array(vocabulary.encode("ab")), np.zeros(0, dtype=int))
+    model = Model(CountScorer("words", counts, vocabulary, tokenizer, None))
+    assert dict(model.next_words())["<eos>"] > 0.05
+    assert set(model.generate(length=200, temperature=1)[0]) == set("ab ")
+
+
 def test_an_arpa_file_of_letters_says_what_a_text_needs(tmp_path: Path) -> None:
     """It reads words between blanks, and would read nearly all else as unknown."""
     tokenizer, text = Tokenizer("char", eos=True, lowercase=True), "Abcab\nabA\n"

@@ -155,13 +155,16 @@ class Model:
     ) -> list[str]:
         """`num_samples` continuations of `prompt` by `length` tokens each, the prompt included.
 
-        Arguments and errors: as in `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written.
+        Arguments and errors: as in `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written, and an end
+        of a line only where the training text had one.
         """
         require_positive(num_samples=num_samples)
         require_seed(seed)
         require_truth(allow_unk=allow_unk)
         tokens, vocabulary = self.prompt_tokens(prompt), self.scorer.vocabulary
         banned = [] if allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]
+        if not (self.scorer.tokenizer.eos or vocabulary.counts[vocabulary.eos_id]):
+            banned.append(vocabulary.eos_id)  # which training never showed
         generator = torch.Generator().manual_seed(seed)
         ids = vocabulary.encode(tokens)
         return [
