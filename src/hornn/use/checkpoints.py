@@ -1,5 +1,6 @@
 """Opens what a checkpoint or an ARPA file holds: a model of text, or of separate sequences."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,9 @@ PARTS_OF_TEXT: dict[tuple[str, ...], type] = {("data", "valid_is_test"): bool}
 def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | SequenceScorer:
     """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
 
-    device: of a network, cpu or cuda. Raises what `read_checkpoint` and `read_arpa` raise, and ValueError where the
-    weights are of another model than the checkpoint says, or the device is not there.
+    device: of a network, cpu or cuda; a line on stderr says why it has no native kernels, where that is so. Raises what
+    `read_checkpoint` and `read_arpa` raise, and ValueError where the weights are of another model than the checkpoint
+    says, or the device is not there.
     """
     require_device(device)
     if is_arpa(path):
@@ -54,6 +56,8 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
     if isinstance(network, SequenceModel):  # computed by what suits the device, whatever trained it
         network.backend = network.precision = "auto"
         network.to(device).eval().prepare(torch.device(device))
+        if network.missing:
+            print(f"{network.missing}; scores are the same to rounding, but take longer", file=sys.stderr)
     return opened
 
 

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from commands.outcomes import refusal, result_of
+from hornn.kernels import library
 from hornn.use.figures import report
 
 Command = Callable[..., Any]
@@ -43,6 +44,18 @@ def test_evaluate_gives_the_results_of_the_run(evaluate: Command, run_dir: Path)
         assert evaluate(f"split={split}")["perplexity"] == pytest.approx(result[f"{split}_ppl"], rel=0.02)
     assert as_trained["tokens"] == 81
     assert as_trained["read_as"] == "2 columns, state carried"
+
+
+def test_without_native_kernels_it_says_so(
+    command: Command, run_dir: Path, text: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        library, "_outcome", library.NativeError("the native kernels cannot be built (no disk)")
+    )
+    done = command("score", f"checkpoint={run_dir / 'best.ckpt'}", f"text={text[1].partition('=')[2]}")
+    assert done.code == 0
+    said = "the native kernels cannot be built (no disk); scores are the same to rounding, but take longer\n"
+    assert done.err.startswith(said)
 
 
 def test_a_text_from_standard_input_is_called_so(
