@@ -118,6 +118,11 @@ def test_the_share_of_unknown_words_of_own_files_is_told(
     assert many.startswith(
         "warning: unknown words: 6.0 % of the test text: they are all read as one word, so the perplexity says little"
     )
+    assert many.endswith("; bring more text")
+    (few_kept,) = own_text(test="z z\n", min_count=2, max_size=3).remarks()
+    assert few_kept.endswith(
+        "; lower data.min_count below 2, or raise data.max_size above 3, or bring more text"
+    )
     monkeypatch.setattr(files.TextFiles, "published", True)
     assert remarks(6) == []
 

@@ -69,6 +69,15 @@ def test_a_model_may_be_loaded_where_gradients_are_off(folder: Path) -> None:
         assert hornn.load(folder / "network/best.ckpt").score([TEXT]) == expected
 
 
+def test_a_model_is_not_loaded_in_another_type_than_it_computes_in(folder: Path) -> None:
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with pytest.raises(ValueError, match=r"default type is torch\.bfloat16, .*set_default_dtype"):
+            hornn.load(folder / "network/best.ckpt")
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_a_text_without_ends_of_lines_is_continued_without(tmp_path: Path) -> None:
     tokenizer = Tokenizer("word", eos=False)
     vocabulary = VocabularyRule().build(Counter("ab"))

@@ -136,9 +136,14 @@ class TextData(Data):
         line = f"unknown words: {100 * unknown / tokens:.1f} % of the test text"
         if unknown <= MANY_UNKNOWN * tokens:
             return [line]
+        rule, remedies = self.corpus.rule, ["bring more text"]
+        if rule.max_size is not None:
+            remedies.insert(0, f"raise data.max_size above {rule.max_size:,}")
+        if rule.min_count > 1:
+            remedies.insert(0, f"lower data.min_count below {rule.min_count}")
         return [
             f"warning: {line}: they are all read as one word, so the perplexity says little; evaluate.py shows the "
-            "perplexity of the known ones; lower data.min_count where it is above 1, or bring more text"
+            f"perplexity of the known ones; {', or '.join(remedies)}"
         ]
 
     def baselines(self) -> dict[str, dict[str, float]]:

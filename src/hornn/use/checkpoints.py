@@ -39,9 +39,14 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
 
     device: of a network, cpu or cuda; a line on stderr says why it has no native kernels, where that is so. Raises what
     `read_checkpoint` and `read_arpa` raise, and ValueError where the weights are of another model than the checkpoint
-    says, or the device is not there.
+    says, the device is not there, or the caller made torch's default type another one than fp32.
     """
     require_device(device)
+    if (default := torch.get_default_dtype()) is not torch.float32:
+        raise ValueError(
+            f"torch's default type is {default}, a model computes in torch.float32: call "
+            "torch.set_default_dtype(torch.float32) before you load it"
+        )
     if is_arpa(path):
         return open_arpa(path)
     checkpoint = read_checkpoint(path)

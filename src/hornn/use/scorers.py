@@ -216,6 +216,7 @@ def translate(one: Scorer, other: Scorer) -> np.ndarray:
         ]
         raise ValueError(
             f"{one.name} and {other.name} have different vocabularies of {len(words[0]):,} and {len(words[1]):,} "
-            f"words ({'; '.join(said)}): mix models that were trained on one corpus"
+            f"words ({'; '.join(said)}): mix models that were trained on one corpus, with "
+            "one data.min_count and data.max_size"
         )
     return np.array([other.vocabulary.index[word] for word in one.vocabulary.words])
