@@ -32,6 +32,15 @@ def test_dynamic_evaluation_is_gradient_descent(tie_weights: bool) -> None:
         assert_close(found, weight)
 
 
+def test_what_training_does_not_move_stays() -> None:
+    network, ids = build(), np.array([3, 1, 4, 1, 5, 9, 2, 6])
+    fixed, moved = network.cells[0].W_h.requires_grad_(False), network.cells[0].W_in
+    before = [weight.detach().clone() for weight in (fixed, moved)]
+    score_dynamically(network, ids, 0, 4, lr=0.3)
+    assert torch.equal(fixed, before[0])
+    assert not torch.equal(moved, before[1])
+
+
 def test_dynamic_evaluation_scores_before_it_learns() -> None:
     ids = np.array([3, 1, 4, 1, 5, 9, 2, 6] * 30)
     still = score_stream(build(), ids, 0, 1, 8)

@@ -50,7 +50,7 @@ def score_dynamically(
     if not isinstance(lr, float | int) or not lr > 0:
         raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
     device = network.device
-    parameters = list(network.parameters())
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     network.spare_rows()  # then its gradient has the rows of the chunk's words alone
     state = network.initial_state(1)
     scores = []
