@@ -10,7 +10,7 @@ from hornn.kernels.update import add_noise_, grad_norm, momentum_update_, moment
 from hornn.optim.descent import MomentumSGD
 from kernels.tolerance import error, needs_compiler
 
-SHAPES = [(4, 3), (2, 3, 17), (5,), (1,), (40, 400), (33_333,)]
+SHAPES: list[tuple[int, ...]] = [(4, 3), (2, 3, 17), (5,), (1,), (40, 400), (33_333,), ()]
 
 
 def test_grad_norm(kernels: None) -> None:
@@ -177,6 +177,10 @@ def test_noise_of_a_row_is_its_own(kernels: None) -> None:
     vector = torch.zeros(5)
     add_noise_(vector, 1.0, 7)
     assert vector.unique().numel() == 5
+    number, same = torch.zeros(()), torch.zeros(1)
+    add_noise_(number, 1.0, 7)
+    add_noise_(same, 1.0, 7)
+    assert number == same != 0
 
 
 @needs_compiler

@@ -127,7 +127,7 @@ def add_noise_(weight: Tensor, std: float, seed: int, rows: Tensor | None = None
         )
     if rows is not None:
         _require_rows(rows, len(weight))
-    operators().add_noise(weight, rows, std, seed, torch.get_num_threads())
+    operators().add_noise(torch.atleast_1d(weight), rows, std, seed, torch.get_num_threads())
     torch.autograd.graph.increment_version(weight)
 
 
