@@ -10,6 +10,7 @@ from hornn.command_line.strict_keys import BY_FILE, check_keys
 
 TOP = "the top level takes: action, checkpoint, experiment, logger, model, run_dir, seed, tags, trainer"
 FOFE = "model=hornn_fofe takes: alpha, hidden_size, order"
+RNN = "model=rnn takes: bias, hidden_size; order is a key of model=hornn_fofe"
 ANYWHERE = "(from a config file or the command line)"
 BY_CHOICE = "is set by the choice of model: write conf/model/NAME.yaml and give model=NAME"
 
@@ -28,11 +29,9 @@ BAD = {
     "+model.ordr=3": f"unknown key 'model.ordr' {ANYWHERE}; did you mean 'model.order'? {FOFE}",
     "+model.input_size=3": f"'model.input_size' {ANYWHERE}; did you mean 'model.hidden_size'? {FOFE}",
     "model.hidden_size.x=3": "unknown key 'model.hidden_size.x'; model.hidden_size takes one value, not keys",
-    "model.order=3 model=rnn": ("unknown key 'model.order'; model=rnn takes: bias, hidden_size"),
-    "experiment=hornn/ptb model.order=4": ("unknown key 'model.order'; model=rnn takes: bias, hidden_size"),
-    "-m model=hornn_fofe,rnn model.order=1": (
-        "unknown key 'model.order'; model=rnn takes: bias, hidden_size"
-    ),
+    "model.order=3 model=rnn": f"unknown key 'model.order'; {RNN}",
+    "experiment=hornn/ptb model.order=4": f"unknown key 'model.order'; {RNN}",
+    "-m model=hornn_fofe,rnn model.order=1": f"unknown key 'model.order'; {RNN}",
     "hydra.run.dri=x": "unknown key 'hydra.run.dri'; did you mean 'hydra.run.dir'? hydra.run takes: dir",
     # the same from files
     "experiment=bad_key": (

@@ -56,6 +56,14 @@ class Loader(ConfigLoaderImpl):
     def has_group(self, name: str) -> bool:
         return self.repository.group_exists(name)
 
+    def keys_of(self, path: str) -> Collection[str]:
+        """The keys that the file of a choice names; none where it cannot be read."""
+        try:
+            found = self.repository.load_config(path)
+        except ValueError:
+            return ()
+        return list(map(str, found.config)) if found else ()
+
     @staticmethod
     def unknown_key(error: ConfigCompositionException) -> str | None:
         """The key that an override names and no file has, if the error is of that kind."""

@@ -103,7 +103,10 @@ class StrictLoader(Loader):
             return f"{key!r} is a group without keys: write {key}=CHOICE; {self._list_choices(key)}"
         if parent and self.has_group(parent) and name in self._choices(parent):
             return f"unknown key {key!r}; {did_you_mean(f'{parent}={name}')}{self._list_choices(parent)}"
-        return describe_key(key, accepted, reference, reference.hydra.runtime.choices)
+        said = describe_key(key, accepted, reference, reference.hydra.runtime.choices)
+        files = self._choices(parent) if parent and self.has_group(parent) else []
+        takers = [choice for choice in files if name in self.keys_of(f"{parent}/{choice}")]
+        return f"{said}; {name} is a key of {parent}={', '.join(takers)}" if takers else said
 
     def _describe_missing(self, missing: str, overrides: list[str]) -> str:
         keys = (re.split("[@=]", line.lstrip("+"))[0] for line in overrides)
