@@ -10,7 +10,7 @@ from hornn.kernels.update import add_noise_, grad_norm, momentum_update_, moment
 from hornn.optim.descent import MomentumSGD
 from kernels.tolerance import error, needs_compiler
 
-SHAPES: list[tuple[int, ...]] = [(4, 3), (2, 3, 17), (5,), (1,), (40, 400), (33_333,), ()]
+SHAPES = [(4, 3), (2, 3, 17), (5,), (1,), (40, 400), (33_333,)]
 
 
 def test_grad_norm(kernels: None) -> None:
@@ -56,6 +56,15 @@ def test_the_update_is_momentum_sgd(
         if momentum:
             assert error(velocity, optimizer.state[parameter]["momentum"]) < 1e-6
     assert all(weight._version > before for weight, before in zip(weights, versions, strict=True))
+
+
+def test_a_number_is_updated_as_a_vector_of_one(kernels: None) -> None:
+    ours = []
+    for shape in ((), (1,)):
+        weight, velocity, grad = (torch.full(shape, value) for value in (0.8, 0.3, -0.5))
+        momentum_update_([weight], [velocity], [grad], 0.3, 0.9, 0.05, 0.4, 1.0, 0.7)
+        ours.append((float(weight), float(velocity)))
+    assert ours[0] == ours[1] != (0.8, 0.3)
 
 
 @needs_compiler

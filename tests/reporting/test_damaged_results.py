@@ -57,7 +57,7 @@ def write_rows(place: Place, texts: list[str]) -> None:
         for number in range(1, len(texts) + 1)
     ]
     claims = [{"says": row["name"], "better": row["name"], "than": "row1"} for row in rows]
-    claims += [{"says": row["name"], "better": "row1", "than": row["name"]} for row in rows[1:]]
+    claims += [{"says": f"not {row['name']}", "better": "row1", "than": row["name"]} for row in rows[1:]]
     sweep = {
         "name": "toy",
         "title": "Toy",

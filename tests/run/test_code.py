@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from commands.outcomes import refusal, result_of, rewrite
+from hornn.places import CONF
 from hornn.run.code import code_of, is_own, other_code, own_source
 from run.offline_log import read_log
 
@@ -222,6 +223,30 @@ def test_code_that_is_not_on_record_is_no_other_code() -> None:
     assert not is_own({})
     assert own_source(code) == "mine.Cell abc"
     assert own_source({"class": "hornn.cells.elman.Rnn", "source": "abc"}) == ""
+
+
+def test_an_optimizer_of_ones_own_is_on_record_too(
+    command: Command, small: list[str], own: Own, tmp_path: Path
+) -> None:
+    """So is every class but a logger's and one of a callback that watches; what was installed is not."""
+    file = own.file.with_name("my_optimizer.py")
+    file.write_text("from hornn.optim.descent import MomentumSGD\n\n\nclass Mine(MomentumSGD):\n    pass\n")
+    (own.conf / "optimizer").mkdir()
+    node = yaml.safe_load((CONF / "optimizer" / "sgd.yaml").read_text()) | {"_target_": "my_optimizer.Mine"}
+    (own.conf / "optimizer" / "mine.yaml").write_text(yaml.safe_dump(node))
+    run = tmp_path / "run"
+    words = [f"--config-dir={own.conf}", *small, "model=rnn", "optimizer=mine", f"run_dir={run}"]
+    assert command("train", *words).code == 0
+    code = result_of(run)["code"]
+    assert code["class"] == "hornn.cells.elman.Rnn"
+    assert code["my_optimizer.Mine"] == code_of({"_target_": "my_optimizer.Mine"})["source"]
+    assert set(code) == {"class", "source", "my_optimizer.Mine"}
+    assert own_source(code) == f"my_optimizer.Mine {code['my_optimizer.Mine'][:10]}"
+    file.write_text(file.read_text() + "# another rule\n")
+    assert "by other code (the source of my_optimizer.Mine was " in refusal(command("train", *words))
+    (run / "result.json").unlink()  # as if it were cut off
+    line = refusal(command("train", *words))
+    assert "holds an unfinished run of other code (the source of my_optimizer.Mine was " in line
 
 
 @pytest.mark.parametrize("several", [[], ["-m", "seed=1,2"]])

@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Of a cell of the user's own the class and its source, empty where they are not known."""
+        """Of the user's own classes each with its source, empty where they are not known."""
         return own_source(self.result.get(CODE) or {})
 
     def has_source_of(self, other: "Run") -> bool:

@@ -26,7 +26,8 @@ from hornn.metrics import Units, perplexity
 from hornn.norm import norm
 from hornn.result import LETTERS, SAMPLES
 from hornn.run.announce import console
-from hornn.run.identity import SNAPSHOTS, WATCHES
+from hornn.run.code import WATCHES
+from hornn.run.identity import SNAPSHOTS
 
 
 class OfText(Callback):

@@ -1,4 +1,4 @@
-"""By which code a model is computed: the class that its config names, and a checksum of its source. No torch."""
+"""By which code a run is computed: the classes that its config names, and checksums of their sources. No torch."""
 
 import ast
 import hashlib
@@ -9,7 +9,38 @@ from pathlib import Path
 from typing import Any
 
 CODE, CLASS, SOURCE = "code", "class", "source"  # the key of a result, and the keys in there
+WATCHES = "_watches_"  # what a callback that changes no number says of itself in its node
 SHORT = 10  # digits of a checksum in a message
+
+
+def code_of_run(config: Mapping[str, Any]) -> dict[str, str]:
+    """The model's, and by name the source of each other class of a user's own that may change a number."""
+    nodes = [node for group, node in config.items() if group not in ("model", "logger")]
+    others = [code_of(node) for node in nodes_with_target(nodes) if lies_in_own_folder(node["_target_"])]
+    return {**code_of(config["model"]), **{code[CLASS]: code[SOURCE] for code in others if SOURCE in code}}
+
+
+def lies_in_own_folder(named: Any) -> bool:
+    """Whether a class is a user's own, in a package that was not installed; nothing is imported to find out."""
+    package = named.partition(".")[0] if isinstance(named, str) else ""
+    try:
+        found = find_spec(package) if package and is_own({CLASS: named}) else None
+    except ValueError:  # of a module without a record of where it came from
+        found = None
+    places = [*(found.submodule_search_locations or ()), found.origin or ""] if found else []
+    folders = {str(Path(place).parent) for place in places[:1] if Path(place).exists()}
+    return bool(folders - {*sysconfig.get_paths().values()})
+
+
+def nodes_with_target(node: Any) -> Iterator[Mapping[str, Any]]:
+    """This node and those in it, at any depth, that name a class; none of a callback that only watches."""
+    if isinstance(node, Mapping) and not node.get(WATCHES):
+        if "_target_" in node:
+            yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from nodes_with_target(each)
 
 
 def code_of(model: Mapping[str, Any]) -> dict[str, str]:
@@ -76,16 +107,27 @@ def imports_of(file: Path, root: Path) -> Iterator[Path]:
                     yield from filter(Path.is_file, (path.with_suffix(".py"), path / "__init__.py"))
 
 
-def other_code(held: Any, code: Mapping[str, str]) -> str:
-    """How the code of a run on record differs from `code`, in words; empty where it is the same, or not on record."""
+def other_code(held: Any, code: Mapping[str, Any], own: bool = False) -> str:
+    """How the code of a run on record differs from `code`, in words; empty where it is the same, or not on record.
+
+    own: of classes of a user's own alone.
+    """
     known = held if isinstance(held, Mapping) else {}
-    for key in (CLASS, SOURCE):
-        then, now = known.get(key), code.get(key)
-        if then and now and then != now:
-            what = "the class" if key == CLASS else f"the source of {code[CLASS]}"
-            digits = None if key == CLASS else SHORT
-            return f"{what} was {str(then)[:digits]} there and is {now[:digits]} now"
+    classes = known.get(CLASS), code.get(CLASS)
+    if all(classes) and classes[0] != classes[1] and (not own or is_own(known) or is_own(code)):
+        return f"the class was {classes[0]} there and is {classes[1]} now"
+    then, now = sources({CLASS: code.get(CLASS), **known}), sources(code)
+    for name in now:
+        if now[name] != then.get(name, now[name]) and (not own or is_own({CLASS: name})):
+            return f"the source of {name} was {then[name][:SHORT]} there and is {now[name][:SHORT]} now"
     return ""
+
+
+def sources(code: Mapping[str, Any]) -> dict[str, str]:
+    """The sources on record, by class."""
+    known = {name: source for name, source in code.items() if name not in (CLASS, SOURCE)}
+    known[code.get(CLASS, "")] = code.get(SOURCE)
+    return {str(name): str(source) for name, source in known.items() if name and source}
 
 
 def is_own(code: Mapping[str, Any]) -> bool:
@@ -94,5 +136,6 @@ def is_own(code: Mapping[str, Any]) -> bool:
 
 
 def own_source(code: Mapping[str, Any]) -> str:
-    """The class and the source of a cell of the user's own, in words; empty for another one, and where it's unknown."""
-    return f"{code[CLASS]} {code[SOURCE][:SHORT]}" if is_own(code) and code.get(SOURCE) else ""
+    """The classes of a user's own with their sources, in words; empty where there are none, or they are not known."""
+    own = {name: source for name, source in sources(code).items() if is_own({CLASS: name})}
+    return ", ".join(f"{name} {source[:SHORT]}" for name, source in own.items())

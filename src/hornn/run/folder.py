@@ -13,7 +13,7 @@ from hornn.data.base import Data
 from hornn.recipe import load
 from hornn.result import read_result, score_of, write_atomically, write_result
 from hornn.run.announce import announce, conclude
-from hornn.run.code import CODE, is_own, other_code
+from hornn.run.code import CODE, other_code
 from hornn.run.epochs import METRICS
 from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, other_run, without
 from hornn.run.keeper import PAYLOAD
@@ -180,13 +180,11 @@ def require_same(identity: Identity, data: Data, card: Mapping[str, Any]) -> Non
 
 
 def require_same_code(what: str, card: Mapping[str, Any], identity: Identity, anew: str) -> None:
-    """Raise ValueError for a checkpoint of a cell of the user's own whose class, or its source, is another one by now.
+    """Raise ValueError for a checkpoint where a class of the user's own, or its source, is another one by now.
 
     Of this package's cells the commit is on record: the program is edited while runs wait, so a line tells of it.
     """
-    held = card.get(CODE)
-    changed = other_code(held, identity.code)
-    if changed and (is_own(identity.code) or is_own(held or {})):
+    if changed := other_code(card.get(CODE), identity.code, own=True):
         raise ValueError(f"{what} of other code ({changed}): {anew}, or put the old code back to continue")
 
 

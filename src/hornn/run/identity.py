@@ -12,7 +12,7 @@ import yaml
 from hornn.data.content import CHANGED, FOLDER, content_of
 from hornn.recipe import COUNTED, TEXT, flatten
 from hornn.result import NAME
-from hornn.run.code import CODE, code_of
+from hornn.run.code import CODE, WATCHES, code_of_run
 from hornn.run.epochs import METRICS
 
 # Choices that decide numbers; what a run logs to, the machine and the recipe that its values came from do not.
@@ -44,7 +44,6 @@ WITHOUT_EFFECT = (
     "trainer.log_every_n_steps",
 )
 CALLBACKS = "callbacks"  # of which those are part of a name that do not only watch
-WATCHES = "_watches_"  # what a callback that changes no number says of itself in its node
 INIT_FROM = "init_from"  # the key of the weights that a run starts from, or of the models that it mixes
 COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
@@ -64,7 +63,7 @@ class Identity(NamedTuple):
     record beside them, by dotted key: the machine, and the absolute paths of text that `config` knows by its content.
     name: ten hexadecimal digits made of choices and config. folder: where the run's files go: its `run_dir`,
     or outputs/<model>/<corpus>/<name>/seed=<seed>. counted: whether the model is counted, not trained. code: the class
-    of the model and its source, on record and no part of the name.
+    of the model and its source, and sources of a user's own classes beside it, on record and no part of the name.
     """
 
     choices: dict[str, str]
@@ -107,7 +106,7 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     if text and not is_published:
         kept["data"] |= {"text": content_of(text, data)}
         where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in paths_of(data)}
-    code = code_of(config["model"])
+    code = code_of_run(config)
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted, code)
     default = default_folder(chosen, kept, identity.name, seed)
     return identity._replace(folder=Path(str(config["run_dir"])) if config["run_dir"] else default)

@@ -28,7 +28,7 @@ from hornn.reporting.grid_rows import as_text
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
 from hornn.result import unit_of, write_atomically
-from hornn.run.code import is_own
+from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
@@ -175,7 +175,7 @@ class Runs:
         }
         if cfg.batch != BATCH:
             search["batch"] = cfg.batch
-        if is_own(identity.code):  # an edited cell is searched anew
+        if own_source(identity.code):  # an edited cell is searched anew
             search["code"] = dict(identity.code)
         self.identity = hashlib.sha256(json.dumps(search, sort_keys=True).encode()).hexdigest()[:10]
         self.name = f"{choices['model']}-{choices['data']}-{self.identity}".replace("/", "_")
@@ -193,8 +193,8 @@ class Runs:
 
 
 def refuse_other_code(job: Job) -> None:
-    """Raise ValueError where a cell of the user's own has changed since a trial finished."""
-    if is_own(job.identity.code) and (changed := changed_code(job)):
+    """Raise ValueError where code of the user's own has changed since a trial finished."""
+    if own_source(job.identity.code) and (changed := changed_code(job)):
         raise ValueError(
             f"{job.run_dir} holds a run of other code ({changed}): move it away, or give another seed=, which draws "
             "other constants"
