@@ -64,6 +64,17 @@ def test_a_key_that_is_struck_again_sounds_on(tmp_path: Path) -> None:
     assert sounding(read_midi(path, 0.5)[0]) == [[60], [60]]
 
 
+def test_a_key_that_is_struck_again_before_its_end_is_written_sounds_on(tmp_path: Path) -> None:
+    struck = [
+        ("note_on", 0, 60, 9),
+        ("note_on", 100, 60, 9),
+        ("note_off", 0, 60, 0),
+        ("note_off", 100, 60, 0),
+    ]
+    path = midi(tmp_path / "a.mid", [*struck, ("note_on", 0, 62, 9), ("note_off", 0, 62, 0)])
+    assert sounding(read_midi(path, 0.5)[0]) == [[60], [60], [60], [60], [62]]
+
+
 def test_drums_and_notes_beyond_the_keys_are_left_out(tmp_path: Path) -> None:
     drums = midi(tmp_path / "drums.mid", [("note_on", 0, 60, 9), ("note_off", 50, 60, 0)], channel=9)
     with pytest.raises(ValueError, match="has no notes on the 88 keys of a piano: leave it out"):

@@ -95,9 +95,11 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
 def notes_of(track: Iterable[Any]) -> tuple[list[Note], int]:
     """The notes of a track on the keys of a piano, and the number of its other notes.
 
-    A note ends where the same key of the same channel is let go or struck again, or with the track.
+    A note ends where the same key of the same channel is let go or struck again, or with the track. A key that is let
+    go at the tick at which it was struck again goes on: what ends is the note before, which some programs write second.
     """
     begun: dict[tuple[int, int], int] = {}
+    again: dict[tuple[int, int], int] = {}  # where a key was last struck while it sounded
     notes, others, now = [], 0, 0
     for message in track:
         now += message.time
@@ -109,8 +111,12 @@ def notes_of(track: Iterable[Any]) -> tuple[list[Note], int]:
             others += strikes
             continue
         place = (message.channel, key)
+        if not strikes and again.pop(place, None) == now:
+            continue
         if place in begun:
-            notes.append(Note(key, begun.pop(place), now))
+            notes.append(Note(key, start := begun.pop(place), now))
+            if strikes and start < now:
+                again[place] = now
         if strikes:
             begun[place] = now
     return [*notes, *(Note(key, start, now) for (_, key), start in begun.items())], others
