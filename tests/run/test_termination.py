@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +77,19 @@ def test_a_training_that_is_terminated_says_so_and_goes_on(
     assert (again.returncode, again.stderr) == (0, "")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["epochs"], result["world_size"], len(result["starts"])) == (40, 1, 2)
+
+
+def test_it_says_so_too_while_a_corpus_is_prepared(
+    command: Callable[..., Any], small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("hornn.run.train.prepare", lambda *given: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        done = command("train", *small, f"run_dir={tmp_path / 'run'}")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (done.code, done.err) == (143, "error: terminated; the same command continues\n")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.thorough

@@ -9,6 +9,7 @@ import soundfile
 
 from hornn.speech.corpus import read_corpus
 from hornn.speech.features import SHORTEST, cepstra, filterbank, normalise, read_wave
+from hornn.speech.lexicon import read_lexicon
 from speech.tiny import sound, write_corpus, write_wave
 
 
@@ -55,6 +56,7 @@ def test_validation_takes_whole_speakers(folder: Path) -> None:
             "'MAYBE' of cat-0 is not in",
         ),
         ("tiny.dic", "YES  EE", ";; all words\nYES  EE", "the line ';; all words' is a remark, and no word"),
+        ("tiny.dic", "YES  EE", "# all words\nYES  EE", "the line '# all words' is a remark, and no word"),
         ("tiny_test.fileids", "test/eve/eve-0", "../eve/eve-0", "'../eve/eve-0' must be a path below wav/"),
         ("tiny_test.fileids", "test/eve/eve-0", "test/eve/eve-9", "eve-9.wav is missing: add it"),
         ("tiny_test.fileids", "test/eve/eve-1", "test/eve/eve-0", "the utterance eve-0 comes twice"),
@@ -64,6 +66,14 @@ def test_lists_that_do_not_fit_are_refused(folder: Path, file: str, old: str, ne
     change(folder / "etc" / file, old, new)
     with pytest.raises(ValueError, match=said):
         read_corpus(folder)
+
+
+@pytest.mark.parametrize("file", ["tiny_train.fileids", "tiny_test.transcription", "tiny.dic"])
+def test_a_byte_order_mark_is_no_part_of_a_list(folder: Path, file: str) -> None:
+    path, before = folder / "etc" / file, read_corpus(folder)
+    path.write_text("\ufeff" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert read_corpus(folder).splits == before.splits
+    assert read_lexicon(folder / "etc" / "tiny.dic").words
 
 
 def test_a_folder_without_a_corpus_says_which_keys_lead_elsewhere(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from lightning.pytorch.callbacks import Callback
 
 from hornn.command_line.ending import TERMINATED, same_command
 
+RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")  # say which process of several this is, before Lightning knows
 # What gloo says of a dead process.
 CLOSED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
@@ -32,6 +33,12 @@ class EndAtOnce(Callback):
 
     def on_test_start(self, trainer: lightning.Trainer, module: Any) -> None:
         heed(trainer)
+
+
+def heed_from_the_start() -> None:
+    """End the first process on SIGTERM with a word also before and after training, as while a corpus is prepared."""
+    if all(os.environ.get(key, "0") == "0" for key in RANKS):
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
 
 
 def heed(trainer: lightning.Trainer) -> None:

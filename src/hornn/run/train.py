@@ -47,7 +47,7 @@ from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
 from hornn.run.start_from import start_from
-from hornn.run.termination import EndAtOnce, explain_lost_rank
+from hornn.run.termination import EndAtOnce, explain_lost_rank, heed_from_the_start
 from hornn.run.time_limit import TimeLimit
 from hornn.run.trainer_options import check_trainer
 from hornn.use.posteriors import log_probs_of
@@ -102,6 +102,7 @@ def train(cfg: DictConfig) -> None:
     set_up_process()
     quiet_libraries()
     open_loggers = find_loggers(config["logger"])
+    heed_from_the_start()
     training = prepare(config, identity, starts)
     data, _, module, trainer, _ = training
     main = rank_zero_only.rank == 0  # type: ignore[attr-defined]

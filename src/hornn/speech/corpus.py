@@ -134,7 +134,7 @@ def dictionary_words(path: Path) -> set[str]:
     """The words that a dictionary has, `WORD(2)` as WORD. Raises ValueError for a line that is a remark of Sphinx's."""
     lines = lines_of(path)
     for line in lines:
-        if line.startswith((";;", "##")):
+        if line.startswith((";;", "##", "# ")):
             raise ValueError(
                 f"{path}: the line {line[:60]!r} is a remark, and no word with its phones: take it out"
             )
@@ -164,7 +164,7 @@ def refuse_twins(splits: dict[str, list[Recording]]) -> None:
 def lines_of(path: Path) -> list[str]:
     """The lines of a file that hold something. Raises ValueError for a file that is missing or no UTF-8."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: the corpus needs it") from None
     except UnicodeDecodeError as error:
