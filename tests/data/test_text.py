@@ -123,6 +123,8 @@ def test_the_share_of_unknown_words_of_own_files_is_told(
     assert few_kept.endswith(
         "; lower data.min_count below 2, or raise data.max_size above 3, or bring more text"
     )
+    (all_kept,) = own_text(test="z z\n", max_size=1000).remarks()
+    assert all_kept.endswith("; bring more text"), "a bound that left no word out is none to raise"
     monkeypatch.setattr(files.TextFiles, "published", True)
     assert remarks(6) == []
 

@@ -137,7 +137,7 @@ class TextData(Data):
         if unknown <= MANY_UNKNOWN * tokens:
             return [line]
         rule, remedies = self.corpus.rule, ["bring more text"]
-        if rule.max_size is not None:
+        if rule.max_size is not None and len(self.vocabulary) >= rule.max_size:
             remedies.insert(0, f"raise data.max_size above {rule.max_size:,}")
         if rule.min_count > 1:
             remedies.insert(0, f"lower data.min_count below {rule.min_count}")
