@@ -1,4 +1,4 @@
-"""The project's claims are those that the papers make: of the same networks, by the same measure."""
+"""The sweep files judge what a paper claims on the networks that the paper compares, by the measure that it names."""
 
 import os
 import re
@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hornn.reporting.sweeps import Sweep, read_sweeps
-
-ROOT = Path(__file__).parents[2]
-SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
+from hornn.reporting.sweeps import Sweep
+from reporting.shipped import SWEEPS
 
 
 def compared(sweep: Sweep, metric: str) -> set[tuple[str, str]]:

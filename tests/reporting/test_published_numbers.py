@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hornn.reporting.sweeps import read_sweeps
+from reporting.shipped import SWEEPS as EVERY
 
 ROOT = Path(__file__).parents[2]
 PAPERS = {
@@ -30,7 +30,6 @@ PAPERS = {
     "thesis_table61",
     "thesis_table63",
 }
-EVERY = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
 HEADS = {"hornn_table3_head", "scrn_table3_head", "scrn_table4_head"}  # a paper's table on another text
 OURS = EVERY.keys() - PAPERS - HEADS
 SWEEPS = {name: sweep for name, sweep in EVERY.items() if name not in HEADS}

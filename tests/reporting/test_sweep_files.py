@@ -1,7 +1,6 @@
 """The project's sweep files: each of their runs composes, and their constants are those that validation chooses."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +15,11 @@ from hornn.network import SequenceModel
 from hornn.parameters import TABLE
 from hornn.recipe import COUNTED, flatten, load, resolve
 from hornn.reporting.runs import find_runs
-from hornn.reporting.sweeps import Row, Sweep, read_sweeps
+from hornn.reporting.sweeps import Row, Sweep
 from hornn.run.composed import as_dict
 from hornn.run.identity import INIT_FROM, hashed_part, name_of
 from reference.cases import MODEL_NAMES
-
-ROOT = Path(__file__).parents[2]
-SWEEPS = {sweep.name: sweep for sweep in read_sweeps(ROOT / "sweeps")}
+from reporting.shipped import ROOT, SWEEPS
 
 
 @pytest.mark.parametrize(
