@@ -121,7 +121,6 @@ def differentiate_reduced(
     grad_h = torch.empty_like(h)
     for words, tile in zip(tiles, logits, strict=True):
         reduced_product(tile, weight[words], grad_h, dtype, lowered, add=words.start > 0)
-    for words, tile in zip(tiles, logits, strict=True):
         reduced_product(tile.mT, h, grad_weight[words], dtype, lowered)
     return total, grad_h, grad_weight, None if grad_bias is None else grad_bias * lowered
 
