@@ -147,7 +147,7 @@ WITH: dict[str, dict[str, tuple[str, ...]]] = {
     "optimizer=asgd": {"optimizer.start": ("whole",)},
     "schedule=inverse_time": {"schedule.tau": ("number", "0")},
     "schedule=constant_then_halve": {
-        "schedule.constant_epochs": ("whole",),
+        "schedule.constant_epochs": ("whole", "0"),
         "schedule.factor": ("number", "1"),
     },
     "head=two_level": {"head.num_clusters": ("whole or null", "0", "1000")},

@@ -70,7 +70,7 @@ def test_constant_then_halve() -> None:
     """HORNN paper, 4.2: five epochs at the first learning rate, then 50 % of it, 25 % and so on."""
     falling = [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]
     assert rates(ConstantThenHalve(), [9.0] * 8) == falling
-    assert rates(ConstantThenHalve(constant_epochs=0), [9.0] * 2) == [1, 0.5]
+    assert rates(ConstantThenHalve(constant_epochs=1), [9.0] * 2) == [1, 0.5]
     assert rates(Constant(), [9.0] * 3) == [1, 1, 1]
 
 
@@ -102,7 +102,7 @@ def test_a_schedule_resumes_from_its_state(schedule: Callable[[], Schedule]) -> 
         (lambda: HalveOnPlateau(factor=1), r"schedule.factor must be in \(0, 1\), got 1"),
         (lambda: HalveOnPlateau(threshold=-1), "schedule.threshold must be >= 0 nats per token, got -1"),
         (lambda: HalveOnPlateau(max_falls=-1), "schedule.max_falls must be >= 0 or null, got -1"),
-        (lambda: ConstantThenHalve(constant_epochs=-1), "schedule.constant_epochs must be >= 0, got -1"),
+        (lambda: ConstantThenHalve(constant_epochs=0), "schedule.constant_epochs must be >= 1, got 0"),
         (lambda: ConstantThenHalve(factor=0), r"schedule.factor must be in \(0, 1\), got 0"),
     ],
 )

@@ -106,7 +106,7 @@ class ConstantThenHalve(Schedule):
 
     def __init__(self, constant_epochs: int = 5, factor: float = 0.5) -> None:
         require_range("schedule.factor", factor, "in (0, 1)", 0 < factor < 1)
-        require_range("schedule.constant_epochs", constant_epochs, ">= 0", constant_epochs >= 0)
+        require_range("schedule.constant_epochs", constant_epochs, ">= 1", constant_epochs >= 1)
         self.constant_epochs = constant_epochs
         self.factor = factor
 
