@@ -52,7 +52,13 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
             ),
             marks=pytest.mark.thorough,
         ),
-        ("generate", ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1", "json: false"]),
+        pytest.param(
+            *(
+                "generate",
+                ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1", "json: false"],
+            ),
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys: list[str]) -> None:

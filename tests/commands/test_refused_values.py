@@ -137,7 +137,7 @@ VALUES = {
 }
 
 
-@pytest.mark.each(5)
+@pytest.mark.each(8)
 @pytest.mark.parametrize("setting", VALUES)
 def test_a_bad_value_is_one_line(
     train: Command, tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from faults.commands import ForkServer
 from faults.draws import COUNT, SEED
 from faults.places import Place, fault_of
 
-FEW = 8
+FEW = 5
 
 
 def chosen() -> list[Any]:

@@ -135,6 +135,7 @@ def test_a_run_of_before_there_was_a_record_of_code_goes_on(
     assert command("train", *words).code == 0
 
 
+@pytest.mark.thorough
 def test_weights_and_biases_is_told_of_the_code(command: Command, small: list[str], tmp_path: Path) -> None:
     words = [word for word in small if word != "logger=csv"]
     run = tmp_path / "run"

@@ -27,7 +27,10 @@ SCHEDULES = {
 
 @pytest.mark.parametrize(
     "recipe",
-    [pytest.param(recipe, marks=[pytest.mark.thorough] if "epoch" in recipe else []) for recipe in SCHEDULES],
+    [
+        pytest.param(recipe, marks=[pytest.mark.thorough] if "epoch" in recipe or "adamw" in recipe else [])
+        for recipe in SCHEDULES
+    ],
 )
 def test_it_is_the_run_that_had_more_epochs_from_the_beginning(
     command: Command, small: list[str], tmp_path: Path, recipe: str

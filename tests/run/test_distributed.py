@@ -207,7 +207,7 @@ def free_port() -> int:
     return port
 
 
-@pytest.mark.each(2)
+@pytest.mark.each(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "world_size"),

@@ -101,6 +101,7 @@ def test_what_a_run_has_logged(process: Command, small: list[str], tmp_path: Pat
     assert log["exit"]["exit_code"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_run_that_diverges_is_marked_failed(process: Command, small: list[str], tmp_path: Path) -> None:
     words = [*small, "logger=wandb_offline", f"run_dir={tmp_path / 'run'}", "optimizer.lr=1e30"]

@@ -115,6 +115,7 @@ def test_who_looks_on_survives_a_file_that_is_damaged_for_a_moment(
         record.path.write_text("{")
 
 
+@pytest.mark.thorough
 def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
     assert launch().code == 0
     path = next(Path("outputs").rglob("rnn/**/result.json"))
@@ -145,6 +146,7 @@ def test_a_failed_row_holds_up_those_alone_that_start_from_it(launch: Launch) ->
     }
 
 
+@pytest.mark.thorough
 def test_runs_that_were_cut_off_are_named(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     """No launcher of Hydra's tells of a run whose own time was over, or that somebody has ended."""
     write_table(TABLE + DEEPER)

@@ -132,6 +132,7 @@ def test_some_rows_alone(launch: Launch) -> None:
     assert (code, out.splitlines()[0]) == (0, "mini: 1 of 2 done, 1 queued")
 
 
+@pytest.mark.thorough
 def test_a_command_line_seed_replaces_those_of_the_table(launch: Launch) -> None:
     assert launch("sweeps=mini", "seed=3,4", ONE_EPOCH).code == 0
     assert [seed for _, seed in recorded()] == [3, 4, 3, 4]
@@ -188,6 +189,7 @@ def test_a_diverged_run_is_replaced_when_retried(launch: Launch, again: str) -> 
     assert [lines[1].split()[0] for lines in starts().values()] == ["epoch=1"] * 2
 
 
+@pytest.mark.thorough
 def test_stop_at_the_first_failure(launch: Launch) -> None:
     table = ("sweeps=mini", "sweep.seeds=[1,2]", "trainer.max_epochs=100", "hydra.launcher.on_failure=stop")
     code, _, err = launch(*table, "hydra.launcher.jobs=2", FAKE_FAIL="1", FAKE_EPOCH="0.5")

@@ -10,7 +10,7 @@ Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.each(3)
+@pytest.mark.each(5)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

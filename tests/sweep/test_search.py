@@ -221,6 +221,7 @@ def test_what_a_kill_leaves_of_the_journal_is_mended(search: Command) -> None:
         assert path.read_text() == other
 
 
+@pytest.mark.thorough
 def test_one_search_at_a_time_and_one_search_a_study(search: Command) -> None:
     assert search("trials=1", "study=mine").code == 0
     assert "of other runs or another space" in search("trials=1", "study=mine", "model=hornn").err
@@ -229,6 +230,7 @@ def test_one_search_at_a_time_and_one_search_a_study(search: Command) -> None:
         assert search("trials=2", "study=mine").err.startswith("error: another process is searching in ")
 
 
+@pytest.mark.thorough
 def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search: Command) -> None:
     done = search("trials=1", "model=lstm", "+space.loss_reduction=[mean,sum]", "optimizer.lr=0.3")
     assert done.out.splitlines()[1:3] == [

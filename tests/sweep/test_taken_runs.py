@@ -59,6 +59,7 @@ def test_a_run_that_a_killed_launcher_was_overwriting_is_continued(start: Start,
     assert starts()[recorded()["elman", 1].run_dir][-1].split()[0] in ("epoch=2", "epoch=3", "epoch=4")
 
 
+@pytest.mark.thorough
 def test_a_run_that_somebody_started_by_hand_is_waited_for(start: Start, launch: Launch) -> None:
     assert launch("sweeps=mini", ONE_EPOCH, "overwrite=true", FAKE_FAIL="1").code == 2
     run_dir = Path(recorded()["elman", 1].run_dir)

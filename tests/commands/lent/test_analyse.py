@@ -59,6 +59,7 @@ def test_the_start_is_where_the_run_began(analyse: Command, train: Command, tmp_
                 assert values == pytest.approx(after[key][name][what], rel=1e-4), (key, name, what)
 
 
+@pytest.mark.thorough
 def test_a_start_from_other_weights_is_not_drawn(
     analyse: Command, command: Command, run_dir: Path, small: list[str], tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.each(3)
+@pytest.mark.each(6)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_corrupt_checkpoint(
     command: Command, train: Command, run_dir: Path, tmp_path: Path, damage: str
@@ -122,7 +122,7 @@ def test_a_checkpoint_of_another_model(command: Command, run_dir: Path, change: 
         assert "holds the weights of another model: " in line
 
 
-@pytest.mark.each(4)
+@pytest.mark.each(8)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
