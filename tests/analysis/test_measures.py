@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from hornn.analysis.analyse import measure_stage
 from hornn.analysis.gradients import ALL, norms_by_lag, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
 from hornn.analysis.signals import measure_signals
+from hornn.analysis.stages import AFTER, Stage
 from hornn.analysis.unroll import find_places, windows
 from hornn.cells.elman import Rnn
 from hornn.cells.hornn import FofeHornn
@@ -146,3 +148,8 @@ def test_signals_are_those_of_the_cell() -> None:
     assert list(found["paths"]) == ["input", "h_{t-1}", "h_{t-2}", "h_{t-3}", "pooled"]
     assert found["paths"]["pooled"] == {"low": 0.0, "high": 0.0, "rms": 0.0, "rms_by_step": [0.0] * LAGS}
     assert found["paths"]["input"]["rms"] == pytest.approx(400.0)
+
+
+def test_a_network_that_was_trained_in_another_precision_is_measured() -> None:
+    stage = Stage(AFTER, 1, SequenceModel([1] * V, CELLS["lstm"], precision="fp16"))
+    assert measure_stage(stage, IDS, find_places(len(IDS), 2 * LAGS, 2), LAGS)["dtype"] == "float64"

@@ -149,7 +149,7 @@ def measure_known(scorer: NetworkScorer, ids: np.ndarray, lags: int, targets: in
 def measure_stage(stage: Stage, ids: np.ndarray, places: np.ndarray, lags: int) -> dict[str, Any]:
     """Gradients and signals, in float64 and step by step as the cells are written."""
     network = stage.network.double().eval().requires_grad_(False)
-    network.backend = "eager"
+    network.backend, network.precision = "eager", "auto"  # whatever trained it
     network.prepare(network.device)
     return {
         "stage": stage.name,
