@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hornn.analysis.analyse import measure_stage
+from hornn.analysis.analyse import measure_stage, summarise
 from hornn.analysis.gradients import ALL, norms_by_lag, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
 from hornn.analysis.signals import measure_signals
-from hornn.analysis.stages import AFTER, Stage
+from hornn.analysis.stages import AFTER, DURING, START, Stage
 from hornn.analysis.unroll import find_places, windows
 from hornn.cells.elman import Rnn
 from hornn.cells.hornn import FofeHornn
@@ -153,3 +153,22 @@ def test_signals_are_those_of_the_cell() -> None:
 def test_a_network_that_was_trained_in_another_precision_is_measured() -> None:
     stage = Stage(AFTER, 1, SequenceModel([1] * V, CELLS["lstm"], precision="fp16"))
     assert measure_stage(stage, IDS, find_places(len(IDS), 2 * LAGS, 2), LAGS)["dtype"] == "float64"
+
+
+@pytest.mark.parametrize(("first", "known"), [(START, True), (DURING, False)])
+def test_weights_on_the_way_are_not_taken_for_those_before_training(first: str, known: bool) -> None:
+    """A run that began with the weights of another one has none before training."""
+    path = {"rms": 2.0, "low": -1.0, "high": 1.0}
+    stages = [
+        {
+            "stage": name,
+            "gradient": {ALL: {"q50": [1.0, 0.5]}},
+            "paths": {"pooled": path},
+            "saturation": [0.0],
+        }
+        for name in (first, AFTER)
+    ]
+    summary = summarise(stages, {"perplexity": [2.0], "whole": 2.0})
+    assert ("gradient_reach_at_start" in summary) is known
+    assert ("pooled_growth" in summary) is known
+    assert summary["pooled_rms"] == 2.0

@@ -14,7 +14,7 @@ from hornn.analysis.factors import measure_factors
 from hornn.analysis.gradients import has_states, measure_gradients, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
 from hornn.analysis.signals import POOLED, measure_signals
-from hornn.analysis.stages import Stage, find_stages
+from hornn.analysis.stages import START, Stage, find_stages
 from hornn.analysis.terminal import show
 from hornn.analysis.unroll import find_places
 from hornn.checks import require_choice, require_positive, require_range
@@ -161,18 +161,19 @@ def measure_stage(stage: Stage, ids: np.ndarray, places: np.ndarray, lags: int) 
 
 
 def summarise(stages: list[dict[str, Any]], known: dict[str, Any]) -> dict[str, Any]:
-    """The numbers by which networks are compared, of the trained weights: docs/memory.md defines them."""
-    first, last = stages[0], stages[-1]
-    pooled = {stage["stage"]: stage["paths"].get(POOLED) for stage in (first, last)}
+    """The numbers by which networks are compared: docs/memory.md defines them.
+
+    What they say of the weights before training is left out where nobody knows these.
+    """
+    start, last = next((stage for stage in stages if stage["stage"] == START), None), stages[-1]
     signals = {}
-    if pooled[last["stage"]]:
-        path = pooled[last["stage"]]
+    if path := last["paths"].get(POOLED):
         signals = {"pooled_rms": path["rms"], "pooled_range": path["high"] - path["low"]}
-        if len(stages) > 1 and pooled[first["stage"]]["rms"]:
-            signals["pooled_growth"] = path["rms"] / pooled[first["stage"]]["rms"]
+        if start and (before := start["paths"][POOLED]["rms"]):
+            signals["pooled_growth"] = path["rms"] / before
     return {
         "gradient_reach": reach(last["gradient"]),
-        "gradient_reach_at_start": reach(first["gradient"]),
+        **({"gradient_reach_at_start": reach(start["gradient"])} if start else {}),
         "effective_memory": effective_memory(known),
         "saturation": last["saturation"][-1],
         **signals,
