@@ -79,7 +79,8 @@ def evaluate(cfg: DictConfig) -> None:
     scores = model.score(ids)
     seconds = time.perf_counter() - started
     mean = float(scores.sum()) / len(ids)
-    require_probabilities(mean, model.name, rates)
+    lr = model.dynamic_lr if isinstance(model, NetworkScorer) else None
+    require_probabilities(mean, model.name, lr)
     figures = {
         **names_of(model),
         "scored": shown_name(Path(cfg.text)) if cfg.text else f"{corpus_of(model)['name']} {split}",
@@ -97,7 +98,6 @@ def evaluate(cfg: DictConfig) -> None:
     report(figures, console, cfg.result)
     if run is not None:
         assert isinstance(model, NetworkScorer)
-        lr = model.dynamic_lr
         scored = {
             "lr": lr,
             "seq_len": model.seq_len,

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ from hornn.run.identity import FILES, SNAPSHOTS
 from hornn.shown import shown
 
 
-def require_probabilities(mean: float, name: str, rates: Sequence[float] = ()) -> None:
-    """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text."""
+def require_probabilities(mean: float, name: str, dynamic_lr: float | None = None) -> None:
+    """Raise ValueError where the mean -ln P of a text, in nats, cannot come from a model of text.
+
+    dynamic_lr: the rate at which it learned from that text, if it did.
+    """
     if not math.isfinite(perplexity(mean)):
-        cause = (
-            f"dynamic_lr={rates[0]:g} is too large" if rates else "its weights are damaged or have diverged"
-        )
+        damaged = "its weights are damaged or have diverged"
+        cause = damaged if dynamic_lr is None else f"dynamic_lr={dynamic_lr:g} is too large"
         raise ValueError(f"{name} gives no finite score ({mean}): {cause}")
     if mean < 0:
         raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from commands.outcomes import refusal, result_of
 from hornn.kernels import library
 from hornn.use.figures import report
+from hornn.use.scorers import NetworkScorer
 
 Command = Callable[..., Any]
 
@@ -115,6 +117,17 @@ def test_dynamic_evaluation_is_added_to_the_result(
         done = command("evaluate", f"checkpoint={path}", *words)
         assert done.code != 0
         assert message in done.err
+
+
+def test_the_rate_that_ended_in_no_score_is_named(
+    command: Command, run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second rate is the better one on validation; on the test text it is too large."""
+    nats = iter([6.0, 5.0, 800.0])
+    monkeypatch.setattr(NetworkScorer, "score", lambda scorer, ids: np.full(len(ids), next(nats)))
+    words = ["dynamic_lr=[0.01,0.1]", f"data.cache_dir={tmp_path / 'cache'}"]
+    done = command("evaluate", f"checkpoint={run_dir / 'best.ckpt'}", *words)
+    assert "gives no finite score (800.0): dynamic_lr=0.1 is too large" in refusal(done)
 
 
 def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: Path) -> None:
