@@ -55,6 +55,17 @@ def test_from_waveforms_to_word_errors(run: Run) -> None:
     assert all(set(heard.split()) <= {"YES", "NO", "SO"} for heard in first["heard"].values())
 
 
+def test_chunks_shorter_than_the_delay_are_scored(
+    run: Run, command: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The first of them has no target, from which a training could not learn."""
+    figures = tmp_path / "figures.json"
+    done = command("evaluate", run.checkpoint, *run.places, "seq_len=3", f"result={figures}")
+    assert done.code == 0, done.err
+    found = json.loads(figures.read_text())["nats_per_frame"]
+    assert found == pytest.approx(read(run.folder)["test_nll"], rel=1e-5)
+
+
 def test_the_mixtures_alone_are_a_run_of_counts(
     command: Callable[..., Any], folder: Path, tmp_path: Path
 ) -> None:

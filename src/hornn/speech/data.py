@@ -103,8 +103,6 @@ class SpeechData(Data):
         return np.bincount(states, minlength=self.prepared.number).tolist()
 
     def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
-        within = self.seq_len > self.delay  # else the first chunk has no target
-        require_range("data.seq_len", self.seq_len, f"above data.delay={self.delay}", within)
         examples = [
             Example(self.inputs(features), np.concatenate([np.full(self.delay, IGNORE), states]))
             for features, states in zip(
@@ -112,6 +110,8 @@ class SpeechData(Data):
             )
         ]
         if split == "train":
+            within = self.seq_len > self.delay  # else the first chunk has no target to learn from
+            require_range("data.seq_len", self.seq_len, f"above data.delay={self.delay}", within)
             return SequenceStream(examples, self.batch_size, self.seq_len, seed, rank, world_size)
         return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
 
