@@ -15,6 +15,7 @@ from hornn.cells.hornn import GatedHornn
 from hornn.data.streams import ChunkStream
 from hornn.kernels import library
 from hornn.network import SequenceModel
+from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.divergence import DivergenceError
 from small_models import B, H, T, V, build, training
@@ -146,3 +147,21 @@ def test_the_learning_rate_is_that_of_parameters_that_are_not_pretrained(
     for group in optimizer.param_groups:
         group["lr"] = group["initial_lr"]
     assert module.learning_rate == (pretrained_lr if scaled else 1.0)
+
+
+def test_weights_that_come_back_begin_a_new_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build()
+    module, weights = training(network), list(network.parameters())
+    optimizer = AveragedSGD(weights, lr=1.0, start=3)
+    monkeypatch.setattr(type(module), "optimizer", optimizer)
+    monkeypatch.setattr(module, "record_updates", lambda: None)
+    first = {name: weight.clone() for name, weight in module.state_dict().items()}
+    for update in range(6):
+        if update == 4:
+            module.restore(first)
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+        optimizer.step()
+    module.swap_averages()
+    for name, weight in module.state_dict().items():
+        assert_close(weight, first[name] - 1.5)  # the mean of -1 and -2

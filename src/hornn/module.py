@@ -143,8 +143,10 @@ class TruncatedBptt(lightning.LightningModule):
         self.recorded = record_updates(*what, self.trainer.callbacks)  # type: ignore[attr-defined]
 
     def restore(self, weights: dict[str, Any]) -> None:
-        """Go back to these weights, without momentum."""
+        """Go back to these weights, without momentum; where weights are averaged, a new average begins."""
         self.load_state_dict(weights)
+        if isinstance(self.optimizer, AveragedSGD):
+            self.optimizer.forget()
         self.optimizer.state.clear()
         self.record_updates()  # as momentum will lie elsewhere
 

@@ -49,3 +49,20 @@ def test_averaged_sgd_swaps_in_the_mean_of_its_weights(start: int) -> None:
     assert_close(w.detach(), torch.stack(seen[start - 1 :]).mean(0))
     optimizer.swap_averages()
     assert_close(w.detach(), last, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("start", "first"), [(1, 4), (3, 4), (5, 5), (6, 6)])
+def test_what_is_forgotten_is_left_out_of_the_mean(start: int, first: int) -> None:
+    """Three updates, then three from other weights: `start` counts all six."""
+    w = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
+    optimizer = AveragedSGD([w], lr=0.1, start=start)
+    seen = []
+    for update in range(1, 7):
+        if update == 4:
+            w.data.fill_(9.0)
+            optimizer.forget()
+        w.grad = 2 * w.detach()
+        optimizer.step()
+        seen.append(w.detach().clone())
+    optimizer.swap_averages()
+    assert_close(w.detach(), torch.stack(seen[first - 1 :]).mean(0))

@@ -50,7 +50,8 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
     """Plain gradient descent; what is evaluated and kept is the mean of its weights after updates start, start + 1, ..
 
     Source: Polyak & Juditsky 1992; for language models Merity et al. 2018, who choose `start` by validation.
-    None of the papers used it. `swap_averages` exchanges the weights with their averages.
+    None of the papers used it. `swap_averages` exchanges the weights with their averages. After `forget` the mean is of
+    later weights alone.
     """
 
     def __init__(
@@ -101,6 +102,13 @@ class AveragedSGD(ClippedOptimizer, torch.optim.ASGD):
         super().load_state_dict(state_dict)
         for parameter, state in self.state.items():  # torch leaves the count of steps on the CPU
             state["step"] = state["step"].to(parameter.device)
+
+    def forget(self) -> None:
+        """Leave the weights so far out of the mean; `start` goes on counting all updates."""
+        made = max((int(state["step"]) for state in self.state.values()), default=0)
+        for group in self.param_groups:
+            group["t0"] = max(group["t0"] - made, -1)  # -1: from the next update on
+        self.state.clear()
 
     @torch.no_grad()
     def swap_averages(self) -> None:
