@@ -11,6 +11,11 @@ import pytest
 import torch
 
 from commands.outcomes import refusal, result_of
+from hornn.data.base import SPLITS
+from hornn.data.cache import TokenCache
+from hornn.data.ptb import CHECKSUMS, PennTreebank
+from hornn.data.text import TextData
+from hornn.run.callbacks import build_callbacks
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -100,6 +105,25 @@ def test_samples_are_a_table_of_the_best_epochs(train: Command, tmp_path: Path) 
     result = result_of(tmp_path / "run")
     assert result["samples"]["texts"] == [text for *_, text in rows[-3:]], "a result keeps the best epoch's"
     assert result["samples"]["epoch"] == result["best_epoch"]
+
+
+def test_a_prompt_that_no_text_of_the_corpus_could_hold_is_refused_before_the_training(
+    tmp_path: Path,
+) -> None:
+    """Characters of Penn Treebank have no `<unk>`."""
+    folder = tmp_path / "ptb"
+    folder.mkdir()
+    for split in SPLITS:
+        (folder / f"ptb.{split}.txt").write_text(" the company said\n" * 9)
+    data = TextData(PennTreebank(tmp_path, "char", "", CHECKSUMS), 2, 5, 2, tmp_path)
+    TokenCache(tmp_path, data.corpus).write()
+    data.setup()
+    node = {"_target_": "hornn.run.callbacks.Samples", "prompt": "the company\nsaid"}
+    assert len(build_callbacks({"samples": node}, data)) == 1
+    with pytest.raises(
+        ValueError, match=r"^callbacks\.samples\.prompt: 'T' is none of the 15 symbols of the"
+    ):
+        build_callbacks({"samples": {**node, "prompt": "The company"}}, data)
 
 
 def test_an_early_stop_ends_the_run_and_names_it(train: Command, tmp_path: Path) -> None:

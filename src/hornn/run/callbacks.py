@@ -35,6 +35,9 @@ class OfText(Callback):
 
     data: TextData
 
+    def check_text(self) -> None:
+        """Raise ValueError, before the training, where it could not do its work on this text."""
+
 
 def build_callbacks(nodes: Mapping[str, Any], data: Data) -> list[Callback]:
     """The callbacks that these nodes of the config name.
@@ -65,6 +68,7 @@ def build_callbacks(nodes: Mapping[str, Any], data: Data) -> list[Callback]:
             if not isinstance(data, TextData):
                 raise ValueError(f"callbacks={name} speaks of words, and {data.name} has none: leave it out")
             callback.data = data
+            callback.check_text()
         built.append(callback)
     return built
 
@@ -217,6 +221,13 @@ class Samples(OfText):
         self.prompt, self.num_samples, self.length = prompt, num_samples, length
         self.temperature, self.seed = temperature, seed
         self.rows: list[list[Any]] = []
+
+    def check_text(self) -> None:
+        try:
+            for line in self.prompt.split("\n"):
+                self.data.vocabulary.encode(self.data.tokenizer.cut(line))
+        except ValueError as error:
+            raise ValueError(f"callbacks.samples.prompt: {error}") from None
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: Any) -> None:
         best = trainer.checkpoint_callback.best  # type: ignore[union-attr]
