@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,11 @@ import torch
 
 from hornn.cells.elman import Rnn
 from hornn.data.sequences import Example, SequenceStream
+from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
+from hornn.optim.descent import MomentumSGD
+from hornn.optim.schedules import Constant
+from hornn.run import train
 from hornn.speech.data import build_data
 from hornn.speech.gmm_counts import GmmCounts
 from hornn.speech.lexicon import read_lexicon
@@ -128,3 +133,15 @@ def test_every_sequence_is_read_as_if_alone(seq_len: int) -> None:
         np.testing.assert_allclose(
             log_probs, network.head.log_probs(features)[:, 0].detach().numpy(), atol=1e-6
         )
+
+
+def test_after_a_test_the_network_is_where_it_was_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning puts it on the CPU at the end, where loops that are recorded on a GPU cannot run."""
+    network = SequenceModel([1] * 5, partial(Rnn, hidden_size=6), input_width=4)
+    stream = SequenceStream([Example(np.zeros((2, 4)), np.zeros(2))], 1, 1)
+    data = SimpleNamespace(stream=lambda split: stream)
+    trainer = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device("meta")))
+    monkeypatch.setattr(train, "log_probs_of", lambda network, stream: [network.device.type])
+    module = TruncatedBptt(network, partial(MomentumSGD, lr=1.0), Constant())
+    training = train.Training(data, 1, module, trainer, SimpleNamespace())  # type: ignore[arg-type]
+    assert training.log_probs("test") == ["meta"]

@@ -70,6 +70,7 @@ class Training(NamedTuple):
         """What the network says of each of a split's sequences, all of them in this process."""
         stream = self.data.stream(split)
         assert isinstance(stream, SequenceStream)
+        self.module.to(self.trainer.strategy.root_device)  # Lightning has put it on the CPU by now
         return log_probs_of(self.module.network, stream)
 
 
