@@ -107,6 +107,14 @@ def test_samples_are_a_table_of_the_best_epochs(train: Command, tmp_path: Path) 
     assert result["samples"]["epoch"] == result["best_epoch"]
 
 
+def test_a_training_that_has_diverged_writes_no_samples(train: Command, tmp_path: Path) -> None:
+    """The validation loss is no number after the only update, whose own loss is one."""
+    words = ["optimizer.lr=1e38", "optimizer.clip=null", "trainer.max_steps=1"]
+    said = refusal(train("run", "callbacks=samples", *words))
+    assert said.startswith("error: training diverged at step 1: the validation loss is nan")
+    assert result_of(tmp_path / "run")["status"] == "diverged"
+
+
 def test_a_prompt_that_no_text_of_the_corpus_could_hold_is_refused_before_the_training(
     tmp_path: Path,
 ) -> None:

@@ -1,5 +1,6 @@
 """What else watches or steers a training, by the files of conf/callbacks: callbacks of Lightning, ours and a user's."""
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -232,7 +233,8 @@ class Samples(OfText):
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: Any) -> None:
         best = trainer.checkpoint_callback.best  # type: ignore[union-attr]
         ppl = float(trainer.callback_metrics["valid/ppl"])
-        if not trainer.is_global_zero or (best is not None and ppl >= best["valid_ppl"]):
+        bound = math.inf if best is None else best["valid_ppl"]
+        if not trainer.is_global_zero or not ppl < bound:  # false for nan: the keeper refuses it
             return
         epoch = trainer.current_epoch + 1
         self.rows += [[epoch, round(ppl, 2), text] for text in self.write(module)]
