@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -107,6 +108,33 @@ def test_interruption_before_the_command_begins_is_one_line(capsys: pytest.Captu
     ):
         start("train")
     assert (stop.value.code, capsys.readouterr().err) == (130, "error: interrupted\n")
+
+
+@pytest.mark.slow
+def test_an_interruption_that_an_import_catches_ends_the_command(tmp_path: Path) -> None:
+    """As scientific libraries do: they would go on half loaded. Here it is the module of a cell."""
+    (tmp_path / "catching.py").write_text(
+        "import os, signal\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "except BaseException:\n"
+        "    pass\n"
+        "from hornn.cells.elman import Rnn\n"
+    )
+    (tmp_path / "model").mkdir()
+    node = "_target_: catching.Rnn\n_partial_: true\nhidden_size: 4\nactivation: linear\n"
+    (tmp_path / "model" / "catching.yaml").write_text(node)
+    source = Path(__file__).parents[2] / "src"
+    done = subprocess.run(
+        [sys.executable, source / "train.py", "model=catching", f"--config-dir={tmp_path}"],
+        env={**os.environ, "PYTHONPATH": f"{source}:{tmp_path}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
 
 
 def test_fault_of_the_program_keeps_its_traceback(run: Run) -> None:

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -35,9 +36,33 @@ REMEDIES = {
 def start(command: str) -> None:
     """Run a command of `hornn.commands`; Ctrl-C is one line from here on, also while the command is imported."""
     try:
-        import_module(f"hornn.commands.{command}").run()
+        with interrupted_at_once():
+            module = import_module(f"hornn.commands.{command}")
+        module.run()
     except KeyboardInterrupt:
         end("interrupted", INTERRUPTED)
+
+
+@contextmanager
+def interrupted_at_once() -> Iterator[None]:
+    """Within it Ctrl-C ends the process itself, with its line: for imports, which leave nothing to put away.
+
+    Libraries catch the error of Ctrl-C as they are imported: they go on, or fail later, half loaded.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # somebody else's handler, as where a shell has it ignored
+        return
+
+    def leave(*signalled: object) -> None:
+        os.write(2, b"error: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run(main: Callable[[], str | None], needed: bool = False) -> None:

@@ -6,6 +6,7 @@ from importlib import import_module
 import hydra
 from omegaconf import DictConfig
 
+from hornn.command_line.ending import interrupted_at_once
 from hornn.command_line.messages import launch
 from hornn.command_line.strict_keys import check_keys, compose_reference
 from hornn.places import CONF
@@ -16,7 +17,9 @@ def using(name: str, module: str) -> Callable[[], None]:
 
     @hydra.main(version_base="1.3", config_path=str(CONF), config_name=name)
     def main(cfg: DictConfig) -> None:
-        check_keys(cfg, compose_reference())
-        getattr(import_module(module), name)(cfg)
+        with interrupted_at_once():
+            check_keys(cfg, compose_reference())
+            command = getattr(import_module(module), name)
+        command(cfg)
 
     return lambda: launch(main, needed=True)

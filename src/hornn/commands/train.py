@@ -8,6 +8,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from hornn.command_line.ending import interrupted_at_once
 from hornn.command_line.messages import launch
 from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
 from hornn.places import CONF, script_of
@@ -26,10 +27,11 @@ def main(cfg: DictConfig) -> None:
     say_what_begins(cfg)
     reference = compose_reference()
     reference.sweep = {}  # the reader of sweep files knows its keys
-    check_keys(cfg, reference, GIVEN)
-    check_not_a_table(cfg.sweep, HydraConfig.get())
-    cfg.sweep = {}  # the table is no part of a run
-    from hornn.run.train import train
+    with interrupted_at_once():
+        check_keys(cfg, reference, GIVEN)
+        check_not_a_table(cfg.sweep, HydraConfig.get())
+        cfg.sweep = {}  # the table is no part of a run
+        from hornn.run.train import train
 
     train(cfg)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
+from hornn.command_line.ending import interrupted_at_once
 from hornn.command_line.hydra_patches import options_parser
 from hornn.command_line.messages import launch
 from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
@@ -18,7 +19,8 @@ def main(cfg: DictConfig) -> None:
     end_with_launcher()
     reference = compose_reference()
     reference.space = {}  # may hold any constant; the search checks them
-    check_keys(cfg, reference, GIVEN)
+    with interrupted_at_once():
+        check_keys(cfg, reference, GIVEN)
     search(cfg, script_of(Path(__file__).with_name("train.py")))
 
 
