@@ -61,7 +61,7 @@ BAD = {
 }
 
 
-@pytest.mark.each(4)
+@pytest.mark.each(6)
 @pytest.mark.parametrize("command", BAD)
 def test_bad_key_is_one_line(refuse: Callable[[str], str], command: str) -> None:
     assert BAD[command] in refuse(command)

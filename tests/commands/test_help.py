@@ -40,7 +40,10 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
             "evaluate",
             ["checkpoint", "split: null", "text", "batch_size: 1 ", "# a UTF-8 file to score", "result"],
         ),
-        ("score", ["checkpoint", 'text: "-"', "per_token: false", "batch_size: 64"]),
+        pytest.param(
+            *("score", ["checkpoint", 'text: "-"', "per_token: false", "batch_size: 64"]),
+            marks=pytest.mark.thorough,
+        ),
         pytest.param(
             *("rescore", ["nbest", "references", "dev_references", "lm_weight", "word_penalty"]),
             marks=pytest.mark.thorough,
@@ -76,8 +79,8 @@ def test_help_of_the_others_shows_their_keys(command: Command, entry: str, keys:
 @pytest.mark.parametrize(
     "entry",
     [
-        *("bench", "dashboard", "parameters", "report", "sweep_status", "tune"),
-        pytest.param("analyse", marks=pytest.mark.thorough),
+        *("bench", "dashboard", "parameters", "report", "sweep_status"),
+        *(pytest.param(entry, marks=pytest.mark.thorough) for entry in ("analyse", "tune")),
     ],
 )
 def test_the_other_entries_have_a_help(command: Command, entry: str) -> None:
@@ -151,6 +154,7 @@ def test_the_completion_is_that_of_hornn(
     assert capsys.readouterr().out.strip().endswith("-F hydra_bash_completion hornn")
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("entry", "word", "nearest"),
     [("generate", "lenght=3", "length"), ("evaluate", "chekpoint=a", "checkpoint")],

@@ -15,7 +15,7 @@ from hornn.data import files
 Command = Callable[..., Any]
 
 
-@pytest.mark.each(2)
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("split", "content", "message"),
     [
@@ -41,6 +41,7 @@ def test_own_text(train: Command, tmp_path: Path, split: str, content: bytes, me
     assert message[:2] != "is" or f"data.{split}: {tmp_path / split}.txt" in line
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_own_text_that_is_not_there(train: Command, tmp_path: Path, split: str) -> None:
     (tmp_path / f"{split}.txt").unlink()
@@ -65,7 +66,7 @@ def test_a_pipe_is_no_corpus(train: Command, tmp_path: Path) -> None:
     assert line.endswith("times: write its text into a file first\n")
 
 
-@pytest.mark.each(2)
+@pytest.mark.each(4)
 @pytest.mark.parametrize("model", ["rnn", "kn"])
 @pytest.mark.parametrize("when", ["read_lines", "TextFiles.fetch"])
 def test_a_text_that_is_being_written(
@@ -139,6 +140,7 @@ def test_ptb_that_cannot_be_had(published: Command, tmp_path: Path) -> None:
     assert f"put ptb.train.txt into {tmp_path / 'root' / 'ptb'}" in line
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize("content", [b"", b" aer banknote berlitz \n", b"\xff\xfe"])
 def test_ptb_that_is_not_the_published_one(published: Command, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "root" / "ptb" / "ptb.train.txt"

@@ -137,7 +137,7 @@ VALUES = {
 }
 
 
-@pytest.mark.each(8)
+@pytest.mark.each(14)
 @pytest.mark.parametrize("setting", VALUES)
 def test_a_bad_value_is_one_line(
     train: Command, tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch
@@ -201,11 +201,13 @@ def test_a_table_is_not_one_run(command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+@pytest.mark.each(3)
 @pytest.mark.parametrize("trainer", ["trainer=gpu", "trainer=ddp", "trainer.accelerator=cuda"])
 def test_no_gpu(train: Command, trainer: str) -> None:
     assert "needs a CUDA device, this machine has none: use trainer=cpu" in refusal(train(trainer))
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("folder", ["train.txt/run", "train.txt"])
 def test_an_output_folder_that_cannot_be(train: Command, tmp_path: Path, folder: str) -> None:
     line = refusal(train(f"run_dir={tmp_path / folder}"))

@@ -158,7 +158,7 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
     assert result["config"]["callbacks"] == {"halt": {"at": 6}}
 
 
-@pytest.mark.each(3)
+@pytest.mark.each(5)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -10,6 +10,7 @@ import pytest
 from commands.outcomes import contents, refusal, result_of
 from hornn.checkpoint import CARD, read_checkpoint
 from run.test_resume import assert_same
+from small_text import SMALL, write_text
 
 Command = Callable[..., Any]
 SCHEDULES = {
@@ -69,38 +70,43 @@ def test_the_best_epoch_may_be_one_of_the_finished_run(
     assert len(after["starts"]) == 2
 
 
-def test_what_cannot_be_continued_is_refused(command: Command, small: list[str], tmp_path: Path) -> None:
-    short, cut, new = (tmp_path / name for name in ("short", "cut", "new"))
-    for folder, more in ((short, []), (cut, ["trainer.max_steps=3"])):
-        assert command("train", *small, f"run_dir={folder}", *more).code == 0
+@pytest.fixture(scope="module")
+def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder with a finished run, `short`, and one that ended within its first epoch, `cut`; their words."""
+    folder = tmp_path_factory.mktemp("finished")
+    words = [*write_text(folder), *SMALL]
+    for name, more in {"short": [], "cut": ["trainer.max_steps=3"]}.items():
+        assert command("train", *words, f"run_dir={folder / name}", *more).code == 0
+    return folder, words
+
+
+@pytest.mark.each(3)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    {
+        "trainer.max_epochs=2": "has 2 epochs already, trainer.max_epochs is 2: give more",
+        "trainer.max_epochs=null trainer.max_steps=20": "28 updates already, trainer.max_steps is 20: give more",
+        "trainer.max_epochs=4 trainer.max_steps=28": "has 28 updates already, trainer.max_steps is 28",
+        "trainer.max_epochs=4 seed=2": "is another run: seed is 1 there and 2 here: give the words of that run",
+        "trainer.max_epochs=4 optimizer.lr=0.3": "optimizer.lr is 0.1 there and 0.3 here",
+        "trainer.max_epochs=4 model=rnn": "is another run: model",
+        "trainer.max_epochs=4 continue_from=FOLDER/cut": "of 2 epochs: what has ended before its",
+        "trainer.max_epochs=4 overwrite=true": "in a folder that holds no run yet: leave out overwrite=true",
+        "trainer.max_epochs=4 continue_from=FOLDER/short/best.ckpt": (
+            "short/best.ckpt has no last.ckpt: give the folder of a finished run"
+        ),
+        "model=kn": "where a model is counted",
+    }.items(),
+)
+def test_what_cannot_be_continued_is_refused(
+    command: Command, finished: tuple[Path, list[str]], tmp_path: Path, words: str, message: str
+) -> None:
+    folder, common = finished
+    short, new = folder / "short", tmp_path / "new"
     before = contents(short)
-    given = {
-        ("trainer.max_epochs=2",): "has 2 epochs already, trainer.max_epochs is 2: give more",
-        (
-            "trainer.max_epochs=null",
-            "trainer.max_steps=20",
-        ): "has 28 updates already, trainer.max_steps is 20: give more",
-        ("trainer.max_epochs=4", "trainer.max_steps=28"): "has 28 updates already, trainer.max_steps is 28",
-        (
-            "trainer.max_epochs=4",
-            "seed=2",
-        ): "is another run: seed is 1 there and 2 here: give the words of that run",
-        ("trainer.max_epochs=4", "optimizer.lr=0.3"): "optimizer.lr is 0.1 there and 0.3 here",
-        ("trainer.max_epochs=4", "model=rnn"): "is another run: model",
-        (
-            "trainer.max_epochs=4",
-            "overwrite=true",
-        ): "in a folder that holds no run yet: leave out overwrite=true",
-        ("trainer.max_epochs=4", f"continue_from={cut}"): "of 2 epochs: what has ended before its",
-        (
-            "trainer.max_epochs=4",
-            f"continue_from={short / 'best.ckpt'}",
-        ): f"{short / 'best.ckpt'} has no last.ckpt: give the folder of a finished run",
-        ("model=kn",): "where a model is counted",
-    }
-    for words, message in given.items():
-        common = [word for word in small if words != ("model=kn",) or not word.startswith("model.")]
-        done = command("train", *common, f"run_dir={new}", f"continue_from={short}", *words)
-        assert message in refusal(done), words
+    common = [word for word in common if words != "model=kn" or not word.startswith("model.")]
+    given = words.replace("FOLDER", str(folder)).split()
+    done = command("train", *common, f"run_dir={new}", f"continue_from={short}", *given)
+    assert message in refusal(done)
     assert contents(short) == before
     assert not new.exists()

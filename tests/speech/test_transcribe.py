@@ -105,6 +105,7 @@ def test_nbest_lists_are_what_rescoring_reads(command: Command, run: Run, tmp_pa
     assert sum(map(len, found.values())) > len(found)
 
 
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -143,6 +143,7 @@ def test_a_key_that_no_table_takes(launch: Launch, change: tuple[str, str], mess
     assert not starts()
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("rows", ["", "rows:", "rows: []", "rows: {a: 1}", "rows: hello"])
 def test_a_table_without_rows(launch: Launch, rows: str) -> None:
     write_table(f"# @package _global_\nsweep:\n  name: mini\n  {rows}\n")
@@ -152,7 +153,7 @@ def test_a_table_without_rows(launch: Launch, rows: str) -> None:
     assert not starts()
 
 
-@pytest.mark.each(2)
+@pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

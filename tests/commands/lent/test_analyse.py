@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from commands.lent.conftest import Lent
 from commands.outcomes import refusal, result_of, rewrite
 from hornn.result import check_result, write_result
 from hornn.sweep.entry import Entry
@@ -106,19 +107,26 @@ def test_a_network_without_states_is_one_line(analyse: Command, train: Command, 
     assert "best.ckpt reads the last word alone and has no states to measure: give the checkpoint of" in line
 
 
-def test_what_cannot_be_measured_is_one_line(
+@pytest.mark.each(3)
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("lags=1", "lags must be a whole number >= 2, got 1"),
+        ("lags=1000", "needs more than"),
+        ("windows=0", "windows"),
+        ("sweep=mine", "one of both"),
+        ("split=all", "split"),
+        ("result=/none/a.json", "does not exist"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(analyse: Command, lent: Lent, word: str, said: str) -> None:
+    assert said in refusal(analyse(lent.run / "best.ckpt", word))
+
+
+def test_what_lacks_a_part_cannot_be_measured(
     analyse: Command, command: Command, run_dir: Path, tmp_path: Path
 ) -> None:
     best = run_dir / "best.ckpt"
-    for words, said in (
-        (("lags=1",), "lags must be a whole number >= 2, got 1"),
-        (("lags=1000",), "needs more than"),
-        (("windows=0",), "windows"),
-        (("split=all",), "split"),
-        (("sweep=mine",), "one of both"),
-        ((f"result={tmp_path / 'none' / 'a.json'}",), "does not exist"),
-    ):
-        assert said in refusal(analyse(best, *words))
     assert "one of both" in refusal(command("analyse"))
     alone = tmp_path / "alone"
     alone.mkdir()

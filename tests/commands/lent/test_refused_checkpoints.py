@@ -162,6 +162,7 @@ def test_a_checkpoint_with_weights_that_are_no_numbers(
     assert "gives no finite probabilities" in refusal(command("generate", words[0]))
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize(
     ("size", "message"),
     [

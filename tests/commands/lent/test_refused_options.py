@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from commands.lent.conftest import Lent
 from commands.outcomes import contents, refusal
 
 Command = Callable[..., Any]
@@ -45,11 +46,17 @@ EVALUATE = {
 }
 
 
+@pytest.mark.each(4)
+@pytest.mark.parametrize("setting", EVALUATE)
+def test_evaluate_refuses(command: Command, lent: Lent, tmp_path: Path, setting: str) -> None:
+    common = [f"checkpoint={lent.run / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}"]
+    assert EVALUATE[setting] in refusal(command("evaluate", *common, *setting.split()))
+
+
 @pytest.mark.slow
-def test_evaluate_refuses(command: Command, run_dir: Path, tmp_path: Path) -> None:
+def test_evaluate_refuses_files(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    """To write to, which a new file would replace, and to read, which hold no text."""
     common = [f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}"]
-    for setting, message in EVALUATE.items():
-        assert message in refusal(command("evaluate", *common, *setting.split()))
     link, pipe = tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(tmp_path / "figures.json")
     os.mkfifo(pipe)
@@ -128,7 +135,8 @@ GENERATE = {
 }
 
 
-@pytest.mark.slow
-def test_generate_refuses(command: Command, run_dir: Path) -> None:
-    for setting, message in GENERATE.items():
-        assert message in refusal(command("generate", f"checkpoint={run_dir / 'best.ckpt'}", setting))
+@pytest.mark.each(4)
+@pytest.mark.parametrize("setting", GENERATE)
+def test_generate_refuses(command: Command, lent: Lent, setting: str) -> None:
+    done = command("generate", f"checkpoint={lent.run / 'best.ckpt'}", setting)
+    assert GENERATE[setting] in refusal(done)

@@ -74,16 +74,23 @@ def test_given_weights_choose_the_highest_total(
     assert refused.out == ""
 
 
-def test_what_cannot_be_rescored_is_said(command: Command, run_dir: Path, lists: Path) -> None:
-    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={lists / 'test.tsv'}"]
-    for given, message in {
+@pytest.mark.each(3)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    {
         "batch_size=8": "lm_weight is not given: give it, or dev= and dev_references=",
         "lm_weight=-1": "lm_weight must be >= 0 and finite, got -1",
         "lm_weight=x": "lm_weight must be >= 0 and finite, got 'x'",
-        f"dev={lists / 'dev.tsv'}": "dev= and dev_references= belong together",
+        "dev=LISTS/dev.tsv": "dev= and dev_references= belong together",
         "lm_weight=1 nbest=null": "nbest= names no text file: give the path of one",
         "lm_weight=1 references=": "references= names no text file: give the path of one",
         "lm_weight=1 nbest=/none": "there is no text file /none",
-        f"lm_weight=1 references={lists / 'dev.txt'}": "the utterance 'dev-0' has no hypotheses",
-    }.items():
-        assert message in refusal(command("rescore", *words, *given.split())), given
+        "lm_weight=1 references=LISTS/dev.txt": "the utterance 'dev-0' has no hypotheses",
+    }.items(),
+)
+def test_what_cannot_be_rescored_is_said(
+    command: Command, run_dir: Path, lists: Path, given: str, message: str
+) -> None:
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={lists / 'test.tsv'}"]
+    more = given.replace("LISTS", str(lists)).split()
+    assert message in refusal(command("rescore", *words, *more))

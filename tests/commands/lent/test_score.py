@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import hornn
+from commands.lent.conftest import Lent
 from commands.outcomes import close, refusal, rewrite
 from hornn.use import scorers
 
@@ -196,18 +197,27 @@ def test_the_lines_before_a_bad_one_have_their_records(
     assert not figures.exists()
 
 
-def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own.txt"
-    given = [f"checkpoint={run_dir / 'best.ckpt'}", f"text={own}"]
-    for content, message in (
+@pytest.mark.each(3)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
         (b"", "own.txt holds no tokens: give a text that has some"),
         (b"\xef\xbb\xbf", "own.txt holds no tokens: give a text that has some"),
         (b"a b\nc \xff\n", "own.txt is not UTF-8: byte 0xff at offset 6"),
-    ):
-        own.write_bytes(content)
-        assert message in refusal(command("score", *given))
-    own.write_text("a b\n")
-    for words, message in {
+    ],
+)
+def test_a_text_that_cannot_be_scored_is_said(
+    command: Command, lent: Lent, tmp_path: Path, content: bytes, message: str
+) -> None:
+    own = tmp_path / "own.txt"
+    own.write_bytes(content)
+    assert message in refusal(command("score", f"checkpoint={lent.run / 'best.ckpt'}", f"text={own}"))
+
+
+@pytest.mark.each(3)
+@pytest.mark.parametrize(
+    ("word", "message"),
+    {
         "text=/none.txt": "there is no text file /none.txt",
         "text=null": "text= names no text file: give the path of one, or - for standard input",
         "text=": "text= names no text file: give the path of one, or - for standard input",
@@ -217,5 +227,12 @@ def test_what_cannot_be_scored_is_said(command: Command, run_dir: Path, tmp_path
         "result=/none/x.json": "the folder of /none/x.json does not exist",
         "sentences=x": "unknown key 'sentences'",
         "device=tpu": "device must be one of cpu, cuda, got 'tpu'",
-    }.items():
-        assert message in refusal(command("score", *given, words))
+    }.items(),
+)
+def test_what_cannot_be_scored_is_said(
+    command: Command, lent: Lent, tmp_path: Path, word: str, message: str
+) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("a b\n")
+    given = [f"checkpoint={lent.run / 'best.ckpt'}", f"text={own}", word]
+    assert message in refusal(command("score", *given))
