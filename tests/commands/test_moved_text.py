@@ -1,6 +1,7 @@
 """A model of files of one's own, used from another folder, and after the files have moved, changed or gone."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,30 @@ Command = Callable[..., Any]
 SPLITS = ("train", "valid", "test")
 
 
-@pytest.fixture
-def trained(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a network `run` and of n-grams `kn`, trained there on relative paths; the test runs elsewhere."""
-    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+@pytest.fixture(scope="module")
+def origin(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder `there` with a network `run` and n-grams `kn`, trained there on relative paths, and a copy, `whole`."""
+    folder = tmp_path_factory.mktemp("moved")
+    there = folder / "there"
     there.mkdir()
-    elsewhere.mkdir()
-    monkeypatch.chdir(there)
     text = [word.replace(f"{there}/", "") for word in write_text(there)]
-    assert command("train", *text, *SMALL, "run_dir=run").code == 0
-    assert command("train", *text, "model=kn", "logger=csv", "run_dir=kn").code == 0
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(there)
+        assert command("train", *text, *SMALL, "run_dir=run").code == 0
+        assert command("train", *text, "model=kn", "logger=csv", "run_dir=kn").code == 0
+    shutil.copytree(there, folder / "whole")
+    return folder
+
+
+@pytest.fixture
+def trained(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the network and the n-grams, as it was once they were trained; the test runs elsewhere."""
+    shutil.rmtree(origin / "there")
+    shutil.copytree(origin / "whole", origin / "there")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    return there
+    return origin / "there"
 
 
 def move(folder: Path) -> list[str]:

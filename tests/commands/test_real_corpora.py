@@ -15,12 +15,12 @@ Command = Callable[..., Any]
 @pytest.mark.slow
 @pytest.mark.corpus
 def test_penn_treebank_from_one_command(
-    process: Command, corpus_root: Callable[[str], str], tmp_path: Path
+    command: Command, corpus_root: Callable[[str], str], tmp_path: Path
 ) -> None:
     root = corpus_root("ptb/ptb.train.txt")
     run = tmp_path / "run"
     settings = ["data=ptb", f"data.root={root}", "model.hidden_size=16", "trainer.max_steps=20", "logger=csv"]
-    code, _, err = process("train", *settings, f"run_dir={run}", f"data.cache_dir={tmp_path / 'cache'}")
+    code, _, err = command("train", *settings, f"run_dir={run}", f"data.cache_dir={tmp_path / 'cache'}")
     assert (code, err) == (0, "")
     result = result_of(run)
     assert result["corpus"]["tokens"] == {"train": 929_589, "valid": 73_760, "test": 82_430}
@@ -35,7 +35,7 @@ def test_penn_treebank_from_one_command(
 @pytest.mark.slow
 @pytest.mark.corpus
 def test_the_head_of_text8_is_named_so_everywhere(
-    process: Command, corpus_root: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, corpus_root: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = corpus_root("text8/text8.head")
     monkeypatch.chdir(tmp_path)
@@ -46,7 +46,7 @@ def test_the_head_of_text8_is_named_so_everywhere(
         "model.hidden_size=8",
         "trainer.max_steps=5",
     ]
-    code, out, err = process("train", *settings, "logger=csv", f"data.cache_dir={tmp_path / 'cache'}")
+    code, out, err = command("train", *settings, "logger=csv", f"data.cache_dir={tmp_path / 'cache'}")
     assert (code, err) == (0, "")
     (path,) = tmp_path.glob("outputs/**/result.json")
     assert path.relative_to(tmp_path).parts[:3] == ("outputs", "hornn_fofe", "text8-head")
@@ -55,7 +55,7 @@ def test_the_head_of_text8_is_named_so_everywhere(
     assert result["corpus"]["valid_is_test"]
     assert sum(result["corpus"]["tokens"].values()) in (1_171_946, 1_171_947)  # the last word may be cut
     assert "on text8-head" in out
-    evaluated = process(
+    evaluated = command(
         "evaluate", f"checkpoint={path.parent / 'best.ckpt'}", f"data.root={root}", "batch_size=20"
     )
     assert "text8-head test" in evaluated.out

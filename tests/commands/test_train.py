@@ -18,6 +18,7 @@ from hornn.kernels.reduced import multiplies_in
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.train import describe_divergence
+from small_text import SMALL, write_text
 
 Command = Callable[..., Any]
 PROMISED = (
@@ -49,8 +50,17 @@ PROMISED = (
 )
 
 
-def test_a_run_leaves_what_was_promised(run_dir: Path) -> None:
-    result = result_of(run_dir)
+@pytest.fixture(scope="module")
+def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on the small corpus, which no test changes."""
+    folder = tmp_path_factory.mktemp("finished")
+    done = command("train", *write_text(folder), *SMALL, f"run_dir={folder / 'run'}")
+    assert done.code == 0, done.err
+    return folder / "run"
+
+
+def test_a_run_leaves_what_was_promised(finished: Path) -> None:
+    result = result_of(finished)
     assert [key for key in PROMISED if key not in result] == []
     assert (result["status"], result["choices"]["model"], result["choices"]["data"]) == (
         "completed",
@@ -73,14 +83,14 @@ def test_a_run_leaves_what_was_promised(run_dir: Path) -> None:
         assert record["valid_ppl"] == pytest.approx(math.exp(record["valid_nll"]), rel=1e-12)
     assert result["valid_ppl"] == min(record["valid_ppl"] for record in result["metrics"])
     assert [record["step"] for record in result["metrics"]] == [14, 28]
-    files = {path.name for path in run_dir.iterdir()} - {".lock", "csv"}
+    files = {path.name for path in finished.iterdir()} - {".lock", "csv"}
     assert files == {"result.json", "metrics.csv", "best.ckpt", "last.ckpt", "config.yaml"}
 
 
-def test_metrics_csv_holds_the_records_of_the_result(run_dir: Path) -> None:
-    with (run_dir / "metrics.csv").open() as file:
+def test_metrics_csv_holds_the_records_of_the_result(finished: Path) -> None:
+    with (finished / "metrics.csv").open() as file:
         rows = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
-    assert rows == result_of(run_dir)["metrics"]
+    assert rows == result_of(finished)["metrics"]
 
 
 def test_a_learned_factor_is_recorded_at_every_epoch(
@@ -99,9 +109,9 @@ def test_a_learned_factor_is_recorded_at_every_epoch(
         assert [float(row["alpha"]) for row in csv.DictReader(file)] == [first, last]
 
 
-def test_the_checkpoint_needs_no_code_of_its_own(run_dir: Path) -> None:
+def test_the_checkpoint_needs_no_code_of_its_own(finished: Path) -> None:
     for name in ("best.ckpt", "last.ckpt"):
-        assert torch.load(run_dir / name, weights_only=True)["hornn"]["vocabulary"]["words"][-1] == "<unk>"
+        assert torch.load(finished / name, weights_only=True)["hornn"]["vocabulary"]["words"][-1] == "<unk>"
 
 
 def test_a_finished_run_is_refused_and_replaced_on_demand(
@@ -125,13 +135,13 @@ def test_a_finished_run_is_refused_and_replaced_on_demand(
 
 
 def test_the_same_seed_gives_the_same_run(
-    command: Command, run_dir: Path, small: list[str], tmp_path: Path
+    command: Command, finished: Path, small: list[str], tmp_path: Path
 ) -> None:
     for name, seed in (("same", 1), ("other", 2)):
         assert command("train", *small, f"run_dir={tmp_path / name}", f"seed={seed}").code == 0
     losses = [
         result_of(folder)["metrics"][0]["train_nll"]
-        for folder in (run_dir, tmp_path / "same", tmp_path / "other")
+        for folder in (finished, tmp_path / "same", tmp_path / "other")
     ]
     assert losses[0] == losses[1] != losses[2]
 
@@ -268,9 +278,9 @@ def test_paths_and_words_are_shown_as_they_are(
 
 
 def test_what_cannot_change_the_result_does_not_change_the_folder(
-    command: Command, run_dir: Path, small: list[str], tmp_path: Path
+    command: Command, finished: Path, small: list[str], tmp_path: Path
 ) -> None:
-    digest = result_of(run_dir)["name"]
+    digest = result_of(finished)["name"]
     for name, setting, same in (
         ("a", "checkpoint_every=3", True),
         ("b", "trainer.log_every_n_steps=2", True),

@@ -15,6 +15,7 @@ import wandb
 from commands.outcomes import refusal, result_of
 from hornn.command_line.ending import TERMINATED
 from hornn.run.identity import Identity
+from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import note_best, wandb_logger
 from run.offline_log import read_log, records_of, summary_of
 from sweep.mini import wait_for
@@ -124,31 +125,31 @@ def test_an_error_in_the_middle_of_the_test_marks_it_failed(
 
 @pytest.mark.slow
 def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
-    small: list[str], tmp_path: Path, forked_python: str
+    command: Command, small: list[str], tmp_path: Path
 ) -> None:
-    settings = ["schedule=constant", "trainer.max_epochs=40", "checkpoint_every=5", "logger=wandb_offline"]
     run_dir = tmp_path / "run"
-    words = [
-        forked_python,
-        str(ROOT / "src" / "train.py"),
-        *settled([*small, *settings, f"run_dir={run_dir}"]),
-    ]
-    running = subprocess.Popen(
-        words,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        # a shell's background job ignores Ctrl-C and would hand that on
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    wait_for((run_dir / "metrics.csv").exists)
-    running.send_signal(signal.SIGINT)
-    assert (running.communicate()[1], running.returncode) == ("error: interrupted\n", 130)
+    words = [*small, "schedule=constant", "checkpoint_every=5", "logger=wandb_offline", f"run_dir={run_dir}"]
+    whole = RunKeeper.on_train_batch_end
+
+    def interrupt(keeper: RunKeeper, trainer: Any, *given: Any) -> None:
+        whole(keeper, trainer, *given)
+        if trainer.global_step == 20:  # in the second of two epochs
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with patch.object(RunKeeper, "on_train_batch_end", interrupt):
+            done = command("train", *words)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.err, done.code) == ("error: interrupted\n", 130)
     first = read_log(run_dir)
     assert first["exit"]["exit_code"] == 1
     (run_dir / "wandb").rename(tmp_path / "before")
 
-    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+    done = command("train", *words)
+    assert (done.err, done.code) == ("", 0)
+    assert len(result_of(run_dir)["starts"]) == 2
     second = read_log(run_dir)
     assert second["exit"]["exit_code"] == 0
     assert second["run"]["run_id"] == first["run"]["run_id"]
@@ -161,6 +162,7 @@ def test_the_log_of_a_run_answers_questions(process: Command, small: list[str], 
     several = ["logger=[csv,wandb_offline]", "logger.wandb.log_model=true", f"run_dir={tmp_path / 'run'}"]
     done = process("train", *words, *several)
     assert (done.code, done.err) == (0, "")
+    assert "wandb leet " in done.out
     result, summary = result_of(tmp_path / "run"), summary_of(tmp_path / "run")
     epochs = [epoch["valid_ppl"] for epoch in result["metrics"]]
     assert summary["valid/ppl"] == pytest.approx(min(epochs))

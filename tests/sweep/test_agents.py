@@ -73,6 +73,7 @@ def test_an_agent_keeps_its_say(process: Command, small: list[str], tmp_path: Pa
     done = process(
         "train",
         *small,
+        "trainer.max_steps=2",
         *("logger=wandb_offline", f"run_dir={tmp_path / 'run'}", "model=hornn_max", "model.order=2"),
         WANDB_SWEEP_ID="sweep1",
         WANDB_RUN_ID="abcdefgh",

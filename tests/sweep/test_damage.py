@@ -17,18 +17,19 @@ ONE_EPOCH = "trainer.max_epochs=1"
 
 
 def test_a_damaged_record_is_refused_and_kept(launch: Launch) -> None:
-    assert launch("sweeps=mini", ONE_EPOCH).code == 0
+    table = ("sweeps=mini", "hydra.sweeper.only=[elman]", ONE_EPOCH)
+    assert launch(*table).code == 0
     path = Path("outputs/sweeps/mini.json")
     path.write_text(half := path.read_text()[:200])
-    code, _, err = launch("sweeps=mini", ONE_EPOCH)
+    code, _, err = launch(*table)
     assert code == 2
     assert err.startswith("error: outputs/sweeps/mini.json is damaged (")
     assert "remove it; the runs are kept in their folders" in err
     assert err.count("\n") == 1
     assert path.read_text() == half
     path.unlink()
-    assert launch("sweeps=mini", ONE_EPOCH).code == 0
-    assert statuses() == ["done"] * 2
+    assert launch(*table).code == 0
+    assert statuses() == ["done"]
     assert all(len(lines) == 1 for lines in starts().values())
 
 

@@ -113,15 +113,15 @@ def test_rows_that_only_come_along_are_not_overwritten(launch: Launch) -> None:
 
 
 def test_the_product_of_the_command_line(launch: Launch) -> None:
-    assert launch("model=rnn,hornn", "model.hidden_size=4", "seed=1,2", ONE_EPOCH).code == 0
+    assert launch("model=rnn,hornn", "model.hidden_size=4", "seed=1", ONE_EPOCH).code == 0
     (path,) = Path("outputs/sweeps").glob("*.json")
     assert path.stem.startswith("adhoc-")
+    assert len(recorded(path.stem)) == len(starts()) == 2
+
+    assert launch("seed=1,2", ONE_EPOCH, "model=rnn,hornn", "model.hidden_size=4").code == 0
+    assert list(Path("outputs/sweeps").glob("*.json")) == [path]
     assert len(recorded(path.stem)) == len(starts()) == 4
     assert ("model=hornn", 2) in recorded(path.stem)
-
-    assert launch("seed=2,3", ONE_EPOCH, "model=rnn,hornn", "model.hidden_size=4").code == 0
-    assert list(Path("outputs/sweeps").glob("*.json")) == [path]
-    assert len(recorded(path.stem)) == len(starts()) == 6
     assert all(len(lines) == 1 for lines in starts().values())
 
 
@@ -156,16 +156,16 @@ def test_rows_that_are_one_run_share_it(launch: Launch) -> None:
 
 
 def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None:
-    table = ("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH)
+    table = ("sweeps=mini", "hydra.sweeper.only=[elman]", "sweep.seeds=[1,2]", ONE_EPOCH)
     code, out, err = launch(*table, FAKE_FAIL="1")
     assert code == 2
-    assert err.startswith("error: 2 of 4 jobs failed: elman seed=1; second-order seed=1. ")
+    assert err.startswith("error: 1 of 2 jobs failed: elman seed=1. ")
     assert (
         "\nelman seed=1: failed: the corpus is on fire\n    epoch 1\n    error: the corpus is on fire\n"
         in out
     )
     assert out.index("elman seed=1: failed") < out.index("elman seed=2: running")
-    assert statuses() == ["failed", "done", "failed", "done"]
+    assert statuses() == ["failed", "done"]
     assert recorded()["elman", 1].error == "the corpus is on fire"
 
     code, out, err = launch(*table)
@@ -174,8 +174,8 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert all(len(lines) == 1 for lines in starts().values())
 
     assert launch(*table, "hydra.launcher.retry_failed=true").code == 0
-    assert statuses() == ["done"] * 4
-    assert sorted(len(lines) for lines in starts().values()) == [1, 1, 2, 2]
+    assert statuses() == ["done"] * 2
+    assert sorted(len(lines) for lines in starts().values()) == [1, 2]
     assert starts()[recorded()["elman", 1].run_dir][1].startswith("epoch=2 "), "not continued"
 
 
@@ -228,12 +228,13 @@ def test_processor_cores_are_shared_out(launch: Launch, monkeypatch: pytest.Monk
 
 
 def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
-    assert launch("sweeps=mini", ONE_EPOCH).code == 0
+    table = ("sweeps=mini", "hydra.sweeper.only=[elman]", ONE_EPOCH)
+    assert launch(*table).code == 0
     path = next(Path("outputs").rglob("rnn/**/result.json"))
     result = json.loads(path.read_text())
     result["code"]["source"] = "0123456789abcdef"
     path.write_text(json.dumps(result))
-    code, out, err = launch("sweeps=mini", ONE_EPOCH)
+    code, out, err = launch(*table)
     assert (code, err) == (0, "")
     said = (
         "warning: finished runs of other code are skipped (the source of hornn.cells.elman.Rnn was 0123456789"
