@@ -163,11 +163,11 @@ def train_nothing() -> None:
     import hornn.bench.program
     import hornn.run.train
     import hornn.sweep.search
-    from hornn.sweep.expand import compose_jobs
+    from hornn.sweep.expand import ROW, compose_jobs
     from hornn.sweep.sweeper import TableSweeper
 
     class Composed:
-        """A launcher that composes the jobs and runs none, which is no failure of theirs."""
+        """A launcher that composes each job with a word of its own, and runs none, which is no failure of theirs."""
 
         shows_jobs = True
 
@@ -175,8 +175,14 @@ def train_nothing() -> None:
             self.sweeper = sweeper
 
         def launch(self, batch: list[list[str]], initial_job_idx: int) -> list[None]:
-            jobs = compose_jobs(self.sweeper.loader, self.sweeper.settings, batch)
-            print(f"{len(jobs)} jobs composed")
+            seen = set[str]()
+            jobs = []
+            for words in batch:
+                own = {word for word in words if not word.startswith(ROW)}
+                jobs += [] if own <= seen else [words]
+                seen |= own
+            compose_jobs(self.sweeper.loader, self.sweeper.settings, jobs)
+            print(f"{len(jobs)} of {len(batch)} jobs composed")
             return []
 
     def setup(sweeper: TableSweeper, *, hydra_context, task_function, config) -> None:

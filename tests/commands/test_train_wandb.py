@@ -12,6 +12,7 @@ from commands.outcomes import result_of
 Command = Callable[..., Any]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_offline_wandb_runs_below_the_run_and_each_job_has_its_own(
     process: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,8 +9,8 @@ languages in `SHOWN` are read by people alone. A comment on the line before a bl
     <!-- test: skip, REASON -->       nothing runs
 
 Without one, a training runs two updates of a tiny network on a tiny text, once its own words have been composed and
-checked. A sweep composes all its jobs; one whose file the page itself writes runs them, with two updates each. Every
-other command runs as it stands.
+checked. A sweep composes those of its jobs that have a word which no job before them has; one whose file the page
+itself writes runs them all, with two updates each. Every other command runs as it stands.
 
 A Python or YAML block whose first lines hold a comment with a path is written to that file. The other Python blocks
 of a page share one namespace. Files that exist in the folder where the commands run: `RUN`, `A`, `B` (finished runs),

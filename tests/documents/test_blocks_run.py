@@ -33,7 +33,7 @@ TEXT = "data.train=train.txt data.valid=valid.txt data.test=test.txt data.batch_
 NETWORK = "model.hidden_size=6"
 LONG = (  # the blocks of which take longest
     *("sweeps.md", "CONTRIBUTING.md", "using.md", "speech.md", "memory.md", "choosing.md", "reproducing.md"),
-    *("python.md", "data.md"),
+    *("python.md", "data.md", "troubleshooting.md"),
 )
 PREPARED = {  # a finished run that a page's commands may name -> what trains it
     "RUN": f"{TRAIN} {TEXT} model=hornn_fofe {NETWORK}",

@@ -84,7 +84,7 @@ def committed(request: pytest.FixtureRequest) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.each(16)
+@pytest.mark.each(11)
 @pytest.mark.parametrize("value", ['"text"', "null", "[[1]]", "-1", *HUGE])
 def test_one_wrong_value_leaves_the_report(
     place: Place, committed: dict[str, Any], value: str, monkeypatch: pytest.MonkeyPatch

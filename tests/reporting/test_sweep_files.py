@@ -74,7 +74,7 @@ def runs() -> Iterator[Any]:
                 yield pytest.param(sweep, row, id=f"{sweep.name}-{row.name}", marks=marks)
 
 
-@pytest.mark.each(2)
+@pytest.mark.each(4)
 @pytest.mark.parametrize(("sweep", "row"), list(runs()))
 def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
     """Hydra composes it to the recipe that the report knows, every override in force, by its paper's experiment.

@@ -207,7 +207,7 @@ def free_port() -> int:
     return port
 
 
-@pytest.mark.each(3)
+@pytest.mark.each(6)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "world_size"),
@@ -276,6 +276,7 @@ def assert_same(alone: Path, shared: Path, world_size: int) -> None:
     assert [figure["world_size"] for figure in figures] == [1, world_size]
 
 
+@pytest.mark.each(2)
 @pytest.mark.parametrize("words", [["trainer=ddp", "trainer.devices=1"], ["trainer.strategy=ddp"]])
 def test_one_process_of_a_distributed_strategy(
     text: list[str], tmp_path: Path, forked_python: str, words: list[str]

@@ -38,8 +38,8 @@ NAMES = [
 
 def test_a_grid_s_rows_are_those_that_the_report_reads(launch: Launch) -> None:
     write_table(GRID)
-    code, out, err = launch("sweeps=mini", ONE_EPOCH)
-    assert (code, err) == (0, "")
+    code, out, err = launch("sweeps=mini", ONE_EPOCH, "hydra.launcher.on_failure=stop", FAKE_FAIL="1")
+    assert (code, err.partition(". ")[0]) == (2, "error: 1 of 8 jobs failed: first seed=1")
     assert out.startswith("mini: 0 of 8 done")
     assert [row for row, _ in recorded()] == ["first", "lstm-hidden_size10", "deep", *NAMES[1:]]
     read = read_sweep(Path("conf/sweeps/mini.yaml"))
@@ -47,6 +47,9 @@ def test_a_grid_s_rows_are_those_that_the_report_reads(launch: Launch) -> None:
     runs = {row.name: row.run for row in read.rows}
     for (row, _), entry in recorded().items():
         assert [word for word in entry.overrides if word in (runs[row] or ())] == list(runs[row] or ())
+    only = f"hydra.sweeper.only=[{NAMES[-1]}]"
+    assert launch("sweeps=mini", ONE_EPOCH, only).code == 0
+    assert recorded()[NAMES[-1], 1].status == "done"
 
 
 @pytest.mark.thorough
