@@ -135,14 +135,14 @@ def test_a_prompt_that_no_text_of_the_corpus_could_hold_is_refused_before_the_tr
 
 
 def test_an_early_stop_ends_the_run_and_names_it(train: Command, tmp_path: Path) -> None:
-    words = ["trainer.max_epochs=9", "callbacks=early_stopping", "callbacks.early_stopping.min_delta=1000"]
+    words = ["trainer.max_epochs=4", "callbacks=early_stopping", "callbacks.early_stopping.min_delta=1000"]
     done = train("run", *words, "callbacks.early_stopping.patience=2")
     assert done.code == 0, done.err
     assert "ended early: Monitored metric valid/ppl did not improve" in done.out
     result = result_of(tmp_path / "run")
     assert (result["epochs"], result["status"]) == (3, "completed")
     assert result["config"]["callbacks"]["early_stopping"]["patience"] == 2
-    assert train("without", "trainer.max_epochs=9").code == 0
+    assert train("without", "trainer.max_epochs=4").code == 0
     assert result_of(tmp_path / "without")["name"] != result["name"]
     assert refusal(train("run", *words, "callbacks.early_stopping.patience=2"))  # it is finished
 

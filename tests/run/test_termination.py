@@ -62,8 +62,8 @@ def test_a_training_that_is_terminated_says_so_and_goes_on(
     small: list[str], tmp_path: Path, forked_python: str
 ) -> None:
     """On another number of processes, too: the machine is no part of a run's name."""
-    words = [*small, *LONG, "trainer.max_epochs=40", f"run_dir={tmp_path / 'run'}"]
-    training = begin(forked_python, small, tmp_path / "run", "trainer.max_epochs=40", *TWO)
+    words = [*small, *LONG, "trainer.max_epochs=20", f"run_dir={tmp_path / 'run'}"]
+    training = begin(forked_python, small, tmp_path / "run", "trainer.max_epochs=20", *TWO)
     training.terminate()
     assert end_of(training) == (143, "error: terminated; the same command continues\n")
     assert (tmp_path / "run" / "last.ckpt").exists()
@@ -76,7 +76,7 @@ def test_a_training_that_is_terminated_says_so_and_goes_on(
     )
     assert (again.returncode, again.stderr) == (0, "")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (result["epochs"], result["world_size"], len(result["starts"])) == (40, 1, 2)
+    assert (result["epochs"], result["world_size"], len(result["starts"])) == (20, 1, 2)
 
 
 def test_it_says_so_too_while_a_corpus_is_prepared(

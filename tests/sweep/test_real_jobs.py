@@ -21,7 +21,7 @@ def test_a_killed_sweep_is_continued(
     small: list[str], tmp_path: Path, forked_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = [*small, "schedule=constant", "trainer.max_epochs=40", "checkpoint_every=5", "model=rnn"]
+    settings = [*small, "schedule=constant", "trainer.max_epochs=20", "checkpoint_every=5", "model=rnn"]
     sweep = [forked_python, str(ROOT / "src" / "train.py"), "-m", *settled(settings)]
     launcher = subprocess.Popen(sweep, stdout=subprocess.DEVNULL)
     wait_for(lambda: any(Path("outputs/rnn").rglob("metrics.csv")))
@@ -38,7 +38,7 @@ def test_a_killed_sweep_is_continued(
     assert f"writes to {run_dir}" in log
     assert f"continues in {run_dir}" in log
     with (run_dir / "metrics.csv").open() as file:
-        assert [int(float(row["epoch"])) for row in csv.DictReader(file)] == list(range(1, 41))
+        assert [int(float(row["epoch"])) for row in csv.DictReader(file)] == list(range(1, 21))
     result = json.loads((run_dir / "result.json").read_text())
     assert result["status"] == "completed"
     assert "sweep" not in result["config"]
