@@ -147,7 +147,8 @@ class TruncatedBptt(lightning.LightningModule):
         self.load_state_dict(weights)
         if isinstance(self.optimizer, AveragedSGD):
             self.optimizer.forget()
-        self.optimizer.state.clear()
+        else:
+            self.optimizer.state.clear()
         self.record_updates()  # as momentum will lie elsewhere
 
     def tally(self, split: str) -> Tally:
