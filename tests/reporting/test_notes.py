@@ -31,6 +31,16 @@ def test_a_device_that_is_everywhere_the_same_is_told_once(place: Any) -> None:
     assert "The runs are of commit 1234567. Devices: cpu (abacus)." in table_notes(table_of(place))
 
 
+def test_few_commits_are_listed_and_many_counted(place: Any) -> None:
+    rows = ("rnn", "sum-2", "sum-3", "max-2")
+    for seed, row in enumerate(rows[:2], start=1):
+        place.commit(row, 1, 120.0, commit=f"{seed}" * 10)
+    assert "The runs are of commits 1111111, 2222222." in "\n".join(table_notes(table_of(place)))
+    for seed, row in enumerate([*rows, *rows[:2]], start=1):
+        place.commit(row, 1 + (seed > 4), 120.0, commit=f"{seed}" * 10)
+    assert "The runs are of 6 commits, which their files name." in "\n".join(table_notes(table_of(place)))
+
+
 def test_a_gpu_that_was_shared_gives_no_time(place: Any) -> None:
     """Nor does one of which nobody says that it was not."""
     place.commit("rnn", 1, 120.0, device="gpu", runs_on_gpu=20)

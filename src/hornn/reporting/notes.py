@@ -10,6 +10,8 @@ from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
 
+LISTED = 5  # commits, more than which a reader would not look up one by one
+
 
 def table_notes(table: Table) -> list[str]:
     """What stands below a table: notes, sources of the numbers, the spread over seeds, what is missing, its results."""
@@ -73,8 +75,10 @@ def where_results_come_from(table: Table) -> list[str]:
         return []
     named = [f"{sign}: {device}" for sign, device in device_letters(table).items()]
     place = f" Devices: {'; '.join(named if len(named) > 1 else table.devices)}." if named else ""
-    several = "s" if len(table.commits) > 1 else ""
-    where = f"The runs are of commit{several} {', '.join(table.commits)}{finish_dates(table)}.{place}"
+    commits = f"commit{'s' if len(table.commits) > 1 else ''} {', '.join(table.commits)}"
+    if len(table.commits) > LISTED:
+        commits = f"{len(table.commits)} commits, which their files name"
+    where = f"The runs are of {commits}{finish_dates(table)}.{place}"
     return [f"{where}{precisions(table)}"]
 
 
