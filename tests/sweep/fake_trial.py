@@ -33,6 +33,7 @@ def main(cfg: DictConfig) -> None:
     rows = metrics.read_text().splitlines() if metrics.exists() else [f"epoch,valid_{unit}"]
     with (run_dir / "starts").open("a") as starts:
         print(len(rows), os.environ["HORNN_SWEEP"], os.environ["HORNN_ROW"], file=starts)
+    (run_dir / "gpus").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if os.environ.get("FAKE_FAIL"):
         raise ValueError("the corpus is on fire")
     distance = 100 * abs(math.log(cfg.optimizer.lr / 0.5))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
     ("words", "message"),
     [
         (["hydra.launcher.jbos=2"], "unknown key 'hydra.launcher.jbos'; did you mean 'hydra.launcher.jobs'?"),
-        (["hydra.launcher.jobs=0"], "hydra.launcher.jobs must be a whole number, 1 or more, got 0"),
+        (["hydra.launcher.jobs=0"], "hydra.launcher.jobs must be a whole number >= 1, got 0"),
         (
             ["hydra.launcher.on_failure=panic"],
             "hydra.launcher.on_failure must be continue or stop, got 'panic'",

@@ -243,15 +243,23 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
     )
 
 
+def test_trials_share_the_gpus_of_the_launcher(search: Command) -> None:
+    gpus = ["trainer=gpu", "hydra.launcher.gpus=[2,5]"]
+    assert search("trials=4", "jobs=2", *gpus).code == 0
+    assert {(folder / "gpus").read_text() for folder in runs()} == {"2", "5"}
+    assert "needs 3 GPU(s), the launcher has 2 (2, 5)" in search("trials=5", *gpus, "trainer.devices=3").err
+    assert "hydra.launcher.per_gpu must be" in search("trials=5", *gpus, "hydra.launcher.per_gpu=0").err
+
+
 @pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["trails=3"], "unknown key 'trails'; did you mean 'trials'?"),
         (["trials=many"], "trials must be a whole number, got 'many'"),
-        (["jobs=0"], "jobs must be a whole number, 1 or more, got 0"),
+        (["jobs=0"], "jobs must be a whole number >= 1, got 0"),
         (["jobs=5"], "jobs=5: only batch=4 trials are drawn at a time: give fewer jobs, or a larger batch"),
-        (["trials=0"], "trials must be a whole number, 1 or more, got 0"),
+        (["trials=0"], "trials must be a whole number >= 1, got 0"),
         (["model.hiden_size=3"], "unknown key 'model.hiden_size'"),
         (["run_dir=here"], "run_dir=here in a search"),
         (["overwrite=true"], "overwrite=True in a search"),
@@ -262,7 +270,7 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
         (["seed=1,2"], "seed has several values, 1,2: give one, or the list [1,2]; train.py -m trains"),
         (["-m"], "a search runs its trials itself, for one model on one corpus: leave out -m"),
         (["hydra.mode=MULTIRUN"], "a search runs its trials itself"),
-        (["pruning.epoch=0"], "pruning.epoch must be a whole number, 1 or more, got 0"),
+        (["pruning.epoch=0"], "pruning.epoch must be a whole number >= 1, got 0"),
         (["space.optimizer.lr=3"], "space.optimizer.lr must be a list of values, or {low: "),
         (
             ["space.optimizer.lr=[0.1,0.2]"],

@@ -2,14 +2,17 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from hornn.checks import require_positive
 
 
 class Pool:
-    """`names` of GPUs with `per_gpu` places on each."""
+    """`names` of GPUs with `per_gpu` places on each. Raises ValueError for a number of places that cannot be."""
 
-    def __init__(self, names: Sequence[str], per_gpu: int) -> None:
+    def __init__(self, names: Sequence[str], per_gpu: int = 1) -> None:
+        require_positive(**{"hydra.launcher.per_gpu": per_gpu})
         self.per_gpu = per_gpu
         self.free = dict.fromkeys(names, per_gpu)
 
@@ -25,6 +28,13 @@ class Pool:
     def give_back(self, names: Sequence[str]) -> None:
         for name in names:
             self.free[name] += 1
+
+    def wanted_by(self, config: Mapping[str, Any]) -> int:
+        """How many GPUs a job of this config takes. Raises ValueError as `gpus_wanted` does."""
+        trainer = config["trainer"]
+        if not isinstance(trainer, dict):
+            raise ValueError(f"trainer must hold keys and values, got {trainer!r}")
+        return gpus_wanted(trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), list(self.free))
 
 
 def gpu_names(setting: Any) -> list[str]:

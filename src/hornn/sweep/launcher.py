@@ -14,9 +14,10 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.command_line.hydra_patches import admit_plugins
+from hornn.checks import require_positive
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, jobs_on_record
-from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
+from hornn.sweep.gpus import Pool, gpu_names
 from hornn.sweep.outcome import conclude, tell_other_code
 from hornn.sweep.progress import Watch
 from hornn.sweep.sweeper import TableSweeper
@@ -36,9 +37,7 @@ class ProcessLauncher(Launcher):
     def __init__(
         self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, retry_failed: bool, program: str | None
     ) -> None:
-        for key, value in {"jobs": jobs, "per_gpu": per_gpu}.items():
-            if type(value) is not int or value < 1:
-                raise ValueError(f"hydra.launcher.{key} must be a whole number, 1 or more, got {value!r}")
+        require_positive(**{"hydra.launcher.jobs": jobs})
         if on_failure not in ON_FAILURE:
             raise ValueError(
                 f"hydra.launcher.on_failure must be {' or '.join(ON_FAILURE)}, got {on_failure!r}"
@@ -47,8 +46,7 @@ class ProcessLauncher(Launcher):
             raise ValueError(f"hydra.launcher.retry_failed must be true or false, got {retry_failed!r}")
         self.retry_failed = retry_failed
         self.jobs = jobs
-        self.gpus = gpu_names(gpus)
-        self.per_gpu = per_gpu
+        self.pool = Pool(gpu_names(gpus), per_gpu)
         self.on_failure = on_failure
         self.program = program
 
@@ -63,12 +61,7 @@ class ProcessLauncher(Launcher):
         jobs, record = jobs_on_record(self.loader, self.config, job_overrides)
         for job in jobs:
             check_folder(job)
-            trainer = job.config["trainer"]
-            if not isinstance(trainer, dict):
-                raise ValueError(f"trainer must hold keys and values, got {trainer!r}")
-            job.gpus = gpus_wanted(
-                trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), self.gpus
-            )
+            job.gpus = self.pool.wanted_by(job.config)
         at_once = min(self.jobs, len(jobs))
         watch = Watch(record.name, jobs, at_once, Console())
         workers = Workers(
@@ -77,7 +70,7 @@ class ProcessLauncher(Launcher):
             record,
             watch,
             at_once,
-            Pool(self.gpus, self.per_gpu),
+            self.pool,
             threads_each(at_once),
             self.on_failure == "stop",
             self.retry_failed,

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.text import Text
 
-from hornn.checks import require_file_name
+from hornn.checks import require_file_name, require_positive
 from hornn.data.content import content_of
 from hornn.places import as_typed
 from hornn.recipe import flatten
@@ -32,6 +32,7 @@ from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
+from hornn.sweep.gpus import Pool, gpu_names
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
 from hornn.sweep.outcome import changed_code
@@ -103,6 +104,7 @@ def search(cfg: DictConfig, program: Path) -> None:
                 teller.conclude,
                 status.update,
                 cfg.jobs,
+                runs.pool,
                 threads_each(cfg.jobs),
             )
             trials.look_up()
@@ -117,9 +119,7 @@ def search(cfg: DictConfig, program: Path) -> None:
 
 def check_numbers(cfg: DictConfig) -> None:
     """Raise ValueError for numbers of trials that cannot be."""
-    for key in ("trials", "jobs", "batch"):
-        if cfg[key] < 1:
-            raise ValueError(f"{key} must be a whole number, 1 or more, got {cfg[key]}")
+    require_positive(trials=cfg.trials, jobs=cfg.jobs, batch=cfg.batch)
     if cfg.jobs > cfg.batch:
         raise ValueError(
             f"jobs={cfg.jobs}: only batch={cfg.batch} trials are drawn at a time: give fewer jobs, or a larger batch, "
@@ -128,7 +128,7 @@ def check_numbers(cfg: DictConfig) -> None:
 
 
 class Runs:
-    """What the trials have in common: the words of their command lines, and the space to search.
+    """What the trials have in common: the words of their command lines, their GPUs, and the space to search.
 
     Raises ValueError for settings under which no search can be, and for a constant to search, given on the command
     line, that the runs do not have.
@@ -142,6 +142,7 @@ class Runs:
             for override in OverridesParser.create().parse_overrides(list(asked.overrides.task))
         }
         script = Path(asked.launcher.get("program") or program)
+        self.pool = Pool(gpu_names(asked.launcher.get("gpus", "auto")), asked.launcher.get("per_gpu", 1))
         self.command = [sys.executable, str(script.absolute())]
         self.words = [word for word, key in keys.items() if key.partition(".")[0] not in OWN]
         self.options = options_of(asked)
@@ -189,6 +190,7 @@ class Runs:
         (job,) = compose_jobs(self.loader, self.master, [words], self.options)
         check_folder(job)
         refuse_other_code(job)
+        job.gpus = self.pool.wanted_by(job.config)
         return job
 
 

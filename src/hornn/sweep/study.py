@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hornn.checks import require_package
+from hornn.checks import require_package, require_positive
 from hornn.metrics import bits
 
 SEARCH = "search"  # the attribute of a study that says what is searched in which runs
@@ -100,9 +100,7 @@ class Batch:
 def build_pruner(optuna: Any, pruning: Mapping[str, int] | None) -> Any:
     if pruning is None:
         return optuna.pruners.NopPruner()
-    for key, value in pruning.items():
-        if type(value) is not int or value < 1:
-            raise ValueError(f"pruning.{key} must be a whole number, 1 or more, got {value!r}")
+    require_positive(**{f"pruning.{key}": value for key, value in pruning.items()})
     return optuna.pruners.MedianPruner(pruning["trials"], pruning["epoch"])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hornn.result import score_of
 from hornn.run.epochs import read_epochs
+from hornn.sweep.gpus import Pool
 from hornn.sweep.job import Job
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import result_of
@@ -45,9 +46,10 @@ class Trials(Workers):
         conclude: Callable[[Attempt], None],
         show: Callable[[str], None],
         limit: int,
+        pool: Pool,
         threads: int | None,
     ) -> None:
-        super().__init__([trial.job for trial in trials], command, record, self, limit=limit, threads=threads)
+        super().__init__([trial.job for trial in trials], command, record, self, limit, pool, threads)
         self.trials, self.judge, self.conclude, self.show = trials, judge, conclude, show
         self.fault: Attempt | None = None
 
