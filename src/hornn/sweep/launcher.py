@@ -13,8 +13,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.command_line.hydra_patches import admit_plugins
 from hornn.checks import require_positive
+from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, jobs_on_record
 from hornn.sweep.gpus import Pool, gpu_names

@@ -14,7 +14,7 @@ from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.use import nbest
 from hornn.use.figures import files_of, report, require_target, text_of
-from hornn.use.model import Model
+from hornn.use.model import Model, TokenScores
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -38,7 +38,7 @@ def rescore(cfg: DictConfig) -> None:
     model = Model(open_model(cfg))
     weights, found = fixed, {}
     if dev is not None:
-        tables = tables_of(model, dev, cfg.batch_size)
+        tables, _ = tables_of(model, dev, cfg.batch_size)
         errors = [
             np.array([nbest.count_errors(words, h.text.split()).number for h in dev[utterance]])
             for utterance, words in dev_said.items()
@@ -46,7 +46,8 @@ def rescore(cfg: DictConfig) -> None:
         weights = nbest.find_weights([tables[utterance] for utterance in dev_said], errors, fixed)
         heard = best_of(dev, tables, weights)
         found = {"weights_found_on": str(cfg.dev)} | error_rates("dev_wer", dev_said, dev, heard)
-    heard = best_of(lists, tables_of(model, lists, cfg.batch_size), weights)
+    tables, scores = tables_of(model, lists, cfg.batch_size)
+    heard = best_of(lists, tables, weights)
     for utterance, text in heard.items():
         print(utterance, text)
     sys.stdout.flush()
@@ -54,7 +55,9 @@ def rescore(cfg: DictConfig) -> None:
         **names_of(model.scorer),
         **weights_of(model.scorer),
         "utterances": len(lists),
-        "hypotheses": sum(map(len, lists.values())),
+        "hypotheses": len(scores),
+        "tokens": sum(len(score.texts) for score in scores),
+        "out_of_vocabulary": sum(int(score.unknown.sum()) for score in scores),
         "score_weights": dict(weights),
         **found,
         **(error_rates("wer", said, lists, heard) if said else {}),
@@ -78,10 +81,13 @@ def fixed_weights(cfg: DictConfig) -> dict[str, float]:
     return given if cfg.dev is not None else dict.fromkeys(WEIGHTS, 0.0) | given
 
 
-def tables_of(model: Model, lists: NBest, batch_size: int) -> dict[str, np.ndarray]:
+def tables_of(
+    model: Model, lists: NBest, batch_size: int
+) -> tuple[dict[str, np.ndarray], list[TokenScores]]:
+    """What decides in each list, and what the model says of each hypothesis, in the order of the lists."""
     texts = [hypothesis.text for hypotheses in lists.values() for hypothesis in hypotheses]
     scores = model.score_tokens(texts, batch_size, "hypothesis")
-    return nbest.make_tables(lists, np.array([float(score.log_probs.sum()) for score in scores]))
+    return nbest.make_tables(lists, np.array([float(score.log_probs.sum()) for score in scores])), scores
 
 
 def best_of(lists: NBest, tables: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> dict[str, str]:

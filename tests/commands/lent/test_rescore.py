@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,14 @@ def test_weights_are_found_on_dev(command: Command, run_dir: Path, lists: Path) 
     assert (found["utterances"], found["hypotheses"]) == (20, 100)
     assert [line.split(" ")[0] for line in out.splitlines()] == [f"test-{number}" for number in range(20)]
     assert f"wer  {found['wer']:.2f}" in err
+
+
+def test_unknown_words_are_counted(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "lists.tsv").write_text("u\ta b\t-1\t-1\nu\ta xylophone\t-1\t-1\n")
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={tmp_path / 'lists.tsv'}"]
+    done = command("rescore", *words, "lm_weight=1")
+    assert done.code == 0, done.err
+    assert re.search(r"^ +tokens  6\n out of vocabulary  1 \(16\.7 %\)$", done.err, re.MULTILINE)
 
 
 def test_given_weights_choose_the_highest_total(
