@@ -34,7 +34,9 @@ class Pool:
         trainer = config["trainer"]
         if not isinstance(trainer, dict):
             raise ValueError(f"trainer must hold keys and values, got {trainer!r}")
-        return gpus_wanted(trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), list(self.free))
+        return gpus_wanted(
+            trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), list(self.free)
+        )
 
 
 def gpu_names(setting: Any) -> list[str]:

@@ -81,9 +81,7 @@ def fixed_weights(cfg: DictConfig) -> dict[str, float]:
     return given if cfg.dev is not None else dict.fromkeys(WEIGHTS, 0.0) | given
 
 
-def tables_of(
-    model: Model, lists: NBest, batch_size: int
-) -> tuple[dict[str, np.ndarray], list[TokenScores]]:
+def tables_of(model: Model, lists: NBest, batch_size: int) -> tuple[dict[str, np.ndarray], list[TokenScores]]:
     """What decides in each list, and what the model says of each hypothesis, in the order of the lists."""
     texts = [hypothesis.text for hypotheses in lists.values() for hypothesis in hypotheses]
     scores = model.score_tokens(texts, batch_size, "hypothesis")
