@@ -94,17 +94,17 @@ def weights(cell: Any) -> list[Tensor]:
 def apply_native(
     p: Problem, u: Tensor, history: Tensor, kind: type[NativeScan] = NativeScan
 ) -> tuple[Tensor, Tensor]:
-    cell, W_h, W_g2 = p.cell, p.cell.W_h, None
+    cell, W_h, W_g2, factors = p.cell, p.cell.W_h, None, None
     pooling = "sum"
     if isinstance(cell, Rnn):
         W_h = W_h.unsqueeze(0)
     elif isinstance(cell, FofeHornn):
-        W_h = W_h * torch.tensor([cell.alpha**n for n in range(1, cell.order + 1)]).view(-1, 1, 1)
+        factors = torch.tensor([cell.alpha**n for n in range(1, cell.order + 1)])
     elif isinstance(cell, MaxHornn):
         pooling = "max"
     elif isinstance(cell, GatedHornn):
         pooling, W_g2 = "gated", cell.W_g2
-    return kind.apply(u, history, W_h, W_g2, pooling, cell.activation)
+    return kind.apply(u, history, W_h, W_g2, pooling, cell.activation, factors=factors)
 
 
 def run_native(p: Problem, kind: type[NativeScan] = NativeScan) -> dict[str, Tensor]:
@@ -145,7 +145,9 @@ def test_the_scan_is_the_loop(kernels: None, kind: str, order: int, activation: 
 @pytest.mark.parametrize(
     ("T", "B", "H"), [(1, 1, 1), (1, 3, 50), (2, 3, 16), (31, 1, 50), (5, 7, 17), (9, 26, 33)]
 )
-@pytest.mark.parametrize(("kind", "order"), [("rnn", 1), ("hornn", 3), ("hornn_max", 3), ("hornn_gated", 3)])
+@pytest.mark.parametrize(
+    ("kind", "order"), [("rnn", 1), ("hornn_fofe", 3), ("hornn_max", 3), ("hornn_gated", 3)]
+)
 def test_the_scan_is_the_loop_at_odd_sizes(
     kernels: None, kind: str, order: int, T: int, B: int, H: int
 ) -> None:
@@ -166,7 +168,7 @@ def test_the_scan_does_not_depend_on_the_number_of_threads(kernels: None, kind: 
 
 
 @pytest.mark.parametrize("order", [2, 3, 6])
-@pytest.mark.parametrize("kind", ["hornn", "hornn_max", "hornn_gated"])
+@pytest.mark.parametrize("kind", ["hornn_fofe", "hornn_max", "hornn_gated"])
 def test_one_column_in_pieces(kernels: None, kind: str, order: int) -> None:
     """With one column, products are computed for several steps at once: the loop still, wherever a chunk ends."""
     p, expected = draw_smooth(kind, order, "tanh", T=13, B=1, H=330)
@@ -282,6 +284,7 @@ def test_the_gru_refuses(shapes: tuple[tuple[int, ...], ...], message: str) -> N
         ({"history": torch.zeros(3, 3, 4)}, r"'history': \(3, 3, 4\)"),
         ({"u": torch.zeros(0, 3, 4)}, r"'u': \(0, 3, 4\)"),
         ({"W_g2": torch.zeros(2, 4, 4)}, "sum pooling with"),
+        ({"factors": torch.zeros(3)}, r"'factors': \(3,\)"),
         ({"pooling": "gated"}, "gated pooling with"),
         ({"pooling": "mean"}, "pooling must be one of sum, max, gated, got 'mean'"),
         ({"activation": "gelu"}, "activation must be one of sigmoid, tanh, relu, got 'gelu'"),

@@ -184,25 +184,26 @@ inline std::vector<Block> blocks_of(int64_t count, bool in_bf16 = false) {
 
 inline int64_t panels_of(int64_t columns) { return (columns + W - 1) / W; }
 
-// A panel of the right factor x[k * ld + j]; columns from `columns` on are zeros.
-inline void pack_panel(const float* x, int64_t ld, int64_t depth, int64_t columns, bool in_bf16, float* out) {
+// A panel of the right factor `times` x[k * ld + j]; columns from `columns` on are zeros.
+inline void pack_panel(const float* x, int64_t ld, int64_t depth, int64_t columns, bool in_bf16, float* out,
+                       float times = 1.0f) {
 #if defined(__AVX512BF16__)
   for (int64_t k = 0; in_bf16 && k < depth; k += 2) {
-    const Vec second = k + 1 < depth ? load(x + (k + 1) * ld, columns) : Vec{};
-    Pairs::join(load(x + k * ld, columns), second, out + k / 2 * W);
+    const Vec second = k + 1 < depth ? times * load(x + (k + 1) * ld, columns) : Vec{};
+    Pairs::join(times * load(x + k * ld, columns), second, out + k / 2 * W);
   }
 #endif
-  for (int64_t k = 0; !in_bf16 && k < depth; ++k) store(out + k * W, load(x + k * ld, columns));
+  for (int64_t k = 0; !in_bf16 && k < depth; ++k) store(out + k * W, times * load(x + k * ld, columns));
 }
 
-// A panel of the right factor x[j * ld + k]; columns from `columns` on are zeros.
-inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int64_t columns, bool in_bf16,
-                                  float* out) {
+// A panel of the right factor `times` x[j * ld + k]; columns from `columns` on are zeros.
+inline void pack_panel_transposed(const float* x, int64_t ld, int64_t depth, int64_t columns, bool in_bf16, float* out,
+                                  float times = 1.0f) {
   float square[W][W] = {};
   for (int64_t k = 0; k < depth; k += W) {
     const int64_t units = units_of(std::min<int64_t>(depth - k, W), in_bf16);
     for (int64_t j = 0; j < std::min<int64_t>(columns, W); ++j) {
-      const Vec x_j = load(x + j * ld + k, depth - k);
+      const Vec x_j = times * load(x + j * ld + k, depth - k);
 #if defined(__AVX512BF16__)
       if (in_bf16) {
         Pairs::join(x_j, square[j]);

@@ -79,6 +79,7 @@ class FusedScan(NativeScan):
         history: Tensor,
         W_h: Tensor,
         W_g2: Tensor | None,
+        factors: Tensor | None,
         pooling: str,
         activation: str,
         max_norm: float | None,
@@ -99,19 +100,20 @@ class FusedScan(NativeScan):
         winners = u.new_empty((T if most else 0, B, H), dtype=torch.int8)
         gates, taps = (u.new_empty(T if gated else 0, K, B, H) for _ in range(2))
         early = u.new_empty(2, 2 * K - 2 if pooling == "gated" else K - 1, B, H)
+        W_h = W_h if factors is None else factors.view(-1, 1, 1) * W_h
         weights = transpose(W_h), None if W_g2 is None else transpose(W_g2)
         given = u.contiguous(), states, packed, *weights, early, winners, gates, taps
         for t in range(-1 if K > 1 else 0, T):
             scan_step[*tiles.grid(B, H), K](*given, t, B, H, P, K, pooling, activation, keep, *tiles)
         if keep:
-            ctx.save_for_backward(states, W_h, W_g2, winners, gates, taps)
+            ctx.save_for_backward(states, W_h, W_g2, factors, winners, gates, taps)
             ctx.constants = K, pooling, activation, max_norm, tiles
         return states[K:], states[T:].flip(0)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_y: Tensor, grad_last: Tensor) -> tuple[Tensor | None, ...]:
-        states, W_h, W_g2, winners, gates, taps = ctx.saved_tensors
+        states, W_h, W_g2, factors, winners, gates, taps = ctx.saved_tensors
         K, pooling, activation, max_norm, tiles = ctx.constants
         _, needs_history, *needs_weights = ctx.needs_input_grad[:4]
         grads = grad_y.contiguous(), grad_last.contiguous()
@@ -132,8 +134,9 @@ class FusedScan(NativeScan):
                 of_taps = u[..., :H] * gates.movedim(1, 0)
                 W_g2 = products_over_time(of_gates, states, K)
             W_h = products_over_time(of_taps.expand(K, -1, -1, -1), states, K)
+            W_h = W_h if factors is None else factors.view(-1, 1, 1) * W_h
         needed = zip(ctx.needs_input_grad, (u, history, W_h, W_g2), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None, None, None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None, None, None, None
 
 
 def transpose(W: Tensor) -> Tensor:

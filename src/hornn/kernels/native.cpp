@@ -24,12 +24,12 @@
 
 OPERATORS(HORNN_NAMESPACE, library) {
   library.def(
-      "scan(Tensor u, Tensor history, Tensor weight, Tensor? gate_weight, str pooling, str activation, bool keep,"
-      " bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      "scan(Tensor u, Tensor history, Tensor weight, Tensor? gate_weight, Tensor? factors, str pooling,"
+      " str activation, bool keep, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan);
   library.def(
       "scan_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor history, Tensor weight, Tensor? gate_weight,"
-      " Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, float? bound, bool need_history,"
+      " Tensor? factors, Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, float? bound, bool need_history,"
       " bool need_weights, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan_backward);
   library.def(

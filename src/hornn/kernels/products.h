@@ -75,18 +75,19 @@ struct Sizes {
 };
 
 // Panels of K matrices, each (columns, depth) where `transposed`, or else (depth, columns): [panels][K][depth][W],
-// `stride` floats from a panel to the next.
+// `stride` floats from a panel to the next; the n-th matrix times the n-th of `factors`, where there are any.
 inline void pack_weights(const float* weight, bool transposed, int64_t K, int64_t depth, int64_t columns,
-                         int64_t stride, bool in_bf16, float* out) {
+                         int64_t stride, bool in_bf16, float* out, const float* factors = nullptr) {
 #pragma omp for collapse(2)
   for (int64_t p = 0; p < panels_of(columns); ++p)
     for (int64_t n = 0; n < K; ++n) {
       const float* matrix = weight + n * depth * columns;
       float* packed = out + p * stride + n * depth * W;
+      const float times = factors ? factors[n] : 1.0f;
       if (transposed)
-        pack_panel_transposed(matrix + p * W * depth, depth, depth, columns - p * W, in_bf16, packed);
+        pack_panel_transposed(matrix + p * W * depth, depth, depth, columns - p * W, in_bf16, packed, times);
       else
-        pack_panel(matrix + p * W, columns, depth, columns - p * W, in_bf16, packed);
+        pack_panel(matrix + p * W, columns, depth, columns - p * W, in_bf16, packed, times);
     }
 }
 

@@ -53,12 +53,18 @@ class Ahead {
   float* kept_;
 };
 
-// All steps from the first to the last. Also returns what the backward pass needs, where `keep`: with max pooling
-// which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
+// The factors of the matrices, or none.
+inline const float* factors_of(const std::optional<Tensor>& factors) {
+  return factors ? factors->const_data_ptr<float>() : nullptr;
+}
+
+// All steps from the first to the last, with factors[n - 1] W_n. Also returns what the backward pass needs, where `keep`:
+// with max pooling which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
                                                 const std::optional<Tensor>& gate_weight,
-                                                c10::string_view pooling_name, c10::string_view activation_name,
-                                                bool keep, bool in_bf16, int64_t threads) {
+                                                const std::optional<Tensor>& factors, c10::string_view pooling_name,
+                                                c10::string_view activation_name, bool keep, bool in_bf16,
+                                                int64_t threads) {
   const Pooling pooling = pooling_of(pooling_name);
   const Activation f = activation_of(activation_name);
   const bool gated = pooling == Pooling::gated;
@@ -91,7 +97,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.K * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, in_bf16,
-                 packed.mutable_data_ptr<float>());
+                 packed.mutable_data_ptr<float>(), factors_of(factors));
     if (gated)
       pack_weights(gate_weight->const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, in_bf16,
                  packed.mutable_data_ptr<float>() + panel);
@@ -160,9 +166,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
 // gradients of the states; after them the gradients of the weights. `bound` is for sum pooling of one state.
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
     const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
-    const std::optional<Tensor>& gate_weight, const Tensor& winners, const Tensor& gates, const Tensor& taps,
-    c10::string_view pooling_name, c10::string_view activation_name, std::optional<double> bound, bool need_history,
-    bool need_weights, bool in_bf16, int64_t threads) {
+    const std::optional<Tensor>& gate_weight, const std::optional<Tensor>& factors, const Tensor& winners,
+    const Tensor& gates, const Tensor& taps, c10::string_view pooling_name, c10::string_view activation_name,
+    std::optional<double> bound, bool need_history, bool need_weights, bool in_bf16, int64_t threads) {
   const Pooling pooling = pooling_of(pooling_name);
   const Activation f = activation_of(activation_name);
   const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
@@ -172,8 +178,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_history = at::empty({need_history ? z.K : 0, z.B, z.H}, at::kFloat);
-  Tensor grad_weight = at::empty({need_weights ? z.K : 0, z.H, z.H}, at::kFloat);
-  Tensor grad_gate_weight = at::empty({need_weights && gated ? z.K : 0, z.H, z.H}, at::kFloat);
   // The gradient of W_n h_{t-n}; with sum pooling it is the gradient of u for every n.
   Tensor grad_taps = at::empty({gated || max ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
   // What flows back through the matrices from the steps s .. s + K, packed; step s in slot s mod K + 1.
@@ -203,7 +207,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     const int64_t panel = z.K * z.H * W, matrices = z.panels * panel;
-    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_);
+    pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_, factors_of(factors));
     if (gated)
       pack_weights(gate_weight->const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_ + matrices);
 
@@ -282,12 +286,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
       barrier.wait(team);
     }
   }
+  ring.reset();  // their room is for what follows
+  packed.reset();
+  Tensor grad_weight = at::empty({need_weights ? z.K : 0, z.H, z.H}, at::kFloat);
+  Tensor grad_gate_weight = at::empty({need_weights && gated ? z.K : 0, z.H, z.H}, at::kFloat);
   if (need_weights) {
     std::vector<WeightGradient> gradients;
     for (int64_t n = 1; n <= z.K; ++n) {
       const Tensor of_taps = gated || max ? grad_taps.select(2, n - 1) : grad_u;
-      gradients.push_back({n, of_taps, grad_weight[n - 1]});
-      if (gated) gradients.push_back({n, grad_u.narrow(2, n * z.H, z.H), grad_gate_weight[n - 1]});
+      gradients.push_back({n, of_taps, grad_weight[n - 1], factors ? factors_of(factors)[n - 1] : 1.0f});
+      if (gated) gradients.push_back({n, grad_u.narrow(2, n * z.H, z.H), grad_gate_weight[n - 1], 1.0f});
     }
     weight_gradients(gradients, y, history, in_bf16, z.team(threads));
   }

@@ -25,11 +25,12 @@ class NativeScan(torch.autograd.Function):
         max     h_t = f(u_t + max_{n=1..K} W_h[n-1] h_{t-n})         (element-wise; the first of equals)
         gated   h_t = f(u_t + sum_{n=1..K} r_n * W_h[n-1] h_{t-n}),   r_n = sigmoid(u_tn + W_g2[n-1] h_{t-n})
 
-    `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None, in_bf16=False)` -> y (T, B, H) and the last
-    states (K, B, H), newest first.
+    `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None, in_bf16=False, factors=None)` -> y (T, B, H) and
+    the last states (K, B, H), newest first.
     u (T, B, H) is what `project_input` gives; for gated pooling (T, B, (1 + K) H), the state's part, then the gates'
-    for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. FOFE is sum pooling
-    with alpha^n W_h[n-1]; order 1 is the Elman network. `max_norm`, for sum pooling of one state, bounds the gradient
+    for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. Where `factors`
+    (K), constants, are given, W_h[n-1] counts factors[n-1] times: FOFE is sum pooling with the factors alpha^n. Order 1
+    is the Elman network. `max_norm`, for sum pooling of one state, bounds the gradient
     that flows back into each state (`hornn.scan.scan`); `in_bf16` is as in `hornn.kernels.table.run_native`.
 
     The backward pass runs back through time for the gradients of the states alone; each weight's gradient is then
@@ -51,28 +52,32 @@ class NativeScan(torch.autograd.Function):
         activation: str,
         max_norm: float | None = None,
         in_bf16: bool = False,
+        factors: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         require_choice("pooling", pooling, POOLINGS)
         require_choice("activation", activation, ACTIVATIONS)
-        cls.require(in_bf16, u=u, history=history, W_h=W_h, W_g2=W_g2)
+        cls.require(in_bf16, u=u, history=history, W_h=W_h, W_g2=W_g2, factors=factors)
         K, B, H = history.shape if history.ndim == 3 else (0, 0, 0)
         G = (1 + K) * H if pooling == "gated" else H
-        expected = {"u": (len(u), B, G), "history": (K, B, H), "W_h": (K, H, H)}
+        expected: dict[str, tuple[int, ...]] = {"u": (len(u), B, G), "history": (K, B, H), "W_h": (K, H, H)}
         if pooling == "gated":
             expected["W_g2"] = (K, H, H)
-        given = {"u": u, "history": history, "W_h": W_h, "W_g2": W_g2}
+        if factors is not None:
+            expected["factors"] = (K,)
+        given = {"u": u, "history": history, "W_h": W_h, "W_g2": W_g2, "factors": factors}
         found = {name: tuple(tensor.shape) for name, tensor in given.items() if tensor is not None}
         if found != expected or 0 in (*expected["u"], K):
             raise ValueError(
                 "a native scan takes u (T, B, G), history (K, B, H), W_h (K, H, H), all sizes >= 1, and for gated "
-                f"pooling, with G = (1 + K) H instead of H, W_g2 (K, H, H); got {pooling} pooling with {found}"
+                f"pooling, with G = (1 + K) H instead of H, W_g2 (K, H, H), and factors (K) or none; got {pooling} "
+                f"pooling with {found}"
             )
         if max_norm is not None and (pooling != "sum" or K > 1):
             raise ValueError(
                 f"a native scan bounds the gradient of one state, with sum pooling, got {pooling} of {K}"
             )
         result: tuple[Tensor, Tensor] = super().apply(
-            u, history, W_h, W_g2, pooling, activation, max_norm, in_bf16, torch.is_grad_enabled()
+            u, history, W_h, W_g2, factors, pooling, activation, max_norm, in_bf16, torch.is_grad_enabled()
         )
         return result
 
@@ -83,6 +88,7 @@ class NativeScan(torch.autograd.Function):
         history: Tensor,
         W_h: Tensor,
         W_g2: Tensor | None,
+        factors: Tensor | None,
         pooling: str,
         activation: str,
         max_norm: float | None,
@@ -93,10 +99,19 @@ class NativeScan(torch.autograd.Function):
         W_g2 = None if W_g2 is None else W_g2.contiguous()
         keep = training and any(ctx.needs_input_grad)
         y, *kept = operators().scan(
-            u.contiguous(), history, W_h, W_g2, pooling, activation, keep, in_bf16, torch.get_num_threads()
+            u.contiguous(),
+            history,
+            W_h,
+            W_g2,
+            factors,
+            pooling,
+            activation,
+            keep,
+            in_bf16,
+            torch.get_num_threads(),
         )
         if keep:
-            ctx.save_for_backward(y, history, W_h, W_g2, *kept)
+            ctx.save_for_backward(y, history, W_h, W_g2, factors, *kept)
             ctx.constants = pooling, activation, max_norm
             ctx.in_bf16 = in_bf16
         order = len(history)
@@ -117,7 +132,7 @@ class NativeScan(torch.autograd.Function):
             torch.get_num_threads(),
         )
         needed = zip(ctx.needs_input_grad, (u, history, W_h, W_g2), strict=False)
-        return *(grad if needs else None for needs, grad in needed), None, None, None, None, None
+        return *(grad if needs else None for needs, grad in needed), None, None, None, None, None, None
 
 
 class NativeLstm(torch.autograd.Function):

@@ -164,9 +164,16 @@ def run_elman(u: Tensor, h: Tensor, W_h: Tensor, activation: str, how: How) -> t
 def run_hornn(
     cell: Hornn, u: Tensor, state: HornnState, how: How, pooling: str = "sum"
 ) -> tuple[Tensor, HornnState]:
-    W_h = cell.powers() * cell.W_h if isinstance(cell, FofeHornn) else cell.W_h
+    W_h: Tensor = cell.W_h
+    factors = None
+    if isinstance(cell, FofeHornn):
+        powers = cell.powers()
+        if powers.requires_grad:
+            W_h = powers * W_h
+        else:
+            factors = powers.flatten()
     W_g2 = cell.W_g2 if isinstance(cell, GatedHornn) else None
-    y, last = Kernels.of(u).scan.apply(u, state.history, W_h, W_g2, pooling, cell.activation, *how)
+    y, last = Kernels.of(u).scan.apply(u, state.history, W_h, W_g2, pooling, cell.activation, *how, factors)
     return y, HornnState(last)
 
 

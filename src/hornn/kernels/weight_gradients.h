@@ -13,10 +13,12 @@
 
 namespace {
 
-// out (H, H) = sum over t and b of g_tb h_{t-lag,b}^T, for g (T, B, H), whose last neighbours lie side by side.
+// out (H, H) = factor times the sum over t and b of g_tb h_{t-lag,b}^T, for g (T, B, H), whose last neighbours lie side
+// by side.
 struct WeightGradient {
   int64_t lag;
   Tensor g, out;
+  float factor;
 };
 
 // All of them, in fp32: the states are packed once, and g once where it serves several lags in turn.
@@ -58,7 +60,8 @@ void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, cons
           block.kernels().product(columns)(left.data(), taken + p * panel, panel, rows, sum);
           for (int r = 0; r < block.rows; ++r)
             for (int64_t c = 0; c < columns; ++c)
-              store(out + (block.start + r) * H + (p + c) * W, load(sum + (r * columns + c) * W), H - (p + c) * W);
+              store(out + (block.start + r) * H + (p + c) * W, gradient.factor * load(sum + (r * columns + c) * W),
+                    H - (p + c) * W);
         }
       }
     }
@@ -73,7 +76,7 @@ void weight_gradients(const std::vector<WeightGradient>& gradients, const Tensor
   const Tensor states = at::cat({history.flip(0), y});
   for (const WeightGradient& gradient : gradients) {
     const Tensor taken = states.narrow(0, K - gradient.lag, T).flatten(0, 1);
-    reduced_product(gradient.g.flatten(0, 1).t(), taken, gradient.out, true, 1.0, false, team);
+    reduced_product(gradient.g.flatten(0, 1).t(), taken, gradient.out, true, gradient.factor, false, team);
   }
 }
 
