@@ -26,7 +26,10 @@ def costs_excerpt(tables: Sequence[Table], home: dict[str, Path], folder: Path) 
 
 
 def cost_of(table: Table) -> list[str]:
-    """Hours of one seed of every row, the least and the most minutes of a run, the most memory; empty where unknown."""
+    """Hours of one seed of every row, the least and the most minutes of a run, the most memory; empty where unknown.
+
+    Rows without a time, such as runs that shared a GPU, have no part in the hours, which then say of how many they are.
+    """
     minutes = [
         [taken / 60 for run in line.measured if (taken := training_seconds(run.result))]
         for line in table.lines
@@ -35,8 +38,10 @@ def cost_of(table: Table) -> list[str]:
     if not known:
         return ["", "", ""]
     memory = max(run.result.get("peak_memory_mb") or 0 for line in table.lines for run in line.measured)
+    timed = [line for line in minutes if line]
+    of = f" ({len(timed)} of {table.measured} rows)" if len(timed) < table.measured else ""
     return [
-        f"{sum(line[0] for line in minutes if line) / 60:.1f}",
+        f"{sum(line[0] for line in timed) / 60:.1f}{of}",
         f"{min(known):.0f} to {max(known):.0f}" if max(known) >= 1 else "below 1",
         f"{memory:.0f}",
     ]
