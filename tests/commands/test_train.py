@@ -235,6 +235,8 @@ def test_max_steps_ends_training_in_mid_epoch(command: Command, small: list[str]
     result = result_of(tmp_path / "run")
     assert [record["step"] for record in result["metrics"]] == [14, 20]
     assert result["epochs"] == pytest.approx(20 / 14, abs=1e-4)
+    seconds = sum(record["seconds"] for record in result["metrics"])
+    assert result["seconds_per_epoch"] == pytest.approx(seconds / (20 / 14), rel=1e-9)
     assert torch.load(tmp_path / "run" / "last.ckpt", weights_only=True)["global_step"] == 20
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.mutation import damage_bytes
-from hornn.data.midi import BEAT, KEYS, LOWEST, read_midi, require_frames, write_midi
+from hornn.data.midi import BEAT, KEYS, LARGEST, LOWEST, read_midi, require_frames, write_midi
 
 mido = pytest.importorskip("mido")
 
@@ -89,6 +89,7 @@ def test_drums_and_notes_beyond_the_keys_are_left_out(tmp_path: Path) -> None:
     [
         (b"", "is no MIDI file that can be read"),
         (b"a text\n", "is no MIDI file that can be read"),
+        (b"MThd\0\0\0\6\0\1\0\1\0\x60MTrk\0\1\0\0" + b"\xff" * 5000, "(a number without an end)"),
         (b"MThd\0\0\0\6\0\1\0\1\0\x60MTrk\0\0\0\xff", "is no MIDI file that can be read"),
         (b"MThd\0\0\0\6\0\0\0\0\0\x60", "has no notes on the 88 keys"),
         (b"MThd\0\0\0\6\0\1\0\0\xe8\x04", "counts seconds and no quarter notes"),
@@ -98,6 +99,12 @@ def test_drums_and_notes_beyond_the_keys_are_left_out(tmp_path: Path) -> None:
 def test_what_holds_no_piece_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "x.mid").write_bytes(content)
     with pytest.raises(ValueError, match=said):
+        read_midi(tmp_path / "x.mid", 0.5)
+
+
+def test_a_file_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.mid").write_bytes(bytes(LARGEST + 1))
+    with pytest.raises(ValueError, match="is larger than the 10,485,760 bytes that a MIDI file may have"):
         read_midi(tmp_path / "x.mid", 0.5)
 
 

@@ -1,5 +1,6 @@
 """Music of one's own in three folders: what is read of it, what is said of it, what is refused."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,13 @@ def test_a_changed_file_is_another_checksum(tmp_path: Path) -> None:
     folder = fill(tmp_path / "songs")
     before = data_of(folder).describe()["text_checksum"]
     write_midi(folder / "test" / "a.mid", piece(2, 5), 0.25)
+    assert data_of(folder).describe()["text_checksum"] != before
+
+
+def test_a_file_may_have_a_name_in_another_encoding(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    before = data_of(folder).describe()["text_checksum"]
+    (folder / "train" / os.fsdecode(b"caf\xe9.txt")).write_text("no music")
     assert data_of(folder).describe()["text_checksum"] != before
 
 

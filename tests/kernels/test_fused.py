@@ -60,7 +60,9 @@ def test_by_the_interpreter() -> None:
 
 @interpreted
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu"])
-@pytest.mark.parametrize(("kind", "order"), [("rnn", 1), *((f"hornn{k}", 3) for k in ("_fofe", "_max", "_gated"))])
+@pytest.mark.parametrize(
+    ("kind", "order"), [("rnn", 1), *((f"hornn{k}", 3) for k in ("_fofe", "_max", "_gated"))]
+)
 @pytest.mark.parametrize(("T", "B", "H"), [(2, 3, 10), (5, 18, 17)])
 def test_the_scan_is_the_loop(kind: str, order: int, activation: str, T: int, B: int, H: int) -> None:
     check(*draw_smooth(kind, order, activation, T, B, H), fused.FusedScan)

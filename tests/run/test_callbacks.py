@@ -147,6 +147,15 @@ def test_an_early_stop_ends_the_run_and_names_it(train: Command, tmp_path: Path)
     assert refusal(train("run", *words, "callbacks.early_stopping.patience=2"))  # it is finished
 
 
+def test_an_early_stop_bears_a_perplexity_beyond_fp32(train: Command, tmp_path: Path) -> None:
+    """Beyond 88.7 nats a word, as an untrained network with large weights has."""
+    words = ["network.init_std=300", "network.precision=fp32", "trainer.max_epochs=2", "optimizer.lr=1e-9"]
+    assert train("run", *words, "callbacks=early_stopping").code == 0
+    result = result_of(tmp_path / "run")
+    assert result["valid_nll"] > 88.8
+    assert result["epochs"] == 2
+
+
 def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "halting.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))

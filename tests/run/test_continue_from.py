@@ -1,6 +1,7 @@
 """A finished run that is trained further is the run with more epochs."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,16 @@ def test_the_best_epoch_may_be_one_of_the_finished_run(
 
 @pytest.fixture(scope="module")
 def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A folder with a finished run, `short`, and one that ended within its first epoch, `cut`; their words."""
+    """A folder with a finished run, `short`, and one that ended within its first epoch, `cut`; their words.
+
+    `mixed` is the first one with the best weights of the second.
+    """
     folder = tmp_path_factory.mktemp("finished")
     words = [*write_text(folder), *SMALL]
     for name, more in {"short": [], "cut": ["trainer.max_steps=3"]}.items():
         assert command("train", *words, f"run_dir={folder / name}", *more).code == 0
+    shutil.copytree(folder / "short", folder / "mixed")
+    shutil.copy(folder / "cut" / "best.ckpt", folder / "mixed")
     return folder, words
 
 
@@ -91,6 +97,7 @@ def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tupl
         "trainer.max_epochs=4 optimizer.lr=0.3": "optimizer.lr is 0.1 there and 0.3 here",
         "trainer.max_epochs=4 model=rnn": "is another run: model",
         "trainer.max_epochs=4 continue_from=FOLDER/cut": "of 2 epochs: what has ended before its",
+        "trainer.max_epochs=4 continue_from=FOLDER/mixed": "mixed/best.ckpt is of another run, and last.ckpt says",
         "trainer.max_epochs=4 overwrite=true": "in a folder that holds no run yet: leave out overwrite=true",
         "trainer.max_epochs=4 continue_from=FOLDER/short/best.ckpt": (
             "short/best.ckpt has no last.ckpt: give the folder of a finished run"

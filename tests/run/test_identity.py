@@ -17,7 +17,7 @@ from hornn.recipe import flatten, read, resolve
 from hornn.reporting.commands import write_pages
 from hornn.run import identity
 from hornn.run.composed import as_dict
-from hornn.run.identity import MACHINE, WITHOUT_EFFECT, identify, name_of
+from hornn.run.identity import EARLY_STOPPING, MACHINE, WITHOUT_EFFECT, identify, name_of
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = sorted((ROOT / "outputs" / "tables").glob("*/*.json"))
@@ -331,4 +331,6 @@ def test_callbacks_that_only_watch_are_no_part_of_a_name() -> None:
     assert (
         name({**CONFIG, "callbacks": stopped}) == name({**CONFIG, "callbacks": {"stop": stopping}}) != plain
     )
-    assert name({**CONFIG, "callbacks": {"stop": {"_target_": "elsewhere.Stop"}}}) != plain
+    other = {"_target_": "elsewhere.Halt", "patience": 3}
+    own = [{"_target_": "elsewhere.Stop"}, stopping, other, {**other, "_target_": EARLY_STOPPING}]
+    assert len({name({**CONFIG, "callbacks": {"stop": each}}) for each in own} | {plain}) == 5

@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hornn.command_line.ending import TERMINATED as FOR_A_SHELL
-from hornn.run.termination import TERMINATED
+from hornn.run.termination import TERMINATED, heed
 from words import settled
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +25,20 @@ pytestmark = pytest.mark.slow
 
 def test_one_exit_code() -> None:
     assert TERMINATED == FOR_A_SHELL == 143
+
+
+def test_the_signal_of_a_cluster_is_taken_from_lightning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning would write a checkpoint of its own, which the test would score. Elsewhere the signal stays."""
+    given = dict[int, Any]()
+    monkeypatch.setattr(signal, "signal", given.__setitem__)
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
+    heed(SimpleNamespace(world_size=1))
+    assert given.keys() == {signal.SIGTERM}
+    monkeypatch.setattr(signal, "getsignal", lambda number: print)
+    heed(SimpleNamespace(world_size=1))
+    assert given.keys() == {signal.SIGTERM, signal.SIGUSR1}
+    with pytest.raises(SystemExit):
+        given[signal.SIGUSR1](signal.SIGUSR1, None)
 
 
 def begin(python: str, small: list[str], run_dir: Path, *words: str) -> subprocess.Popen[str]:

@@ -70,6 +70,16 @@ def test_time_that_is_over_with_the_last_update_cuts_nothing(
         assert [row["step"] for row in csv.DictReader(file)] == ["5"]
 
 
+def test_epochs_of_one_update_end_in_time(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = iter([1.0] * 2 + [-1.0])
+    monkeypatch.setattr(TimeLimit, "time_remaining", lambda self: next(left))
+    cut = train("run", "trainer.max_time=00:00:00:09", "data.batch_size=1", "data.seq_len=279")
+    assert (cut.code, cut.err) == (UNFINISHED, "")
+    assert "trainer.max_time is over, in epoch 2 after update 1; the same command goes on" in cut.out
+
+
 @pytest.mark.each(2)
 @pytest.mark.parametrize("value", ["soon", "00:00:00:00", "{weeeks:1}", "4"])
 def test_a_time_that_cannot_be_read_is_refused(train: Command, value: str) -> None:

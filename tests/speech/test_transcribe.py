@@ -11,6 +11,7 @@ import torch
 
 import hornn
 from commands.outcomes import refusal
+from hornn.speech.features import read_wave
 from hornn.use.nbest import read_nbest, read_references
 from speech.conftest import Run
 from speech.tiny import SAID, sound, write_wave
@@ -144,6 +145,15 @@ def test_a_recording_that_was_cut_off_is_refused(command: Command, run: Run, tmp
     path.write_bytes(whole[: len(whole) // 2])
     line = refusal(command("transcribe", run.checkpoint, f"wav={path}"))
     assert f"{path} was cut off, its header promises {len(whole):,} bytes: copy it again" in line
+
+
+@pytest.mark.parametrize("promised", [2**32 - 1, 2**31 - 2**12 + 36])
+def test_a_recording_written_into_a_pipe_is_whole(tmp_path: Path, promised: int) -> None:
+    """Its writer did not know how long it would be: ffmpeg's header, and the one of sox and arecord."""
+    path = write_wave(tmp_path / "whole.wav", sound("YES", 1))
+    wave, whole = read_wave(path), path.read_bytes()
+    path.write_bytes(whole[:4] + promised.to_bytes(4, "little") + whole[8:])
+    assert (read_wave(path) == wave).all()
 
 
 def test_a_recording_in_which_nothing_is_found_is_named(command: Command, run: Run, tmp_path: Path) -> None:

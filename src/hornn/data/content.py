@@ -95,12 +95,12 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 def checksum_of_all(place: Path, files: Sequence[tuple[str, Path]], folder: Path, version: str = "") -> str:
     states = [f"{name} {(status := path.stat()).st_size} {status.st_mtime_ns}" for name, path in files]
-    state = hashlib.sha256("\n".join([version, *states]).encode()).hexdigest()
+    state = hashlib.sha256("\n".join([version, *states]).encode(errors="surrogateescape")).hexdigest()
 
     def read() -> str:
         digest = hashlib.sha256(version.encode())
         for name, path in files:
-            digest.update(name.encode() + b"\0" + path.read_bytes())
+            digest.update(name.encode(errors="surrogateescape") + b"\0" + path.read_bytes())
         return f"sha256:{digest.hexdigest()}"
 
     return remembered(folder, str(place), state, read)

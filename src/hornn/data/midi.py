@@ -1,7 +1,9 @@
 """MIDI files as frames of the keys of a piano, and frames as MIDI files."""
 
 import math
+import re
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,10 @@ LOWEST = 21  # the note of MIDI that key 0 is, A0
 DRUMS = 9  # the channel, counted from 0, whose notes are no pitches
 BEAT = 480  # ticks of a quarter note in written files; MIDI's default tempo, theirs, is 120 quarter notes a minute
 VELOCITY = 80
+LARGEST = 10 * 2**20  # bytes of a file: the reader keeps some hundred bytes for each event
+ENDLESS = re.compile(
+    rb"[\x80-\xff]{1024}"
+)  # no number of a MIDI file goes on for so long, and the reader has no bound
 LONGEST = 100_000  # frames of a piece: a tick of a damaged file may lie centuries after the one before
 
 
@@ -54,9 +60,18 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
     require_frame_length("frame_length", frame_length)
     import mido  # the extra `music`; text does without it
 
-    Path(path).open("rb").close()  # here an OSError is the file system's; mido raises some for damage, too
+    with Path(path).open(
+        "rb"
+    ) as opened:  # here an OSError is the file system's; mido raises some for damage, too
+        content = opened.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(
+            f"{path} is larger than the {LARGEST:,} bytes that a MIDI file may have: leave it out"
+        )
     try:
-        file = mido.MidiFile(path)
+        if ENDLESS.search(content):
+            raise ValueError("a number without an end")
+        file = mido.MidiFile(file=BytesIO(content))
     except Exception as error:  # what a damaged file raises cannot be foreseen
         said = str(error) or type(error).__name__
         raise ValueError(f"{path} is no MIDI file that can be read ({said}): leave it out") from error

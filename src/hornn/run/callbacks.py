@@ -80,6 +80,8 @@ def check_callback(callback: Callback, where: str, units: Units) -> None:
         require_package("psutil", where)
     monitored = tuple(units.logged("valid", 0.0))  # that an early stop can go by
     if isinstance(callback, EarlyStopping):
+        # a loss that is not finite ends the run anyway; the perplexity, in fp32, is infinite from 88.7 nats on
+        callback.check_finite = False
         if callback.monitor not in monitored:
             raise ValueError(f"{where}.monitor must be {' or '.join(monitored)}, got {callback.monitor!r}")
         if callback.mode != "min":

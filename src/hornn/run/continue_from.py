@@ -8,7 +8,7 @@ from hornn.build import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import NAME
-from hornn.run.folder import put_on_record, require_own, require_same_code
+from hornn.run.folder import put_on_record, require_best, require_own, require_same_code
 from hornn.run.identity import BEST, LAST, Identity, other_run
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
@@ -37,6 +37,7 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     last, best = (read_checkpoint(source / file) for file in (LAST, BEST))
     try:
         check_same(name, last[CARD], identity)
+        require_best(source, last)
         records, stopped = last[PAYLOAD]["records"], last[PAYLOAD]["stopped"]
         epochs, steps = records[-1]["epoch"], records[-1]["step"]
         before = last[CARD]["config"]["trainer"]["max_epochs"]

@@ -44,6 +44,7 @@ WITHOUT_EFFECT = (
     "trainer.log_every_n_steps",
 )
 CALLBACKS = "callbacks"  # of which those are part of a name that do not only watch
+EARLY_STOPPING = "lightning.pytorch.callbacks.EarlyStopping"
 INIT_FROM = "init_from"  # the key of the weights that a run starts from, or of the models that it mixes
 COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
@@ -166,13 +167,23 @@ def weights_given(config: Mapping[str, Any]) -> list[str]:
 
 
 def steering_callbacks(nodes: Any) -> Config:
-    """Of the callbacks in a config those that may change numbers, by name, with their arguments."""
+    """Of the callbacks in a config those that may change numbers, by name, with their arguments and their class.
+
+    Early stopping is the callback without a class: it was in names before there were others.
+    """
     if not isinstance(nodes, Mapping):
         return {}
     steering = {
         name: node for name, node in nodes.items() if isinstance(node, Mapping) and not node.get(WATCHES)
     }
-    return {name: without(node, ()) or True for name, node in steering.items()}
+    return {
+        name: {
+            **without(node, ()),
+            **({} if node.get("_target_") == EARLY_STOPPING else {"class": node.get("_target_")}),
+        }
+        or True
+        for name, node in steering.items()
+    }
 
 
 def is_counted(config: Mapping[str, Any]) -> bool:

@@ -35,16 +35,24 @@ class TimeLimit(Timer):
     def on_fit_start(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
         """The time begins with the training."""
 
-    def on_train_batch_end(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
-        remaining = self.time_remaining()
-        assert remaining is not None
-        over = trainer.strategy.broadcast(remaining <= 0)
-        if over and not self.keeper.closes_epoch(trainer):
+    def on_train_epoch_start(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
+        """Behind an epoch, whose end has saved all that the run needs to go on."""
+        if trainer.global_step and self.is_over(trainer):
             self.leave(trainer)
 
+    def on_train_batch_end(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
+        if self.is_over(trainer) and not self.keeper.closes_epoch(trainer):
+            trainer.save_checkpoint(self.keeper.folder / LAST)
+            self.leave(trainer)
+
+    def is_over(self, trainer: lightning.Trainer) -> bool:
+        """Whether the first rank's time is."""
+        remaining = self.time_remaining()
+        assert remaining is not None
+        return bool(trainer.strategy.broadcast(remaining <= 0))
+
     def leave(self, trainer: lightning.Trainer) -> None:
-        """End this process, with all that the run needs to go on."""
-        trainer.save_checkpoint(self.keeper.folder / LAST)
+        """End this process."""
         if trainer.is_global_zero:
             console.print(
                 f"not finished: trainer.max_time is over, in epoch {trainer.current_epoch + 1} after update "

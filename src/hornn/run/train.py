@@ -300,14 +300,15 @@ def summarise(training: Training) -> dict[str, Any]:
     tested = module.tally("test").targets
     seconds = sum(record["seconds"] for record in records)
     epochs = records[-1]["epoch"] if records else 0
+    read = records[-1]["step"] / len(training.stream("train")) if records else 0  # the same, not rounded
     return {
         "num_parameters": module.network.num_parameters,
         **{key: best[key] if best else None for key in module.figures("valid")},
         **{key: value if tested else None for key, value in module.figures("test").items()},
         "epochs": epochs,
         "best_epoch": best["epoch"] if best else None,
-        "seconds_per_epoch": seconds / epochs if epochs else None,
-        "tokens_per_second": epochs * data.size("train") / seconds if seconds else None,
+        "seconds_per_epoch": seconds / read if read else None,
+        "tokens_per_second": read * data.size("train") / seconds if seconds else None,
         "metrics": records,
         "evaluation": {
             "batch_size": data.eval_batch_size,

@@ -10,7 +10,9 @@ from hornn.speech.packages import load
 
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
-STREAMED = 2**32 + 7  # bytes that a header promises whose writer did not know them
+STREAMED = (
+    2**31 - 2**12
+)  # from so many bytes on, what a header promises is of a writer that did not know them
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
 FULL = 2**15  # the scale of 16-bit integers
 FLOATING = ("FLOAT", "DOUBLE")  # samples within 1, which soundfile would cut to integers unscaled
@@ -27,7 +29,7 @@ def read_wave(path: Path) -> np.ndarray:
     with path.open("rb") as file:
         head = file.read(12)  # the reader takes what is left of a file as the whole
         promised = int.from_bytes(head[4:8], "little") + 8
-        if head[:4] == b"RIFF" and path.stat().st_size < promised != STREAMED:
+        if head[:4] == b"RIFF" and path.stat().st_size < promised < STREAMED:
             raise ValueError(f"{path} was cut off, its header promises {promised:,} bytes: copy it again")
         file.seek(0)
         try:

@@ -53,9 +53,15 @@ def words_graph(lexicon: Lexicon, stay: np.ndarray, scale: float, words: Contain
     return compiled([*arcs, f"{between}"], "olabel")
 
 
+def labels_of(lexicon: Lexicon) -> dict[str, int]:
+    """The label of each word."""
+    return {word: place for place, word in enumerate(lexicon.words, start=1)}
+
+
 def sentence(lexicon: Lexicon, words: Sequence[str]) -> Any:
     """W of one sentence."""
-    labels = [lexicon.words.index(word) + 1 for word in words]
+    known = labels_of(lexicon)
+    labels = [known[word] for word in words]
     arcs = [f"{place} {place + 1} {label} {label}" for place, label in enumerate(labels)]
     return compiled([*arcs, f"{len(labels)}"], "ilabel")
 
@@ -66,7 +72,8 @@ def grammar(lexicon: Lexicon, names: Sequence[str], model: BackoffModel) -> Any:
     A place of the graph is a context: the last words that the model knows as the beginning of a longer n-gram. The arc
     of a context without its first word has no label and the back-off weight.
     """
-    labels = {i: lexicon.words.index(name) + 1 for i, name in enumerate(names) if name in lexicon.words}
+    known = labels_of(lexicon)
+    labels = {i: known[name] for i, name in enumerate(names) if name in known}
     contexts: dict[tuple[int, ...], float] = {(): 1.0} | {
         tuple(ids): float(gamma)
         for n, level in enumerate(model.levels[:-1], start=1)

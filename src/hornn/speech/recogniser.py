@@ -54,7 +54,7 @@ class Recogniser:
         self.texts = dict(grammars)
         self.grammars: dict[str, Grammar] = {}
         self.graphs: dict[str, Any] = {}
-        words = graphs.words_graph(lexicon, stay, STATE_SCALE, lexicon.words)
+        words = graphs.words_graph(lexicon, stay, STATE_SCALE, frozenset(lexicon.words))
         for name, text in grammars.items():
             self.grammars[name] = grammar = parse(text, f"the grammar {name!r}")
             if not set(grammar.words) & set(lexicon.words):
