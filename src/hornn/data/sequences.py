@@ -1,5 +1,6 @@
 """Separate sequences of unequal length as padded batches, cut into chunks: each begins in the initial state."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hornn.columns import share
-from hornn.data.base import IGNORE, Chunk
+from hornn.data.base import IGNORE, Chunk, Data
 
 
 class Example(NamedTuple):
@@ -97,6 +98,18 @@ class SequenceStream:
         self.epoch, self.position = state["epoch"], state["position"]
         # Taken after the last chunk: the epoch is over, and the next iteration is a whole one.
         self.resumed = self.position < len(self)
+
+
+class SequenceData(Data):
+    """Data of separate sequences."""
+
+    @abstractmethod
+    def examples(self, split: str) -> list[Example]:
+        """The sequences of a split, each of them whole."""
+
+    def scored_stream(self, split: str) -> SequenceStream:
+        """A split as it is scored: `eval_batch_size` whole sequences side by side, in one order, the training's too."""
+        return SequenceStream(self.examples(split), self.eval_batch_size, self.seq_len)
 
 
 def cut(examples: Sequence[Example], longest: int) -> list[Example]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from hornn.checks import require_range
-from hornn.data.base import IGNORE, SPLITS, Data, Judgement
+from hornn.data.base import IGNORE, SPLITS, Judgement
 from hornn.data.download import checksum
-from hornn.data.sequences import Example, SequenceStream
+from hornn.data.sequences import Example, SequenceData, SequenceStream
 from hornn.metrics import FRAMES
 from hornn.result import UTTERANCES
 from hornn.speech import gmm
@@ -31,7 +31,7 @@ SHOWN = 4  # utterances
 SPEAKERS = 3  # of the test set: what is heard in the first utterance of each is kept in a result
 
 
-class SpeechData(Data):
+class SpeechData(SequenceData):
     """Frames of speech, and at each the state of a hidden Markov model that an alignment found.
 
         x_t = f_t (80,),   y_t = s_{t-delay}, one of V states
@@ -103,17 +103,20 @@ class SpeechData(Data):
         return np.bincount(states, minlength=self.prepared.number).tolist()
 
     def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
-        examples = [
-            Example(self.inputs(features), np.concatenate([np.full(self.delay, IGNORE), states]))
-            for features, states in zip(
-                self.prepared.features[split], self.prepared.states[split], strict=True
-            )
-        ]
+        examples = self.examples(split)
         if split == "train":
             within = self.seq_len > self.delay  # else the first chunk has no target to learn from
             require_range("data.seq_len", self.seq_len, f"above data.delay={self.delay}", within)
             return SequenceStream(examples, self.batch_size, self.seq_len, seed, rank, world_size)
         return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
+
+    def examples(self, split: str) -> list[Example]:
+        return [
+            Example(self.inputs(features), np.concatenate([np.full(self.delay, IGNORE), states]))
+            for features, states in zip(
+                self.prepared.features[split], self.prepared.states[split], strict=True
+            )
+        ]
 
     def inputs(self, features: np.ndarray) -> np.ndarray:
         """Frames (N, 80) -> what the network reads at each step, (N + delay, 80)."""

@@ -13,8 +13,10 @@ from hornn.network import SequenceModel
 def log_probs_of(network: SequenceModel, stream: SequenceStream) -> list[np.ndarray]:
     """ln P of each outcome at each step of each sequence, (N, V) fp32, in the order of `stream.examples`.
 
-    stream: all columns of a split in one process, always in one order.
+    stream: all columns of a split in one process. Raises ValueError for one whose batches are mixed.
     """
+    if stream.seed is not None:
+        raise ValueError("sequences in an order that is drawn cannot be told apart: give them without a seed")
     network.eval()  # as a training does not leave it
     found: list[np.ndarray] = [np.empty(0)] * len(stream.examples)
     chunks = iter(stream)

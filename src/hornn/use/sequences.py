@@ -12,8 +12,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.baselines.counts import CountModel
-from hornn.data.base import Data
-from hornn.data.sequences import SequenceStream
+from hornn.data.sequences import SequenceData
 from hornn.network import SequenceModel
 from hornn.result import UTTERANCES
 from hornn.use.corpora import data_of
@@ -60,9 +59,10 @@ def require_neutral(cfg: DictConfig, neutral: Mapping[str, Any], kind: str, name
         raise ValueError(f"{given[0]}= is for models of {kind}, and {name} is none: leave it out")
 
 
-def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_len: int) -> Data:
+def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_len: int) -> SequenceData:
     """The data that the model was trained on, in batches to score. ValueError where those at hand are others."""
     data = data_of(scorer.card, places)
+    assert isinstance(data, SequenceData)
     data.eval_batch_size, data.seq_len = batch_size, seq_len
     return data
 
@@ -112,25 +112,22 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
         record(path, run, {UTTERANCES: found[UTTERANCES]}, console)
 
 
-def log_probs(model: SequenceModel | CountModel, data: Data, split: str) -> list[np.ndarray]:
+def log_probs(model: SequenceModel | CountModel, data: SequenceData, split: str) -> list[np.ndarray]:
     """ln P of each outcome at each step of each sequence of a split, (N, V)."""
     if isinstance(model, CountModel):
         return model.log_probs(data.whole(split))
-    stream = data.stream(split)
-    assert isinstance(stream, SequenceStream)
-    return log_probs_of(model, stream)
+    return log_probs_of(model, data.scored_stream(split))
 
 
 @torch.inference_mode()
-def score_split(model: SequenceModel | CountModel, data: Data, split: str) -> SplitScore:
+def score_split(model: SequenceModel | CountModel, data: SequenceData, split: str) -> SplitScore:
     """Every sequence of a split from the initial state, every target once."""
     if isinstance(model, CountModel):
         whole = data.whole(split)
         nll = model.score(whole)
         begins = np.cumsum([0, *map(len, whole[:-1])]) if isinstance(whole, list) else [0]
         return SplitScore(np.add.reduceat(nll, begins), len(nll), model.hits(whole))
-    stream = data.stream(split)
-    assert isinstance(stream, SequenceStream)
+    stream = data.scored_stream(split)
     nats, targets, hits = np.zeros(len(stream.examples)), 0, torch.zeros(2, dtype=torch.float64)
     batches = iter(stream.batches)
     for chunk in stream:
