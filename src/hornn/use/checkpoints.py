@@ -9,12 +9,15 @@ import numpy as np
 import torch
 
 from hornn.baselines.arpa import read_arpa
+from hornn.baselines.counts import CountModel
 from hornn.build import holds_counts, rebuild_counts, rebuild_network
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.checks import require_choice
+from hornn.data.midi import KEYS
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.network import SequenceModel
+from hornn.speech.features import BANDS
 from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
 
@@ -124,9 +127,11 @@ def open_text(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> 
     vocabulary = Vocabulary.from_state(card["vocabulary"])
     if not holds_counts(card):
         network = rebuild_network(path, card, vocabulary.counts, weights_of_network(state))
+        require_classes(path, network.head.predicts)
         return NetworkScorer(str(path), network, card, vocabulary)
     tokenizer = Tokenizer.from_state(card["tokenizer"])
     model = rebuild_counts(card, len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
+    require_classes(path, model.predicts)
     try:
         model.load_state(
             {
@@ -139,16 +144,42 @@ def open_text(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> 
     return CountScorer(str(path), model, vocabulary, tokenizer, card)
 
 
+def require_classes(path: Path, predicts: str) -> None:
+    """Raise ValueError for a model that predicts something else than one of its words."""
+    if predicts != "classes":
+        raise ValueError(
+            f"checkpoint {path} predicts {predicts}, and a model of text predicts classes: train it anew"
+        )
+
+
 def open_sequences(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> SequenceScorer:
     counts, width = card["counts"], card["input_width"]
     if not (isinstance(counts, list) and counts and all(type(each) is int for each in [*counts, width])):
         raise TypeError("its counts are no whole numbers")
     if not holds_counts(card):
         network = rebuild_network(path, card, counts, weights_of_network(state), width)
-        return SequenceScorer(str(path), card, network)
+        return fitting(SequenceScorer(str(path), card, network))
     model = rebuild_counts(card, len(counts), None)
+    scorer = fitting(SequenceScorer(str(path), card, model))
     model.load_state({name: np.asarray(value) for name, value in state.items()})
-    return SequenceScorer(str(path), card, model)
+    return scorer
+
+
+def fitting(scorer: SequenceScorer) -> SequenceScorer:
+    """The same. ValueError where a model of speech or of music reads or predicts something else than its task has."""
+    width, number, predicts = scorer.card["input_width"], len(scorer.card["counts"]), scorer.predicts
+    if "recogniser" in scorer.card:
+        fits = width == BANDS and predicts == (
+            "states" if isinstance(scorer.model, CountModel) else "classes"
+        )
+    else:  # a task of one's own may read vectors of another width
+        fits = width != KEYS or (number, predicts) == (KEYS, "keys")
+    if not fits:
+        raise ValueError(
+            f"the parts of checkpoint {scorer.name} do not fit: it reads {width} numbers a step and predicts {number} "
+            f"{predicts}: train it anew"
+        )
+    return scorer
 
 
 def open_arpa(path: Path) -> CountScorer:

@@ -40,6 +40,11 @@ class SequenceScorer(NamedTuple):
             raise ValueError(f"{self.name} holds counts, and this needs a network: give another checkpoint")
         return self.model
 
+    @property
+    def predicts(self) -> str:
+        """`classes` or `keys` at each step, or what a model of counts has in their place."""
+        return (self.model if isinstance(self.model, CountModel) else self.model.head).predicts
+
 
 class SplitScore(NamedTuple):
     """Of a split: the nats of each sequence, the number of all targets, and what the accuracy is made of, if known."""
@@ -62,7 +67,13 @@ def require_neutral(cfg: DictConfig, neutral: Mapping[str, Any], kind: str, name
 def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_len: int) -> SequenceData:
     """The data that the model was trained on, in batches to score. ValueError where those at hand are others."""
     data = data_of(scorer.card, places)
-    assert isinstance(data, SequenceData)
+    wanted = data.counted if isinstance(scorer.model, CountModel) and data.counted else data.predicts
+    if (
+        not isinstance(data, SequenceData)
+        or len(data.counts) != len(scorer.card["counts"])
+        or (data.input_width, wanted) != (scorer.card["input_width"], scorer.predicts)
+    ):
+        raise ValueError(f"the parts of {scorer.name} do not fit the {data.name} corpus: train it anew")
     data.eval_batch_size, data.seq_len = batch_size, seq_len
     return data
 
