@@ -8,7 +8,7 @@ import pytest
 
 from hornn.data.base import IGNORE, SPLITS
 from hornn.speech import packages
-from hornn.speech.data import SpeechData
+from hornn.speech.data import SpeechData, build_data
 from hornn.speech.prepared import SpeechCache
 from speech.equal import train_equal
 from speech.tiny import write_corpus
@@ -127,6 +127,18 @@ def test_another_grammar_is_another_corpus(tmp_path: Path) -> None:
 def test_values_that_cannot_be_are_refused(folder: Path, given: dict[str, int], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         data_of(folder, **given).stream("train")
+
+
+@pytest.mark.parametrize("name", ["/home/you/other", "../other", "..", "~", "a/b", ""])
+def test_the_name_of_a_corpus_leads_to_no_other_folder(name: str) -> None:
+    """A stranger's checkpoint gives the name."""
+    with pytest.raises(ValueError, match=r"data\.name must be letters, digits, '\.', '_' and '-', got"):
+        build_data(root="corpora", cache_dir="cache", name=name)
+
+
+@pytest.mark.parametrize("name", ["an4", "tiny", "my-speech_2.1", "Åsa"])
+def test_what_a_folder_can_be_called_is_a_name(name: str) -> None:
+    assert build_data(root="corpora", cache_dir="cache", name=name).folder == Path("corpora") / name
 
 
 def test_a_recording_that_cannot_be_read_stops_the_preparation(tmp_path: Path) -> None:

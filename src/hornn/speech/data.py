@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hornn.checks import require_range
+from hornn.checks import require_file_name, require_range
 from hornn.data.base import IGNORE, SPLITS, Judgement
 from hornn.data.download import checksum
 from hornn.data.sequences import Example, SequenceData, SequenceStream
@@ -290,6 +290,7 @@ def build_data(
     url: str = AN4.url,
 ) -> SpeechData:
     """Speech in AN4's layout; the keys are explained in conf/data/an4.yaml."""
+    require_file_name("data.name", name)
     return SpeechData(
         Path(root).expanduser() / name,
         Path(cache_dir).expanduser(),
