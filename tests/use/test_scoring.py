@@ -75,6 +75,28 @@ def test_lines_do_not_see_each_other(network: SequenceModel, batch_size: int, se
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "calls", "tokens"),
+    [
+        ([3] * 7 + [600], 1 + 60, 21 + 600),  # the long line alone
+        ([3] * 6 + [600] * 4, 1 + 60, 18 + 2400),
+        ([3, 9, 4, 12, 1, 7, 2, 0], 2, 84),  # side by side, as far as a chunk reaches
+        ([30, 31, 50, 64, 64, 66, 69, 70], 7, 560),
+    ],
+)
+def test_a_long_line_does_not_lengthen_the_short_ones(
+    network: SequenceModel, lengths: list[int], calls: int, tokens: int
+) -> None:
+    draw, read_at_once = np.random.default_rng(2), list[int]()
+    lines = [draw.integers(V, size=length) for length in lengths]
+    hook = network.register_forward_pre_hook(lambda _, given: read_at_once.append(given[0].numel()))
+    scores = score_lines(network, np.concatenate(lines), np.array(lengths), EOS, 8, 10)
+    hook.remove()
+    assert (len(read_at_once), sum(read_at_once)) == (calls, tokens)
+    expected = [nll for line in lines for nll in read(network, list(line))]
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+
+
 def draw_tokens(
     network: SequenceModel, seed: int, temperature: float, banned: tuple[int, ...] = ()
 ) -> list[int]:

@@ -79,15 +79,13 @@ def score_lines(
     """Negative log-likelihood in nats of every token of a text, in the text's order, each line from a fresh state.
 
     lengths: the number of tokens of each line, with its `<eos>` if it has one. The score of a line does not depend
-    on the others: what rescoring an n-best list needs. `batch_size` lines of similar length are scored side by side,
-    `seq_len` tokens at a time.
+    on the others: what rescoring an n-best list needs. At most `batch_size` lines of similar length are scored side by
+    side, `seq_len` tokens at a time.
     """
     device = network.device
     scores = np.zeros(len(ids))
     starts = np.cumsum(lengths) - lengths
-    order = sorted(np.flatnonzero(lengths), key=lambda line: int(lengths[line]))
-    for first in range(0, len(order), batch_size):
-        group = order[first : first + batch_size]
+    for group in alike(lengths, batch_size, seq_len):
         targets = torch.full((int(lengths[group[-1]]), len(group)), IGNORE)
         places = [slice(starts[line], starts[line] + lengths[line]) for line in group]
         for column, place in enumerate(places):
@@ -101,6 +99,18 @@ def score_lines(
         for column, place in enumerate(places):
             scores[place] = nll[: place.stop - place.start, column]
     return scores
+
+
+def alike(lengths: np.ndarray, batch_size: int, seq_len: int) -> Iterator[list[int]]:
+    """Lines of similar length, the shortest first: none is padded to more than twice its length and a chunk."""
+    group = list[int]()
+    for line in sorted(np.flatnonzero(lengths), key=lambda line: int(lengths[line])):
+        if group and (len(group) == batch_size or lengths[line] > 2 * lengths[group[0]] + seq_len):
+            yield group
+            group = []
+        group.append(int(line))
+    if group:
+        yield group
 
 
 Reader = Callable[[Sequence[int]], Tensor]  # further ids of a text -> ln P of every next token, (V,) float64
