@@ -62,8 +62,7 @@ class NativeScan(torch.autograd.Function):
         expected: dict[str, tuple[int, ...]] = {"u": (len(u), B, G), "history": (K, B, H), "W_h": (K, H, H)}
         if pooling == "gated":
             expected["W_g2"] = (K, H, H)
-        if factors is not None:
-            expected["factors"] = (K,)
+        expected |= {} if factors is None else {"factors": (K,)}
         given = {"u": u, "history": history, "W_h": W_h, "W_g2": W_g2, "factors": factors}
         found = {name: tuple(tensor.shape) for name, tensor in given.items() if tensor is not None}
         if found != expected or 0 in (*expected["u"], K):
