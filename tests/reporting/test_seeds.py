@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hornn.recipe import COUNTED, load
 from hornn.reporting.lines import Line
 from hornn.reporting.notes import table_notes
 from hornn.reporting.numbers import percent
@@ -13,6 +14,7 @@ from hornn.reporting.overview import overview_cells
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import Score
 from hornn.reporting.seeds import (
+    UNSEEDED,
     Errors,
     Spread,
     errors_of_gain,
@@ -22,6 +24,7 @@ from hornn.reporting.seeds import (
 )
 from hornn.reporting.variances import Variance
 from reporting.place import CLAIMS, claims_of, line_of, table_of
+from reporting.shipped import ROOT
 
 
 def test_a_claim_has_its_standard_errors_from_all_seeds_of_the_table(place: Any, broken: Any) -> None:
@@ -154,6 +157,12 @@ def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
     assert error.total == pytest.approx(140 / 101.5 * 0.01 / math.sqrt(2))
     assert errors_of_gain(line, other, "test_ppl", None).total is None
     assert errors_of_gain(line, line, "test_ppl", None).total == 0
+
+
+def test_every_model_that_is_counted_is_known_to_be_without_a_seed() -> None:
+    """All but the mixture: the networks that it mixes have seeds."""
+    counted = {path.stem for path in (ROOT / "conf" / "model").glob("*.yaml") if COUNTED in load(path)}
+    assert counted - {"mixture"} == {*UNSEEDED}
 
 
 def test_a_counted_model_tells_nothing_of_the_spread_over_seeds(place: Any) -> None:

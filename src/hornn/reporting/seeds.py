@@ -11,7 +11,7 @@ from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
 DECISIVE = 3.0  # standard errors decide, where their size is known
-UNSEEDED = ("kn", "kn_cache", "key_counts")  # models without anything that a seed would draw
+UNSEEDED = ("gmm", "key_counts", "kn", "kn_cache")  # models without anything that a seed would draw
 
 
 class Spread(NamedTuple):
