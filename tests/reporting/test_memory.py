@@ -12,7 +12,7 @@ from hornn.reporting.commands import keep_for_commit, write_report
 from hornn.reporting.excerpts import rows_excerpt
 from hornn.reporting.json_table import table_json
 from hornn.reporting.latex import table_latex
-from hornn.reporting.markdown import table_markdown
+from hornn.reporting.markdown import measured_gain_text, sign_note, table_markdown
 from hornn.reporting.memory import draw_memory, factor_notes, measured_rows
 from hornn.reporting.run_data import means, scores_of_table
 from hornn.reporting.seeds import spread_over_seeds
@@ -108,28 +108,42 @@ def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("better", "than", "outcome"),
+    ("better", "than", "gain", "outcome"),
     [
         (
             50,
             40,
+            "≥ +25.0 % (reach)",
             "Measured: Sum, order 2: ≥ 50; Sum, order 3: 40; 25.0 % more (one seed each). Outcome: a tendency for it.",
         ),
-        (40, 50, "Sum, order 3: ≥ 50; 20.0 % less (one seed each). Outcome: a tendency against it."),
-        (50, 60, "16.7 % less (one seed each). Outcome: not judged (a seed reached the last step"),
+        (
+            40,
+            50,
+            "≤ -20.0 % (reach)",
+            "Sum, order 3: ≥ 50; 20.0 % less (one seed each). Outcome: a tendency against",
+        ),
+        (50, 50, "", "not judged (a seed reached"),
+        (
+            50,
+            60,
+            "≥ -16.7 % (reach)",
+            "16.7 % less (one seed each). Outcome: not judged (a seed reached the last step",
+        ),
         (
             50,
             None,
+            "≤ +9.1 % (reach)",
             "Sum, order 2: ≥ 50, where at most 55 is claimed (1 seed). Outcome: not judged (a seed reached",
         ),
     ],
 )
 def test_a_lower_bound_decides_no_claim_that_the_true_number_may_turn_round(
-    place: Any, broken: Any, better: int, than: int | None, outcome: str
+    place: Any, broken: Any, better: int, than: int | None, gain: str, outcome: str
 ) -> None:
-    """Two rows, of which one was looked at as far as 50 steps back, the other as far as 100."""
+    """Two rows, of which one was looked at 50 steps back, the other 100; the gain is a bound, too."""
     key = "memory.summary.gradient_reach"
     path = broken("metric: test_ppl", f"metric: {key}")
+    path.write_text(path.read_text().replace('"perplexity, test"', "reach"))
     path.write_text(path.read_text().replace("lower_is_better: true", "lower_is_better: null"))
     rival = "than: sum-3" if than else "at_most: 55"
     path.write_text(
@@ -140,6 +154,33 @@ def test_a_lower_bound_decides_no_claim_that_the_true_number_may_turn_round(
         settings = {"lags": 50 if reach == 50 else 100}
         place.commit(row, 1, memory=MEMORY | {"settings": settings, "summary": {"gradient_reach": reach}})
     assert outcome in claims_of(place)[0]
+    (verdict,) = table_of(place).verdicts
+    assert measured_gain_text(verdict) == gain
+    assert ("the true gain is this or more, or this or less" in sign_note([verdict])) == bool(gain)
+
+
+def test_the_gain_of_a_lower_bound_has_no_error(place: Any, broken: Any) -> None:
+    """Neither in a claim nor in an excerpt."""
+    key = "memory.summary.gradient_reach"
+    path = broken("metric: test_ppl", f"metric: {key}")
+    path.write_text(
+        re.sub(r"\n +published: .*", "", path.read_text()).replace("better: true", "better: false")
+    )
+    path.write_text(
+        path.read_text()
+        + f"  claims: [{{says: it reaches far, better: sum-2, than: sum-3, metric: {key}}}]\n"
+    )
+    for row, reaches in (("sum-2", (50, 50, 50)), ("sum-3", (9, 10, 11)), ("max-2", (19, 20, 21))):
+        for seed, reach in enumerate(reaches, start=1):
+            summary = {"gradient_reach": reach}
+            place.commit(row, seed, memory=MEMORY | {"settings": {"lags": 50}, "summary": summary})
+    table, home = table_of(place), {"toy": place.folder / "toy.md"}
+    (verdict,) = table.verdicts
+    assert (verdict.outcome, verdict.error, verdict.bound) == ("confirmed", None, "≥")
+    text = rows_excerpt(["toy", "sum-3", "sum-2", "max-2"], [table], home, place.folder)
+    assert "| ≥ +400.0 % |" in text
+    assert re.search(r"\| \+100.0 ± [\d.]+ % \|", text)
+    assert "the true gain is this or more" in text
 
 
 def test_a_reach_at_the_limit_of_the_lags_is_a_lower_bound(place: Any, broken: Any) -> None:

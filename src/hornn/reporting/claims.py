@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.claimed import QUOTED, Claim
 from hornn.reporting.lines import Line, by_one_recipe
-from hornn.reporting.numbers import AT_LIMIT_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
+from hornn.reporting.numbers import (
+    AT_LIMIT_SIGN,
+    AT_MOST_SIGN,
+    DYNAMIC_SIGN,
+    OTHER_CORPUS_SIGN,
+    UNVERIFIED_SIGN,
+    percent,
+)
 from hornn.reporting.scores import (
     DYNAMIC_EVALUATION,
     Score,
@@ -40,10 +47,11 @@ class Verdict(NamedTuple):
 
     `metric` is what both numbers are of. `published` and `measured` say in words which numbers decide, `published` is
     empty where the paper gives none. Gains are relative to the row that the claim calls worse; `error` is the standard
-    error of the measured gain, None with too few seeds. The signs say what a reader must know of the published numbers
-    behind a gain; behind a measured one there are some where a row is quoted. `outcome` is one of the words above,
-    `reason` says why where it needs one. `of_paper`: the paper makes the claim, by its numbers or in its words. While a
-    row of the claim is not measured, there is no gain.
+    error of the measured gain, None with too few seeds. `bound` is ≥ or ≤ where one of the measured numbers is a lower
+    bound, and so the gain; it then has no error. Where both numbers are, there is no gain. The signs say what a reader
+    must know of the published numbers behind a gain; behind a measured one there are some where a row is quoted.
+    `outcome` is one of the words above, `reason` says why where it needs one. `of_paper`: the paper makes the claim, by
+    its numbers or in its words. While a row of the claim is not measured, there is no gain.
     """
 
     says: str
@@ -58,6 +66,7 @@ class Verdict(NamedTuple):
     published_signs: str = ""
     measured_signs: str = ""
     reason: str = ""
+    bound: str = ""
 
     @property
     def judged_on(self) -> str:
@@ -141,13 +150,15 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
             reason = AGAINST_PUBLISHED
         elif behind and behind >= errors.decisive:
             reason = BEHIND
+    bound = bound_of_gain(best, metric)
     return verdict._replace(
         measured=f"{text} ({'; '.join(filter(None, told))})",
         measured_signs=signs_of(quoted, claim.metric),
         outcome=outcome,
-        gain=gain,
-        error=errors.total,
+        gain=None if bound is None else gain,
+        error=None if bound != "" else errors.total,
         reason=reason,
+        bound=bound or "",
     )
 
 
@@ -193,8 +204,9 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         measured=measured,
         outcome=outcome,
         gain=(limit - value) / limit,
-        error=None if errors.total is None else errors.total / limit,
+        error=None if errors.total is None or score.at_limit else errors.total / limit,
         reason=reason or reason_of(outcome, errors),
+        bound=AT_MOST_SIGN * score.at_limit,
     )
 
 
@@ -205,6 +217,14 @@ def may_turn(pair: Sequence[Line], metric: Metric, above: bool) -> bool:
     """
     first, second = (line.scores[metric.key].at_limit for line in pair)
     return second if above != bool(metric.lower_is_better) else first
+
+
+def bound_of_gain(pair: Sequence[Line], metric: Metric) -> str | None:
+    """What stands before the first row's gain on the second where one number is a lower bound; None where both are."""
+    first, second = (line.scores[metric.key].at_limit for line in pair)
+    if first == second:
+        return None if first else ""
+    return AT_LIMIT_SIGN if first != bool(metric.lower_is_better) else AT_MOST_SIGN
 
 
 def bound_sign(score: Score) -> str:

@@ -6,7 +6,7 @@ The words behind `<!-- rows: -->` and `<!-- claims: -->` say which (see `hornn.b
 from collections.abc import Sequence
 from pathlib import Path
 
-from hornn.reporting.claims import gain_of
+from hornn.reporting.claims import bound_of_gain, gain_of
 from hornn.reporting.grid import published_text
 from hornn.reporting.lines import Line
 from hornn.reporting.markdown import (
@@ -17,7 +17,7 @@ from hornn.reporting.markdown import (
     markdown_table,
     relative_address,
 )
-from hornn.reporting.numbers import SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
+from hornn.reporting.numbers import BOUND_NOTE, SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
 from hornn.reporting.scores import is_unverified
 from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
@@ -57,6 +57,7 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     note += ["±: one standard error."] if any("±" in text for text in columns["measured"]) else []
     shown = "".join([*columns.get("published", []), *columns["measured"]])
     note += [f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in shown]
+    note += [BOUND_NOTE] if any(text[:1] in ("≥", "≤") for text in columns.get("gain, measured", [])) else []
     note += [f"[All rows]({relative_address(home[table.sweep.name], folder)})."]
     grid = markdown_table(list(columns), list(zip(*columns.values(), strict=True)), left=("network",))
     return f"\n{grid}\n\n{' '.join(note)}\n"
@@ -131,5 +132,8 @@ def measured_gain(line: Line, base: Line, metric: Metric, spread: Spread | None)
     one, other = line.scores.get(metric.key), base.scores.get(metric.key)
     if metric.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
         return ""
+    bound = bound_of_gain([line, base], metric)
+    if bound is None:
+        return ""
     errors = errors_of_gain(line, base, metric.key, spread)
-    return gain_text(gain_of(one.mean, other.mean, metric), errors.total)
+    return gain_text(gain_of(one.mean, other.mean, metric), errors.total, bound)

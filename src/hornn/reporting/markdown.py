@@ -9,7 +9,7 @@ from pathlib import Path
 from hornn.reporting.claims import CONFIRMED, FOR, Verdict
 from hornn.reporting.grid import table_grid
 from hornn.reporting.notes import table_notes
-from hornn.reporting.numbers import SIGN_MEANINGS, percent
+from hornn.reporting.numbers import BOUND_NOTE, SIGN_MEANINGS, percent
 from hornn.reporting.tables import Table
 from hornn.shown import shown
 
@@ -63,8 +63,10 @@ def claims_markdown(
 
 def sign_note(verdicts: Iterable[Verdict]) -> str:
     """What the signs behind the gains of claims say; empty where there are none."""
-    seen = "".join(verdict.published_signs + verdict.measured_signs for verdict in verdicts)
-    return " ".join(f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in seen)
+    told = list(verdicts)
+    seen = "".join(verdict.published_signs + verdict.measured_signs for verdict in told)
+    notes = [f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in seen]
+    return " ".join([*notes, BOUND_NOTE] if any(verdict.bound for verdict in told) else notes)
 
 
 def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, str] | None) -> str:
@@ -100,15 +102,17 @@ def published_gain_text(verdict: Verdict) -> str:
 
 
 def measured_gain_text(verdict: Verdict) -> str:
-    text = gain_text(verdict.gain, verdict.error) + verdict.measured_signs
+    text = gain_text(verdict.gain, verdict.error, verdict.bound) + verdict.measured_signs
     return f"{text} ({verdict.judged_on})" if text and verdict.judged_on else text
 
 
-def gain_text(gain: float | None, error: float | None = None) -> str:
-    """`+3.0 ± 0.3 %`; empty where there is none, or it is relative to 0."""
+def gain_text(gain: float | None, error: float | None = None, bound: str = "") -> str:
+    """`+3.0 ± 0.3 %`, `≥ +3.0 %` for a bound; empty where there is none, or it is relative to 0."""
     if gain is None or not math.isfinite(gain):
         return ""
     number = percent(gain, signed=True)
+    if bound:
+        return f"{bound} {number}"
     return f"{number.removesuffix(' %')} ± {percent(error)}" if error else number
 
 

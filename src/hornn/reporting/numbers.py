@@ -1,13 +1,18 @@
 """How numbers are written for a reader."""
 
 UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN = "†", "‡", "§"
-AT_LIMIT_SIGN = "≥"
+AT_LIMIT_SIGN, AT_MOST_SIGN = "≥", "≤"
 SIGN_MEANINGS = {
     UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
     DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
     OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
     AT_LIMIT_SIGN: "a seed reached the last step that was looked at: the true mean is this or more",
 }
+
+BOUND_NOTE = (
+    f"{AT_LIMIT_SIGN}, {AT_MOST_SIGN} before a gain: a seed reached the last step that was looked at; "
+    "the true gain is this or more, or this or less."
+)
 
 
 def to_digits(value: float) -> float:
