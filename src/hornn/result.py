@@ -242,8 +242,11 @@ def check_memory(memory: Any) -> None:
     check_curve(memory["known"], ("perplexity",))
     check_kinds(memory["known"], {"whole": (float, NoneType)}, ("whole",))
     for layer in memory["factors"]:
-        check_curve(layer, ("values",))
-        check_kinds(layer, {"layer": (int,), "units": (list,)}, ("layer", "units"))
+        check_kinds(
+            layer, {"layer": (int,), "values": (list,), "units": (list,)}, ("layer", "values", "units")
+        )
+        for value in layer["values"] or [None]:
+            check_kinds({"values": value}, {"values": (float,)}, ())
         for unit in layer["units"]:
             check_kinds(unit, {"factor": (float,), "words": (list,)}, ("factor", "words"))
             for word in unit["words"]:

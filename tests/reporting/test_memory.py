@@ -251,6 +251,8 @@ def test_measurements_that_were_added_are_kept(place: Any) -> None:
         (("stages", 1, "paths", "pooled", "low"), "0"),
         (("known", "whole"), []),
         (("factors", 0, "values"), {}),
+        (("factors", 0, "values"), []),
+        (("factors", 0, "values", 0), None),
         (("factors", 0, "units", 0, "words"), "the"),
         (("factors", 0, "units", 0, "words", 0), 7),
         (("summary",), 3),

@@ -102,4 +102,5 @@ def test_the_utterances_of_a_speaker_are_drawn_together(heard: Any, place: Any) 
     assert together.of_speakers.freedom == 3
     assert together.of_speakers.value > 5 * apart.of_speakers.value
     assert error(corpus={"speakers": {"test": 3}}) == apart, "speakers with different numbers of utterances"
+    assert error(corpus={"speakers": {"test": 1.25}}) == apart, "no number of speakers"
     assert error(corpus={"speakers": ["no number"]}) == apart

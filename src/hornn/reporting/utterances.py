@@ -44,8 +44,8 @@ def speakers_of(result: Mapping[str, Any], utterances: int) -> np.ndarray:
     named = counts(result, SPEAKERS)
     if len(named) == utterances and len(set(named)) > 1:
         return np.unique(named, return_inverse=True)[1]
-    number = metric_value(result, "corpus.speakers.test") or 0
-    known = number > 1 and utterances % number == 0
+    number = metric_value(result, "corpus.speakers.test") or 0.0
+    known = number > 1 and number.is_integer() and utterances % number == 0
     return np.arange(utterances) // (utterances // int(number) if known else 1)
 
 
