@@ -124,7 +124,7 @@ def test_effective_memory_is_where_the_perplexity_stays() -> None:
 def test_reach_is_the_last_lag_above_one_percent() -> None:
     assert reach({ALL: {"q50": [2.0, 0.5, 0.03, 0.01, 1.0]}}) == 3
     assert reach({ALL: {"q50": [2.0, 1.0]}}) == 2
-    assert reach({ALL: {"q50": [0.0, 0.0]}}) == 2, "nothing vanishes where nothing was"
+    assert reach({ALL: {"q50": [0.0, 0.0]}}) == 0, "where nothing arrives, nothing reaches back"
 
 
 def test_words_are_told_apart_by_their_counts() -> None:

@@ -79,6 +79,8 @@ def describe(norms: np.ndarray) -> dict[str, list[float]]:
 
 
 def reach(gradients: dict[str, Any]) -> int:
-    """The lag up to which the median norm is 1 % of its value at lag 1 or more; at most the last lag."""
+    """The lag up to which the median norm is 1 % of its value at lag 1 or more; 0 where that is 0."""
     median = gradients[ALL]["q50"]
+    if not median[0]:
+        return 0
     return next((k for k, norm in enumerate(median) if not norm >= LEFT * median[0]), len(median))
