@@ -11,7 +11,7 @@ from hornn.reporting.json_table import table_json
 from hornn.reporting.markdown import claims_markdown, table_markdown
 from hornn.reporting.scoreboard import draw_bars, list_claims, summarise
 from hornn.reporting.tables import Table
-from reporting.place import CLAIMS, claims_of, read_sweep, table_of
+from reporting.place import CLAIMS, cells_of, claims_of, read_sweep, table_of
 
 RECALLED = "†: recalled or second-hand: not read in the paper itself."
 QUOTED = """    - name: others
@@ -244,6 +244,39 @@ def test_validation_says_which_of_several_rows_a_claim_is_judged_by(place: Any, 
     place.commit("sum-2", 1, 104.0, valid_ppl=140.0)
     place.commit("max-2", 1, 125.0, valid_ppl=130.0)
     assert "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better" in claims_of(place)[0]
+
+
+TIME = "seconds_per_epoch"
+
+
+@pytest.mark.parametrize("device", ["cpu (abacus)", "cpu (quipu)"])
+def test_times_compare_on_one_device_alone(place: Any, broken: Any, device: str) -> None:
+    """Neither a claim nor a ratio nor an order is drawn from two devices."""
+    path = broken("metric: test_ppl", f"metric: {TIME}")
+    path.write_text(path.read_text().replace("  figure:", CLAIMS + "  relative_to: rnn\n  figure:"))
+    for seconds, (row, on) in enumerate((("max-2", device), ("rnn", "cpu (abacus)"), ("sum-2", device)), 1):
+        place.commit(row, 1, device=on, metrics=[], seconds_per_epoch=seconds)
+    place.commit("sum-3", 1, device=device, metrics=[], seconds_per_epoch=4)
+    table, is_one = table_of(place), device == "cpu (abacus)"
+    claim, verdict = claims_of(place)[2], table.verdicts[2]
+    assert ("max beats the RNN", 0.5 if is_one else None) == (verdict.says, verdict.gain)
+    assert ("tendency for it" if is_one else "Outcome: not judged (on different devices)") in claim
+    assert ("50.0 % better" in claim) == is_one
+    assert cells_of(table, "max-2")["measured / RNN"] == ("0.50" if is_one else "")
+    place.commit("sum-3", 1, device="cpu (abacus)", metrics=[], seconds_per_epoch=4)
+    assert len(table_of(place).orders) == is_one
+
+
+def test_one_reading_of_a_clock_confirms_nothing(place: Any, broken: Any) -> None:
+    """A model without a seed has no error over seeds in its scores, but its times vary."""
+    path = broken("metric: test_ppl", f"metric: {TIME}")
+    path.write_text(path.read_text().replace("  figure:", CLAIMS + "  figure:"))
+    path.write_text(re.sub("model=(rnn|hornn_max)", "model=kn", path.read_text()))
+    (place.folder / "conf" / "model" / "kn.yaml").write_text("{_target_: Kn, order: 5}")
+    for seconds, row in enumerate(("max-2", "rnn"), 1):
+        place.commit(row, 1, choices={"model": "kn"}, metrics=[], seconds_per_epoch=seconds)
+    (claim,) = claims_of(place)
+    assert claim.endswith("one seed each). Outcome: a tendency for it.")
 
 
 def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from hornn.reporting.claimed import QUOTED, Claim
-from hornn.reporting.lines import Line, by_one_recipe
+from hornn.reporting.lines import Line, by_one_recipe, on_one_device
 from hornn.reporting.numbers import (
     AT_LIMIT_SIGN,
     AT_MOST_SIGN,
@@ -35,6 +35,7 @@ REASONS = {
     UNDECIDED: "under {:.1f} standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
+DIFFERENT_DEVICES = "on different devices"
 BEHIND = "it is even behind"  # of a row that gains so much at most
 AT_LIMIT = "a seed reached the last step that was looked at: the true mean may turn this round"
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
@@ -117,6 +118,9 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         return verdict
     best = [min(side, key=mean_validation) for side in sides]
     quoted = [line for line in best if line.row.state == QUOTED]
+    if not on_one_device(metric.key, best):
+        each = (f"{line.row.label}: {line.scores[metric.key].mean:.4g}" for line in best)
+        return verdict._replace(measured="; ".join(each), outcome=NOT_JUDGED, reason=DIFFERENT_DEVICES)
     text, gain = compare_rows(best, metric, lambda score: score.mean, quoted)
     limit = (claim.at_most or 0.0) / 100
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_for(best, claim.metric, lines))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line
+from hornn.reporting.lines import Line, on_one_device
 from hornn.reporting.numbers import (
     DYNAMIC_SIGN,
     OTHER_CORPUS_SIGN,
@@ -164,7 +164,7 @@ def score_cells(key: str, line: Line, base: Line | None) -> list[Cell]:
         return [
             *cells,
             ratio_cell(theirs.value, in_theirs),
-            ratio_cell(measured.value, unit.mean if unit else None),
+            ratio_cell(measured.value, unit.mean if unit and on_one_device(key, (line, base)) else None),
         ]
     sign = "+" if difference and difference > 0 else ""
     return [*cells, Cell(sign + format_number(key, difference), difference)]

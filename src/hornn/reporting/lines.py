@@ -23,6 +23,7 @@ from hornn.run.identity import INIT_FROM
 CONFLICT = "conflict"
 DEPARTS_FROM_RECIPE = "departs from the recipe"
 SECONDS = "seconds_per_epoch"
+TIMES = (SECONDS, "wall_seconds", "tokens_per_second")
 
 
 class Line(NamedTuple):
@@ -61,6 +62,11 @@ def by_data(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:
         if line.measured:
             groups.setdefault(data_read(line), []).append(line)
     return groups
+
+
+def on_one_device(metric: str, lines: Iterable[Line]) -> bool:
+    """Whether measured rows compare by this metric as far as their devices go: by a time only on one and the same."""
+    return metric not in TIMES or len({device for line in lines for device in line.devices}) < 2
 
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line, by_data, by_one_recipe
+from hornn.reporting.lines import Line, by_data, by_one_recipe, on_one_device
 from hornn.reporting.sweeps import Metric
 
 MIN_RANKS = 5  # of a correlation: of four rows or fewer, it is far from 0 in most orders that mean nothing
@@ -50,8 +50,8 @@ def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
     """Both orders of the rows that have both numbers, for each data that they read; none for sizes.
 
     Numbers of different data are never compared: their order is that of the data. Rows whose published number used
-    dynamic evaluation are left out. None also of fewer than three rows, and of rows that are not trained by one recipe:
-    their order would say nothing.
+    dynamic evaluation are left out. None also of fewer than three rows, and of rows that are not trained by one recipe,
+    and by a time of rows on different devices: their order would say nothing.
     """
     if metric.lower_is_better is None:
         return []
@@ -67,7 +67,7 @@ def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
     groups = by_data(line for line in lines if line.row.name in both)
     orders = []
     for (corpus, _), compared in groups.items():
-        if len(compared) < 3 or not by_one_recipe(compared):
+        if len(compared) < 3 or not by_one_recipe(compared) or not on_one_device(metric.key, compared):
             continue
         names = tuple(line.row.name for line in compared)
         published, measured = zip(*(both[name] for name in names), strict=True)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hornn.reporting.lines import Line, by_data, departures_of
+from hornn.reporting.lines import TIMES, Line, by_data, departures_of
 from hornn.reporting.scores import Score
 from hornn.reporting.utterances import error_over_speakers
 from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
@@ -118,7 +118,7 @@ def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Varian
     """The squared standard error of a row's mean, or of the ratio of two, relative to it; None if not known."""
     parts = []
     for line in lines:
-        if is_unseeded(line):
+        if is_unseeded(line) and metric not in TIMES:
             continue
         if spread is None:
             return None
