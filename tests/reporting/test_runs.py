@@ -21,6 +21,26 @@ def test_a_committed_result_wins_over_the_run_of_the_same_config(place: Any) -> 
     assert len(line.runs) == 1
 
 
+@pytest.mark.parametrize(
+    ("committed", "own", "shown"),
+    [
+        ({}, {"dynamic": {"test_ppl": 110.0}}, 100.0),
+        ({"dynamic": {"test_ppl": 110.0}}, {}, 120.0),
+        ({"status": "diverged"}, {}, 100.0),
+        ({}, {"status": "diverged"}, 120.0),
+    ],
+)
+def test_the_same_run_that_was_mended_wins_over_the_committed_result(
+    place: Any, committed: dict[str, Any], own: dict[str, Any], shown: float
+) -> None:
+    """Or to which something was added: the page shows what `--keep` would keep."""
+    place.commit("rnn", 1, 120.0, **committed)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 100.0, **own)})
+    line = line_of(table_of(place), "rnn")
+    assert line.scores["test_ppl"].values == (shown,)
+    assert len(line.runs) == 1
+
+
 def test_a_result_counts_whatever_another_record_says(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: another")
     place.write_sweep("another", text)

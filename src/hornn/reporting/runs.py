@@ -71,9 +71,9 @@ def find_runs(
     """The runs of all rows of all sweeps.
 
     `results`/tables/<sweep>/<row>-seed<k>.json are the committed results, `results`/sweeps/<sweep>.json the
-    records of what was launched. A committed result wins over the run's own file where both are of one config.
-    Rows that are the same run share their runs, whichever sweep launched them. refused: names of sweep files that
-    cannot be read, whose results are passed over.
+    records of what was launched. A committed result wins over the run's own file where both are of one config, unless
+    that mends it. Rows that are the same run share their runs, whichever sweep launched them. refused: names of sweep
+    files that cannot be read, whose results are passed over.
     """
     found = FoundRuns({}, {})
     for sweep in sweeps:
@@ -91,7 +91,10 @@ def find_runs(
 
 
 def add_run(runs: list[Run], new: Run) -> None:
-    """Keep one result for each seed, config and source, the first; what a record says counts where there is none."""
+    """Keep one result for each seed, config and source: the first, or the same run's that mends it.
+
+    What a record says counts where there is none.
+    """
     if new.state == "damaged":
         if all(old.path != new.path for old in runs):
             runs.append(new)
@@ -103,8 +106,28 @@ def add_run(runs: list[Run], new: Run) -> None:
         and (old.name == new.name or None in (old.name, new.name))
         and old.has_source_of(new)
     ]
-    if all(not old.result and (new.result or old.state == "queued") for old in rivals):
+    if all(
+        mends(new, old)
+        if old.result and new.result and old.name == new.name
+        else not old.result and (new.result or old.state == "queued")
+        for old in rivals
+    ):
         runs[:] = [old for old in runs if old not in rivals] + [new]
+
+
+def mends(new: Run, old: Run) -> bool:
+    """Whether a result is that of the same run once it no longer diverged, or once something was added to it."""
+    if old.state == "diverged" and new.state == "done":
+        return True
+    return bool(parts_added(new, old)) and not parts_lost(new, old)
+
+
+def parts_added(new: Run, old: Run) -> list[str]:
+    return [part for part in ADDED_LATER if new.result.get(part) not in (None, old.result.get(part))]
+
+
+def parts_lost(new: Run, old: Run) -> list[str]:
+    return [part for part in ADDED_LATER if part in old.result and part not in new.result]
 
 
 def committed(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> list[tuple[Row, Run]]:
@@ -198,12 +221,9 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             if run.state not in ("done", "diverged"):
                 continue
             if old and old.name == run.name and old.has_source_of(run):
-                mended = old.state == "diverged" and run.state == "done"
-                added = any(run.result.get(part) not in (None, old.result.get(part)) for part in ADDED_LATER)
-                lost = [part for part in ADDED_LATER if part in old.result and part not in run.result]
-                if added and lost and not mended:
-                    warn(warnings, sweep, f"{run.path} lacks {lost[0]}, add that too: {old.path} stays")
-                if not mended and (lost or not added):
+                if not mends(run, old):
+                    if parts_added(run, old) and (lost := parts_lost(run, old)):
+                        warn(warnings, sweep, f"{run.path} lacks {lost[0]}, add that too: {old.path} stays")
                     continue
             elif old and finish_time(run) < finish_time(old):
                 continue
