@@ -62,15 +62,26 @@ def test_the_page_shows_every_row(page: Outline) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["run", "claims", "menu", "search"])
+def test_a_sweep_may_be_called_as_a_part_of_the_page(filled: Any, name: str) -> None:
+    filled.record({"row": "model=lstm", "seed": 1, "status": "queued"}, sweep=name)
+    write_report(filled.results, filled.sweeps, filled.results / "report")
+    outline = Outline()
+    outline.feed((filled.results / "report" / "index.html").read_text())
+    assert f"table-{name}" in outline.ids
+    assert f"#table-{name}" in outline.addresses
+    assert len(outline.ids) == len({*outline.ids})
+
+
 def test_the_page_begins_with_all_tables(page: Outline) -> None:
     assert page.rows[0].startswith(" table rows measured measured against published")
     assert " Toy: order and pooling 3 of 4 -0.9 % (-0.9 % to +0.9 %)†" in page.rows
-    assert "#toy" in page.addresses
+    assert "#table-toy" in page.addresses
 
 
 def test_a_sweep_of_the_command_line_has_a_table(page: Outline) -> None:
     assert " ● model=lstm 77.0 8,640,000 12.5 1" in page.rows
-    assert "adhoc-12" in page.ids
+    assert "table-adhoc-12" in page.ids
 
 
 def test_its_links_lead_to_files_and_nothing_is_loaded(page: Outline, filled: Any) -> None:

@@ -33,20 +33,20 @@ def test_a_link_leads_the_keyboard_to_the_heading_of_its_target(tab: Tab, addres
 
 
 def test_a_tip_goes_when_the_keyboard_leaves_the_figure(tab: Tab) -> None:
-    tab.open("#toy").run("document.querySelector('#toy figure > svg').focus()")
+    tab.open("#toy").run("document.querySelector('#table-toy figure > svg').focus()")
     press(tab, "ArrowRight")
     assert tab.texts("#tip") != []
-    assert tab.run("document.querySelectorAll('#toy .here, #toy tr.on').length") == 2
+    assert tab.run("document.querySelectorAll('#table-toy .here, #table-toy tr.on').length") == 2
     press(tab, "Tab")
     assert tab.texts("#tip") == []
-    assert tab.run("document.querySelectorAll('#toy .here').length") == 0
+    assert tab.run("document.querySelectorAll('#table-toy .here').length") == 0
 
 
 def test_escape_releases_what_a_legend_holds(tab: Tab) -> None:
-    tab.open("#toy").run("document.querySelector('#toy [data-lights]').click()")
-    assert tab.run("document.querySelectorAll('#toy [aria-pressed=true], #toy.lit').length") == 2
+    tab.open("#toy").run("document.querySelector('#table-toy [data-lights]').click()")
+    assert tab.run("document.querySelectorAll('#table-toy [aria-pressed=true], #table-toy.lit').length") == 2
     press(tab, "Escape")
-    assert tab.run("document.querySelectorAll('#toy [aria-pressed=true], #toy.lit').length") == 0
+    assert tab.run("document.querySelectorAll('#table-toy [aria-pressed=true], #table-toy.lit').length") == 0
 
 
 def test_a_picture_with_links_is_no_image(tab: Tab) -> None:
@@ -63,7 +63,7 @@ def test_the_picture_of_all_tables_says_whole_labels(tab: Tab) -> None:
 
 
 def test_a_chart_that_was_hidden_takes_the_width_of_the_window(tab: Tab) -> None:
-    width = WIDTH.format("#toy .chart > svg")
+    width = WIDTH.format("#table-toy .chart > svg")
     wide = tab.open("#toy").run(width)
     tab.run("location.hash = '#home'")
     size = {"width": 500, "height": 900, "deviceScaleFactor": 1, "mobile": True}
@@ -72,7 +72,7 @@ def test_a_chart_that_was_hidden_takes_the_width_of_the_window(tab: Tab) -> None
     tab.run(
         "new Promise(done => { addEventListener('hashchange', done, { once: true }); location.hash = '#toy'; })"
     )
-    assert tab.run("document.querySelector('#toy .chart > svg').viewBox.baseVal.width") < 500 < wide
+    assert tab.run("document.querySelector('#table-toy .chart > svg').viewBox.baseVal.width") < 500 < wide
 
 
 @pytest.mark.parametrize("width", [1440, 1280, 1249, 1024, 900, 897, 390])
@@ -88,8 +88,10 @@ def test_without_its_script_the_page_has_no_dead_controls(tab: Tab) -> None:
     tab.browser.ask("Emulation.setScriptExecutionDisabled", value=False)
     dead = "#theme, #skip, #search, .filters, .unfold, .pick"
     assert tab.texts(dead) == []
-    assert "published" in tab.texts("#toy th")
-    assert tab.run("[...document.querySelectorAll('#many tbody tr')].every(row => row.checkVisibility())")
+    assert "published" in tab.texts("#table-toy th")
+    assert tab.run(
+        "[...document.querySelectorAll('#table-many tbody tr')].every(row => row.checkVisibility())"
+    )
 
 
 def test_headings_stand_above_their_columns_on_paper(tab: Tab) -> None:
@@ -98,7 +100,7 @@ def test_headings_stand_above_their_columns_on_paper(tab: Tab) -> None:
     shown = (
         "[...row.cells].filter(cell => cell.checkVisibility()).reduce((sum, cell) => sum + cell.colSpan, 0)"
     )
-    metrics, heads = tab.run(f"[...document.querySelectorAll('#many thead tr')].map(row => {shown})")
+    metrics, heads = tab.run(f"[...document.querySelectorAll('#table-many thead tr')].map(row => {shown})")
     tab.browser.ask("Emulation.setEmulatedMedia", media="")
     assert metrics == heads > 4
 
@@ -116,8 +118,14 @@ def test_controls_follow_the_button_for_light_and_dark(tab: Tab) -> None:
 def test_a_printed_table_has_its_headings_and_no_controls(tab: Tab) -> None:
     tab.open("#toy", width=720)
     tab.browser.ask("Emulation.setEmulatedMedia", media="print")
-    headings = tab.texts("#toy .wide thead th")
-    for controls in ("nav", "#toy input", "#toy select", "#toy .downloads", "#toy audio"):
+    headings = tab.texts("#table-toy .wide thead th")
+    for controls in (
+        "nav",
+        "#table-toy input",
+        "#table-toy select",
+        "#table-toy .downloads",
+        "#table-toy audio",
+    ):
         assert tab.texts(controls) == []
     assert {"model", "published", "measured", "seeds"} <= set(headings)
     assert tab.run("document.documentElement.scrollWidth") <= 720

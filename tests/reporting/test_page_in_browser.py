@@ -17,7 +17,8 @@ ROWS = "toy/sum-2,toy/max-2"
     [
         ("", "home"),
         ("#claims", "home"),
-        ("#toy", "toy"),
+        ("#toy", "table-toy"),
+        ("#table-toy", "table-toy"),
         ("#nothing", "home"),
         ("#menu", "home"),
         ("#tip", "home"),
@@ -122,42 +123,42 @@ def test_the_first_screen_has_the_main_claims(tab: Tab) -> None:
 
 
 def test_rows_that_were_not_run_are_folded(tab: Tab) -> None:
-    shown = "[...document.querySelectorAll('#many tbody tr')].filter(row => row.checkVisibility()).length"
+    shown = (
+        "[...document.querySelectorAll('#table-many tbody tr')].filter(row => row.checkVisibility()).length"
+    )
     tab.open("#many")
-    assert tab.texts("#many .unfold") == ["Show 4 rows that were not run"]
+    assert tab.texts("#table-many .unfold") == ["Show 4 rows that were not run"]
     assert tab.run(shown) == 1
-    tab.run("document.querySelector('#many .unfold').click()")
-    assert tab.texts("#many .unfold") == ["Hide 4 rows that were not run"]
+    tab.run("document.querySelector('#table-many .unfold').click()")
+    assert tab.texts("#table-many .unfold") == ["Hide 4 rows that were not run"]
     assert tab.run(shown) == 5
 
 
 def test_the_learning_curves_run_over_epochs_and_over_time(tab: Tab) -> None:
     tab.open("#toy")
-    assert tab.texts("#toy .curves select:nth-of-type(1)")[0].startswith("perplexity, validation")
-    tip = "document.querySelector('#toy .chart [data-series=\"1\"][data-tip]').dataset.tip"
+    assert tab.texts("#table-toy .curves select:nth-of-type(1)")[0].startswith("perplexity, validation")
+    tip = "document.querySelector('#table-toy .chart [data-series=\"1\"][data-tip]').dataset.tip"
     assert tab.run(tip) == "Sum, order 2, seed 1: 131.5, epoch 1"
-    choose = "document.querySelectorAll('#toy .curves select')[1]"
+    choose = "document.querySelectorAll('#table-toy .curves select')[1]"
     tab.run(f"{choose}.value = 'seconds'; {choose}.onchange()")
     assert tab.run(tip) == "Sum, order 2, seed 1: 131.5, 12.5 seconds"
 
 
 def test_pointing_at_a_mark_says_its_value_and_lights_its_row(tab: Tab) -> None:
     tab.open("#toy")
-    spot = "document.querySelector('#toy .top [data-tip^=\"Sum, order 3\"]')"
+    spot = "document.querySelector('#table-toy .top [data-tip^=\"Sum, order 3\"]')"
     x, y = tab.run(f"middle({spot})")
     tab.browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     assert tab.texts("#tip")[0].startswith("Sum, order 3: ")
-    assert tab.run("document.querySelector('#toy tr.on').cells[1].textContent").endswith("Sum, order 3")
-    tab.run("document.querySelector('#toy figure > svg').focus()")
+    assert tab.run("document.querySelector('#table-toy tr.on').cells[1].textContent").endswith("Sum, order 3")
+    tab.run("document.querySelector('#table-toy figure > svg').focus()")
     tab.browser.ask("Input.dispatchKeyEvent", type="rawKeyDown", key="ArrowRight", code="ArrowRight")
     assert tab.texts("#tip") != []
 
 
 def test_a_row_has_one_colour_in_every_figure_of_its_table(tab: Tab) -> None:
     tab.open("#toy")
-    marks = (
-        "[...document.querySelectorAll('#toy figure [data-series=\"2\"][data-tip]')].map(getComputedStyle)"
-    )
+    marks = "[...document.querySelectorAll('#table-toy figure [data-series=\"2\"][data-tip]')].map(getComputedStyle)"
     colour = tab.run("data.rows['toy/sum-3'].style[0]")
     expected = "rgb({}, {}, {})".format(*bytes.fromhex(colour[1:]))
     drawn = tab.run(f"{marks}.map(look => [look.fill, look.stroke])")
@@ -167,8 +168,10 @@ def test_a_row_has_one_colour_in_every_figure_of_its_table(tab: Tab) -> None:
 
 def test_all_claims_are_listed_with_their_tables(tab: Tab) -> None:
     said = tab.texts("#claims .says")
-    assert said == tab.run("[...document.querySelectorAll('#toy .says')].map(each => each.textContent)")
-    assert set(tab.run("[...document.querySelectorAll('#claims .evidence a')].map(a => a.hash)")) == {"#toy"}
+    assert said == tab.run("[...document.querySelectorAll('#table-toy .says')].map(each => each.textContent)")
+    assert set(tab.run("[...document.querySelectorAll('#claims .evidence a')].map(a => a.hash)")) == {
+        "#table-toy"
+    }
 
 
 def test_the_claims_are_filtered(tab: Tab) -> None:
@@ -196,8 +199,10 @@ def test_the_search_finds_tables_by_their_rows(tab: Tab) -> None:
 
 
 def test_a_table_is_sorted(tab: Tab) -> None:
-    tab.open("#toy").run("document.querySelectorAll('#toy .wide th button')[2].click()")
-    values = "[...document.querySelector('#toy .wide').tBodies[0].rows].map(row => row.cells[3].textContent)"
+    tab.open("#toy").run("document.querySelectorAll('#table-toy .wide th button')[2].click()")
+    values = (
+        "[...document.querySelector('#table-toy .wide').tBodies[0].rows].map(row => row.cells[3].textContent)"
+    )
     numbers = [float(value.split()[0]) for value in tab.run(values) if value.strip()]
     assert numbers == sorted(numbers)
     assert len(numbers) > 1

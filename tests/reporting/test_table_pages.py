@@ -189,4 +189,4 @@ def test_the_claims_of_all_tables_come_first_on_the_page(filled: Any, broken: An
     broken("  figure:", CLAIMS + "  figure:")
     write_report(filled.results, filled.sweeps, filled.folder / "report")
     page = (filled.folder / "report" / "index.html").read_text()
-    assert page.index("three beat two") < page.index('<section class="view" id="toy">')
+    assert page.index("three beat two") < page.index('<section class="view" id="table-toy">')

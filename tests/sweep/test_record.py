@@ -63,3 +63,8 @@ def test_a_record_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "mini.json").write_text('{"schema_version": 1, "jobs": {}}')
     with pytest.raises(ValueError, match="has schema version 1, this program reads 2: remove it"):
         Record("mini", tmp_path).read()
+
+
+def test_no_sweep_has_the_name_of_the_recordings(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is the name of a folder beside the tables"):
+        Record("recordings", tmp_path)

@@ -210,7 +210,7 @@ const renderRuns = (view, addresses) => {
   items.forEach((item, n) => Object.assign(item, { series: n, style: data.palette[n % data.palette.length] }));
   const lone = named.length === 1 ? named[0] : null;
   if (lone?.one) items[0] = { ...lone, label: `seed ${lone.seed}` };
-  const back = table => element("a", { href: `#${table}` }, data.tables[table].title);
+  const back = table => element("a", { href: `#table-${table}` }, data.tables[table].title);
   const missing = asked.filter(address => !itemOf(address)).map(decoded);
   const parts = [element("h1", {}, lone ? lone.label : named.length ? `Compare ${named.length} rows` : "Compare")];
   if (missing.length) parts.push(element("p", { class: "warning" }, `Not among the results: ${missing.join(", ")}.`));

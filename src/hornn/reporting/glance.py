@@ -166,7 +166,7 @@ def draw_strip(strip: Strip, left: float, top: float, linked: bool) -> list[str]
     title = element(
         "text", f"{strip.title}: {strip.unit}", x=left, y=top + 14, font_size=SIZE, font_weight="600"
     )
-    elements = [f'<a href="#{strip.name}">{title}</a>' if linked else title]
+    elements = [f'<a href="#table-{strip.name}">{title}</a>' if linked else title]
     for tick in round_numbers(low, high, most=4):
         x = place(tick)
         elements.append(

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.reporting.lines import Line
-from hornn.reporting.runs import RECORDINGS
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES, UTTERANCES
+from hornn.sweep.entry import RECORDINGS
 
 LICENCE = "LICENSE"
 KINDS = (".flac", ".wav")

@@ -15,11 +15,11 @@ const changeTheme = () => {
 const narrow = matchMedia("(max-width: 56rem)");
 const show = (keep = false) => {
   const [, kind, list] = location.hash.match(/^#(run|compare)(?:=(.*))?$/) ?? [];
-  const named = kind ? byId("compare") : byId(decoded(location.hash.slice(1)));
-  const target = named?.closest(".view") ? named : byId("home"), view = target.closest(".view");
+  const name = decoded(location.hash.slice(1)), named = [kind ? "compare" : name, `table-${name}`].map(byId).find(each => each?.closest(".view"));
+  const target = named ?? byId("home"), view = target.closest(".view");
   for (const other of find(".view")) other.classList.toggle("shown", other === view);
   if (kind) renderRuns(view, (list ?? "").split(",").filter(Boolean));
-  const here = kind === "run" ? decoded((list ?? "").split("/")[0]) : target.id;
+  const here = kind === "run" ? "table-" + decoded((list ?? "").split("/")[0]) : target.id;
   for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decodeURIComponent(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   const place = view.querySelector(".curves[data-table]");
   if (place?.redraw) place.redraw(); // it may have another width than when it was seen last

@@ -21,9 +21,8 @@ from hornn.result import (
 )
 from hornn.run.code import CODE, own_source
 from hornn.shown import shown, shown_texts
-from hornn.sweep.entry import Entry, read_record
+from hornn.sweep.entry import RECORDINGS, Entry, read_record
 
-RECORDINGS = "recordings"  # below the tables, beside the folders of the sweeps
 ADDED_LATER = (
     "dynamic",
     MEMORY,

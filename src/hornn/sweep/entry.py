@@ -8,6 +8,7 @@ from hornn.result import check_kinds, read_json, shorten
 from hornn.shown import shown, shown_texts
 
 VERSION = 2
+RECORDINGS = "recordings"  # a folder below the tables, beside those of the sweeps
 STATUSES = ("queued", "running", "done", "failed")
 KINDS: dict[str, tuple[type, ...]] = {
     "row": (str,),

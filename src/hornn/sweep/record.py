@@ -10,16 +10,18 @@ from pathlib import Path
 
 from hornn.checks import require_file_name
 from hornn.result import write_atomically
-from hornn.sweep.entry import VERSION, Entry, read_record
+from hornn.sweep.entry import RECORDINGS, VERSION, Entry, read_record
 
 FOLDER = Path("outputs", "sweeps")
 
 
 class Record:
-    """The entries of one sweep. Raises ValueError for a name that is no file's name."""
+    """The entries of one sweep. Raises ValueError for a name that is no file's, or is taken."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         require_file_name("sweep.name", name)
+        if name == RECORDINGS:
+            raise ValueError(f"sweep.name={name} is the name of a folder beside the tables: give another one")
         self.name = name
         self.path = folder / f"{name}.json"
 
