@@ -88,6 +88,15 @@ def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
     assert (tab.page.parent / file).is_file()
 
 
+def test_two_results_of_one_seed_stand_beside_one_another(tab: Tab) -> None:
+    """By different configs: each has its own numbers, and the command names the seed once."""
+    runs = "[{seed: 1, numbers: {test_ppl: [2]}}, {seed: 1, numbers: {test_ppl: [3]}}]"
+    item = f"{{table: 'toy', name: 'sum-2', runs: {runs}}}"
+    assert tab.run(f"spread([{item}]).map(each => each.numbers.test_ppl[0])") == [2, 3]
+    assert tab.run(f"spread([{item}]).map(each => each.runs.length)") == [1, 1]
+    assert tab.run(f"commandsOf({item})")[0].endswith(" sweep.seeds=[1]")
+
+
 def test_the_commands_of_a_table_of_one_s_own_take_its_folder(tab: Tab) -> None:
     own = "{command: 'python src/train.py --config-dir=own -m sweeps=toy'}"
     item = "{table: 'toy', name: 'rnn', runs: [{seed: 1, folder: 'outputs/a'}]}"

@@ -37,7 +37,8 @@ const itemOf = address => {
 
 /** A row alone is shown as its seeds. */
 const spread = items => items.length === 1 && items[0].runs.length > 1
-  ? items[0].runs.map(run => ({ ...itemOf(addressOf(items[0].table, items[0].name, run.seed)), label: `seed ${run.seed}` })) : items;
+  ? items[0].runs.map(run => ({ ...items[0], address: addressOf(items[0].table, items[0].name, run.seed), runs: [run], one: run, seed: String(run.seed),
+    label: `seed ${run.seed}`, numbers: run.numbers })) : items;
 
 const measureName = key => data.measures[key]?.[0] ?? key;
 
@@ -155,7 +156,7 @@ const sidesOf = (items, parts) => element("div", { class: "scroll" }, element("t
 const commandsOf = item => {
   const table = data.tables[item.table], only = `hydra.sweeper.only=[${item.name}]`;
   const own = table.command.match(/ --config-dir=\S+/)?.[0] ?? "";
-  const seeds = ` sweep.seeds=[${item.runs.map(run => run.seed).join(",")}]`;
+  const seeds = ` sweep.seeds=[${distinct(item.runs.map(run => run.seed)).join(",")}]`;
   return [table.command ? `${table.command} ${only}${seeds}` : null,
     ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py${own} checkpoint=${run.folder}/best.ckpt split=test`)].filter(Boolean);
 };
