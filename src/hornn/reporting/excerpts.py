@@ -52,8 +52,12 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
         "gain, measured": [""] + [measured_gain(line, base, metric, spread) for line in lines[1:]],
     }
     columns = {name: texts for name, texts in columns.items() if name == "measured" or any(texts)}
-    note = [f"{capitalized(metric.label)}."]
-    note += [f"Gains are relative to the {base.row.label}."] if "gain, measured" in columns else []
+    note = [f"{escape_markdown(capitalized(metric.label))}."]
+    note += (
+        [f"Gains are relative to the {escape_markdown(base.row.label)}."]
+        if "gain, measured" in columns
+        else []
+    )
     note += ["±: one standard error."] if any("±" in text for text in columns["measured"]) else []
     shown = "".join([*columns.get("published", []), *columns["measured"]])
     note += [f"{sign}: {text}." for sign, text in SIGN_MEANINGS.items() if sign in shown]

@@ -25,7 +25,7 @@ def table_markdown(table: Table, folder: Path | None = None, before: str = "") -
     grid, sweep = table_grid(table), table.sweep
     labels = "; ".join(metric.label for metric in sweep.metrics)
     source = " ".join(f"{capitalized(text)}." for text in (sweep.paper, labels) if text)
-    parts = [f"# {sweep.title}", escape_markdown(source)]
+    parts = [f"# {escape_markdown(sweep.title)}", escape_markdown(source)]
     parts += [before.strip("\n")] if before else []
     rows = []
     for line, cells in zip(table.lines, grid.rows, strict=True):
@@ -36,7 +36,7 @@ def table_markdown(table: Table, folder: Path | None = None, before: str = "") -
         seeds = [seed_text(run.seed, run.path, folder) for run in told if run.path]
         texts[-1] = ", ".join(filter(None, [*seeds, texts[-1]]))
         rows.append(texts)
-    header = [*grid.header[:-1], grid.header[-1] if folder else "seeds"]
+    header = [*map(escape_markdown, grid.header[:-1]), grid.header[-1] if folder else "seeds"]
     parts.append(markdown_table(header, rows, left=("model", "device", header[-1])))
     parts += list_of(f"<sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items())
     if table.verdicts:
@@ -81,9 +81,13 @@ def outcomes_markdown(claims: Iterable[tuple[Table, Verdict]], links: dict[str, 
     rows = [
         [
             escape_markdown(verdict.says),
-            *([f"[{table.short_title}]({links[table.sweep.name]})"] if links is not None else []),
+            *(
+                [f"[{escape_markdown(table.short_title)}]({links[table.sweep.name]})"]
+                if links is not None
+                else []
+            ),
             published_gain_text(verdict),
-            measured_gain_text(verdict),
+            escape_markdown(measured_gain_text(verdict)),
             outcome_text(verdict),
         ]
         for table, verdict in claims

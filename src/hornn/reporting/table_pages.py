@@ -53,9 +53,12 @@ def write_table_page(table: Table, folder: Path) -> None:
     write_or_remove(folder / FIGURE, figure.panels[0] if figure else None)
     parts = [f"[All tables](../{PAGE}) · [Sweep file]({relative_address(table.sweep.path, folder)})"]
     if figure:
-        parts += [f"![{table.sweep.title}]({FIGURE})", capitalized(figure.panels[0].caption)]
+        parts += [
+            f"![{escape_markdown(table.sweep.title)}]({FIGURE})",
+            escape_markdown(capitalized(figure.panels[0].caption)),
+        ]
     for address, panel in zip(write_pictures(ranks, folder, RANKS), ranks, strict=True):
-        parts += [f"![Ranks, published and measured]({address})", panel.caption]
+        parts += [f"![Ranks, published and measured]({address})", escape_markdown(panel.caption)]
     text = table_markdown(table, folder, before="\n\n".join(parts)) + memory_markdown(table, folder)
     command = f"\n## Command\n\n```\n{table.sweep.command}\n```\n" if table.sweep.command else ""
     write_atomically(folder / PAGE, text + command)
@@ -133,7 +136,7 @@ def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
 def waiting_line(table: Table, folder: Path) -> str:
     sweep = table.sweep
     run = f": `{sweep.command}`" if sweep.command and table.runnable else ""
-    return f"[{sweep.title}]({relative_address(sweep.path, folder)}), {len(sweep.rows)} rows{run}"
+    return f"[{escape_markdown(sweep.title)}]({relative_address(sweep.path, folder)}), {len(sweep.rows)} rows{run}"
 
 
 def picture_markdown(tables: Sequence[Table], pictures: Path, folder: Path) -> str:
