@@ -10,7 +10,7 @@ import pytest
 
 from hornn.reporting.commands import remembering, write_report
 from hornn.reporting.figures import draw_figures
-from hornn.reporting.server import Report, Server, Written
+from hornn.reporting.server import Handler, Report, Server, Written
 from reporting.place import Place, table_of
 
 
@@ -71,6 +71,34 @@ def test_it_answers_its_own_pages_alone(server: Server) -> None:
     """A name of a stranger's site may lead to this machine."""
     assert get(server, "/", "evil.example")[0] == 403
     assert get(server, "/", f"localhost:{server.server_address[1]}")[0] == 200
+
+
+def test_a_file_that_cannot_be_read_is_not_found(
+    server: Server, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert get(server, "/tables/toy.csv")[0] == 404
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("error", "is_told"), [(BrokenPipeError, False), (KeyError, True)])
+def test_a_browser_that_breaks_off_says_nothing_in_the_terminal(
+    server: Server,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+    is_told: bool,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Handler, "give", fail)
+    with pytest.raises(http.client.RemoteDisconnected):
+        get(server, "/")
+    assert (error.__name__ in capfd.readouterr().err) == is_told
 
 
 def test_open_pages_hear_of_a_new_one(server: Server) -> None:

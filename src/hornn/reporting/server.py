@@ -5,13 +5,14 @@ names, nothing else.
 """
 
 import mimetypes
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Condition, Event, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 HOST = "127.0.0.1"
@@ -98,12 +99,14 @@ class Handler(BaseHTTPRequestHandler):
             self.tell_changes()
         else:
             path = self.report.written.files.get(address)
-            if path is None or not path.is_file():
+            try:
+                content = path.read_bytes() if path else None
+            except OSError:
+                content = None
+            if path is None or content is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
             else:
-                self.give(
-                    path.read_bytes(), mimetypes.guess_type(path.name)[0] or "text/plain; charset=utf-8"
-                )
+                self.give(content, mimetypes.guess_type(path.name)[0] or "text/plain; charset=utf-8")
 
     @property
     def port(self) -> int:
@@ -154,6 +157,11 @@ class Server(ThreadingHTTPServer):
             raise OSError(
                 f"port {port} of {HOST} cannot be used ({error.strerror}): give --port NUMBER, 0 takes a free one"
             ) from error
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that broke off."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:
