@@ -111,3 +111,14 @@ def test_without_results_there_is_no_figure(place: Any) -> None:
     said = write_report(place.results, place.sweeps, place.results / "report").said
     assert said.endswith("1 tables, 0 of 4 rows measured")
     assert "<svg" not in (place.results / "report" / "index.html").read_text()
+
+
+def test_a_published_share_is_in_percent_beside_the_measured_one(place: Any, broken: Any) -> None:
+    path = broken("metric: test_ppl", "metric: test_accuracy")
+    path.write_text(re.sub(r"value: 1(\d\d)", r"value: 0.\1", path.read_text()))
+    for row, share in (("sum-2", 0.2), ("sum-3", 0.1), ("max-2", 0.3)):
+        place.commit(row, 1, test_accuracy=share)
+    by_x, ranks = draw_figures(table_of(place))[:2]
+    assert "Sum, order 2: 11.00 %, published" in by_x.panels[0].svg
+    assert "Max, order 2  10.00 %" in ranks.panels[0].svg
+    assert "30.0 %  Max, order 2" in ranks.panels[0].svg

@@ -8,7 +8,7 @@ from hornn.reporting.axis_figures import draw_axes, draw_axis
 from hornn.reporting.cost_panels import draw_costs
 from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
-from hornn.reporting.numbers import format_number
+from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.panels import (
     INK,
     Plot,
@@ -89,7 +89,8 @@ def draw_by_x(metric: Metric, lines: Sequence[Line], figure: Figure, styles: Sty
             for line in groups[group]:
                 score, x = line.scores[metric.key], line.row.x or 0.0
                 if score.comparable is not None and not line.row.dynamic:
-                    theirs.append((x, score.comparable, line, f"{score.comparable:g}, published"))
+                    told = f"{format_published(score.comparable, metric.key)}, published"
+                    theirs.append((x, score.comparable, line, told))
                 if score.mean is not None:
                     ours.append((x, score.mean, line, measured_tip(metric.key, score)))
             for points, dashed in ((theirs, True), (ours, False)):

@@ -182,7 +182,7 @@ def draw_strip(strip: Strip, left: float, top: float, linked: bool) -> list[str]
         theirs, ours = place(row.published), place(row.measured)
         colour = BETTER if row.better else WORSE
         numbers = (
-            f"{format_published(row.published)}{'' if row.verified else UNVERIFIED_SIGN} → "
+            f"{format_published(row.published, strip.metric)}{'' if row.verified else UNVERIFIED_SIGN} → "
             f"{format_number(strip.metric, row.measured)}"
         )
         tip = (

@@ -27,7 +27,7 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
         y, y_end = TOP + PITCH * left[index], TOP + PITCH * right[index]
         style = styles[order.rows[index]]
         name = shortened(label, ROOM, SIZE)
-        theirs = format_published(order.published[index])
+        theirs = format_published(order.published[index], order.metric.key)
         ours = format_number(order.metric.key, order.measured[index])
         tip = (
             f"{label}: {theirs} published, place {left[index] + 1}; {ours} measured, place {right[index] + 1}"
