@@ -88,6 +88,26 @@ def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
     assert (tab.page.parent / file).is_file()
 
 
+def test_what_a_reader_has_set_outlasts_a_renewal(tab: Tab) -> None:
+    """The curve, the sort order, and the config that stands open."""
+    fetch = f"fetch = async () => ({{ text: async () => {json.dumps(tab.page.read_text())} }})"
+    head = "document.querySelectorAll('#table-toy .wide th')[2]"
+    over = "document.querySelectorAll('#table-toy .curves select')[1]"
+    every = "document.querySelector('#table-toy .curves input')"
+    tab.open("#toy").run(fetch)
+    tab.run(f"{head}.firstElementChild.click(); {head}.firstElementChild.click(); {every}.click()")
+    tab.run(f"{over}.selectedIndex = 1; {over}.onchange()")
+    drawn = tab.run("document.querySelector('#table-toy .curves figcaption').textContent")
+    order = tab.texts("#table-toy .wide td.label")
+    tab.run("renew()")
+    assert tab.run(f"[{head}.ariaSort, {over}.selectedIndex, {every}.checked]") == ["descending", 1, True]
+    assert tab.run("document.querySelector('#table-toy .curves figcaption').textContent") == drawn
+    assert tab.texts("#table-toy .wide td.label") == order
+    tab.open("#run=toy/sum-2/1").run(fetch)
+    tab.run("document.querySelector('#compare details').open = true; renew()")
+    assert tab.run("document.querySelector('#compare details').open")
+
+
 def test_two_results_of_one_seed_stand_beside_one_another(tab: Tab) -> None:
     """By different configs: each has its own numbers, and the command names the seed once."""
     runs = "[{seed: 1, numbers: {test_ppl: [2]}}, {seed: 1, numbers: {test_ppl: [3]}}]"

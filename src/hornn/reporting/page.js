@@ -182,11 +182,29 @@ addEventListener("keydown", event => {
   if (svg && /^Arrow(Left|Right)$/.test(event.key)) { event.preventDefault(); step(svg, event.key === "ArrowRight" ? 1 : -1); }
 });
 
-// While it is served: what changed takes the place of what was, without a jump
+// While it is served: what changed takes the place of what was, without a jump; what a reader has set stays
+const BOXES = "input[type=checkbox]:not([data-item])", CHOOSING = CSS.supports("selector(select:open)") ? "select:open" : "select:focus";
+const settingsOf = view => [find("select", view).map(each => each.value), find(BOXES, view).map(each => each.checked), find("table", view).map(table => {
+  const head = table.querySelector("[aria-sort]");
+  return head ? [head.parentElement.rowIndex, head.cellIndex, head.getAttribute("aria-sort")] : [];
+})];
+const setAgain = (view, [values, boxes, sorted]) => {
+  find("select", view).forEach((each, n) => { if ([...each.options].some(option => option.value === values[n])) each.value = values[n]; });
+  find(BOXES, view).forEach((each, n) => { each.checked = boxes[n] ?? each.checked; });
+  for (const place of find(".curves", view)) place.redraw?.();
+  find("table", view).forEach((table, n) => {
+    const [row, column, order] = sorted[n] ?? [], button = table.rows[row]?.cells[column]?.querySelector("button");
+    if (button) sort(button);
+    if (button && order === "descending") sort(button);
+  });
+};
+let later;
 const renew = async () => {
+  clearTimeout(later);
+  if (document.querySelector(CHOOSING) || find("audio").some(each => !each.paused)) { later = setTimeout(renew, 1000); return; }
   const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
-  const open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
+  const settings = settingsOf(document.querySelector(".view.shown")), open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
   await readData(next); // before anything changes, so that nothing jumps
   for (const query of ["style", "main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
   listClaims();
@@ -194,8 +212,9 @@ const renew = async () => {
   byId("search").value = words;
   byId("menu").open = menu;
   find(".filters select[data-key]").forEach((choice, n) => { choice.value = chosen[n] ?? ""; });
-  for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
   start(true);
+  for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
+  setAgain(document.querySelector(".view.shown"), settings);
 };
 const follow = () => {
   const source = new EventSource("changes");
