@@ -105,6 +105,23 @@ def test_an_arpa_file_of_letters_says_what_a_text_needs(tmp_path: Path) -> None:
     assert "texts_need" not in export(words, tmp_path / "words.arpa")
 
 
+def test_an_arpa_file_without_ends_of_lines_says_that_a_text_needs_to_be_one_line(tmp_path: Path) -> None:
+    """Each further line would begin anew, after an end that the counts never saw."""
+    tokenizer, lines = Tokenizer("word", eos=False), ["a b", "b a b", "a b b"]
+    tokens = [token for line in lines for token in tokenizer.tokens(line)]
+    vocabulary = VocabularyRule().build(Counter(tokens))
+    counts = KneserNey(len(vocabulary), None, order=2)
+    counts.fit(np.array(vocabulary.encode(tokens)), np.zeros(0, dtype=int))
+    endless = CountScorer("endless", counts, vocabulary, tokenizer, None)
+    said = export(endless, tmp_path / "endless.arpa")
+    assert said["texts_need"] == "all its words in one line"
+    expected = Model(endless).score(["\n".join(lines)], per_token=True)[0].token_log_probs
+    read = hornn.load(tmp_path / "endless.arpa").score([" ".join(lines)], per_token=True)[0]
+    assert read.token_texts == (*tokens, "<eos>")
+    assert read.token_log_probs is not None
+    assert read.token_log_probs[:-1] == pytest.approx(expected, rel=1e-6)
+
+
 def test_an_arpa_file_may_have_any_name(folder: Path, tmp_path: Path) -> None:
     arpa = (folder / "kn.arpa").read_bytes()
     (tmp_path / "kn.lm").write_bytes(b"\n" + arpa)

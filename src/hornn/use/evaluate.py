@@ -190,11 +190,12 @@ def export(scorer: Scorer, path: Path) -> dict[str, Any]:
 
 
 def needs_of_texts(tokenizer: Tokenizer) -> dict[str, str]:
-    """What a text needs before an ARPA file, which knows words between blanks alone, reads it as the counts did."""
+    """What a text needs before an ARPA file, which knows words between blanks in lines, reads it as the counts did."""
     needs = {
         "lower case": tokenizer.lowercase or tokenizer.unit == "english",
         "a blank after each character": tokenizer.unit == "char",
         "blanks around punctuation, N for numbers": tokenizer.unit == "english",
+        "all its words in one line": not tokenizer.eos,
     }
     needed = ", ".join(need for need, holds in needs.items() if holds)
     return {"texts_need": needed} if needed else {}
