@@ -84,7 +84,7 @@ def report(
                 whole = isinstance(line, int) or name.endswith("second")
                 digits = 0 if whole else 3 if name.startswith("bits") else 2
                 text = f"{line:,.{digits}f}"
-            if name == "out_of_vocabulary":
+            if name == "out_of_vocabulary" and figures["tokens"]:
                 text += f" ({100 * line / figures['tokens']:.1f} %)"
             console.print(f"{'' if number else name.replace('_', ' '):>18}  {shown(str(text))}", markup=False)
     if result is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hornn
-from commands.outcomes import refusal
+from commands.outcomes import refusal, rewrite
 
 Command = Callable[..., Any]
 
@@ -61,6 +61,16 @@ def test_unknown_words_are_counted(command: Command, run_dir: Path, tmp_path: Pa
     done = command("rescore", *words, "lm_weight=1")
     assert done.code == 0, done.err
     assert re.search(r"^ +tokens  6\n out of vocabulary  1 \(16\.7 %\)$", done.err, re.MULTILINE)
+
+
+def test_hypotheses_without_tokens_are_rescored(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    """As where a recogniser heard nothing, and the model has no ends of lines."""
+    rewrite(run_dir / "best.ckpt", lambda c: c["hornn"]["tokenizer"].update(eos=False))
+    (tmp_path / "lists.tsv").write_text("u\t\t-1\t-1\n")
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={tmp_path / 'lists.tsv'}"]
+    done = command("rescore", *words, "lm_weight=1")
+    assert (done.code, done.out) == (0, "u \n"), done.err
+    assert re.search(r"^ +tokens  0\n out of vocabulary  0$", done.err, re.MULTILINE)
 
 
 def test_given_weights_choose_the_highest_total(
