@@ -1,11 +1,12 @@
 """Scores texts, one a line, while they arrive."""
 
+import codecs
 import json
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from omegaconf import DictConfig
@@ -37,7 +38,7 @@ def score(cfg: DictConfig) -> None:
     model = Model(open_model(cfg))
     if str(path) == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         print("scoring standard input, one text a line; Ctrl-D ends it", file=sys.stderr)
-    totals, count = Totals(), 0
+    totals, count, plain = Totals(), 0, not writes_utf8(sys.stdout)
     for lines in windows(path, WINDOW * cfg.batch_size):
         started = time.perf_counter()
         scores, wrong = score_readable(model, lines, cfg.batch_size, f"{shown_name(path)}, line", count + 1)
@@ -45,7 +46,7 @@ def score(cfg: DictConfig) -> None:
         count += len(scores)
         for text, tokens in zip(lines, scores, strict=wrong is None):
             totals.add(tokens)
-            print(json.dumps(record_of(text, tokens, cfg.per_token), ensure_ascii=False))
+            print(json.dumps(record_of(text, tokens, cfg.per_token), ensure_ascii=plain))
         sys.stdout.flush()
         if cfg.result is None and reader_has_gone():
             return
@@ -62,6 +63,11 @@ def score(cfg: DictConfig) -> None:
         **weights_of(model.scorer),
     }
     report(figures, Console(stderr=True, highlight=False, soft_wrap=True), cfg.result)
+
+
+def writes_utf8(stream: TextIO) -> bool:
+    """Whether a stream has each character itself; in its place another one would get `\\N`, which is no JSON."""
+    return stream.encoding is None or codecs.lookup(stream.encoding).name == "utf-8"
 
 
 def windows(path: Path, size: int) -> Iterator[list[str]]:

@@ -110,6 +110,22 @@ def test_lines_are_scored_as_they_come(start: Callable[..., subprocess.Popen[str
     assert score.returncode == 0
 
 
+@pytest.mark.slow
+def test_a_record_is_json_in_any_encoding(
+    command: Command, fresh_process: Command, run_dir: Path, tmp_path: Path
+) -> None:
+    """Where a character cannot be written, it has its escape of JSON."""
+    (tmp_path / "accent.txt").write_text("a \N{LATIN SMALL LETTER E WITH ACUTE} \N{SNOWMAN}\n")
+    words = (f"checkpoint={run_dir / 'best.ckpt'}", f"text={tmp_path / 'accent.txt'}", "per_token=true")
+    done = fresh_process("score", *words, PYTHONIOENCODING="ascii")
+    assert done.code == 0, done.err
+    assert done.out.isascii()
+    written = command("score", *words).out
+    assert "\N{SNOWMAN}" in written
+    records = [json.loads(out.splitlines()[0]) for out in (done.out, written)]
+    assert [record["text"] for record in records] == ["a \N{LATIN SMALL LETTER E WITH ACUTE} \N{SNOWMAN}"] * 2
+
+
 def lose_the_reader(score: subprocess.Popen[str]) -> IO[str]:
     """Let a reader go away after the record of the first line; the input, which is still open."""
     assert score.stdin is not None
