@@ -13,6 +13,8 @@ from hornn.result import replacing
 
 FORMAT = 2
 CARD = "hornn"  # the key of the part that says what the checkpoint holds
+DEEPEST = 50  # lists and mappings within one another; a run's own are ten deep
+REPEATED = 1_000_000  # parts of lists and mappings that are met again, since these stand in several places
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[str, Any]) -> None:
@@ -59,15 +61,35 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"checkpoint {path} is corrupt or no checkpoint ({first_line(error)}): {REMEDY}, or copy or train it again"
         ) from error
+    require_end(path, checkpoint)
     card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
     if not isinstance(card, dict) or "format" not in card:
         raise ValueError(f"checkpoint {path} was not written by this program: it has no '{CARD}' part")
-    if card["format"] != FORMAT:
+    if type(card["format"]) is not int or card["format"] != FORMAT:
         raise ValueError(
-            f"checkpoint {path} has format {card['format']}, this program reads format {FORMAT}: train it anew, or "
+            f"checkpoint {path} has format {card['format']!r:.80}, this program reads format {FORMAT}: train it anew, or "
             "use the version of hornn that wrote it"
         )
     return checkpoint
+
+
+def require_end(path: Path, checkpoint: Any) -> None:
+    """Raise ValueError where lists or mappings lie within themselves, too deep, or in so many places of one another
+    that nobody could look through them."""
+    met: set[int] = set()
+    again = 0
+    rest: list[tuple[Any, int]] = [([checkpoint], 0)]
+    while rest:
+        part, depth = rest.pop()
+        again += (1 + len(part)) * (id(part) in met)
+        met.add(id(part))
+        if depth > DEEPEST or again > REPEATED:
+            raise ValueError(
+                f"checkpoint {path} holds lists within one another, and no end of them: {REMEDY} that this program "
+                "wrote"
+            )
+        inner = part.values() if isinstance(part, dict) else part
+        rest += [(each, depth + 1) for each in inner if isinstance(each, dict | list | tuple)]
 
 
 def require_plain(path: Path, name: str, weight: torch.Tensor, wanted: torch.dtype = torch.float32) -> None:

@@ -3,6 +3,7 @@
 import copy
 import random
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 NUMBERS = (
@@ -34,7 +35,8 @@ TEXTS = (
     "1e999",
     "???",
 )
-STRANGE = (None, True, False, [], {}, [[]], [None], {"": None}, {"_target_": "os.getcwd"}, *NUMBERS, *TEXTS)
+DEEP: list[Any] = reduce(lambda inner, _: [inner], range(100), [])
+STRANGE = (None, True, False, [], {}, [[]], [None], {"": None}, {"_target_": "os.getcwd"}, DEEP, *NUMBERS, *TEXTS)
 WORDS = (
     "",
     "nan",

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 from collections import Counter
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,71 @@ def test_no_probability_is_given_that_is_no_number(folder: Path) -> None:
             ValueError, match="the model gives no finite probabilities: its weights are damaged"
         ):
             use("a b")
+
+
+def endless() -> list[Any]:
+    """A list that holds itself."""
+    held: list[Any] = []
+    held.append(held)
+    return held
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+@pytest.mark.parametrize(
+    "value",
+    [
+        endless(),
+        reduce(lambda inner, _: [inner, inner], range(40), []),
+        reduce(lambda inner, _: [inner], range(100), []),
+    ],
+)
+@pytest.mark.parametrize("place", [("config", "model"), ()])
+def test_lists_without_end_are_refused(
+    folder: Path, tmp_path: Path, name: str, value: list[Any], place: tuple[str, ...]
+) -> None:
+    """Which hold themselves, one another in 2^40 places, or one another a hundred times over."""
+    checkpoint = torch.load(folder / name, weights_only=True)
+    node = checkpoint["hornn"]
+    for key in place:
+        node = node[key]
+    node["name"] = value
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"other.ckpt holds lists within one another, and no end of them: give"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_a_list_may_stand_in_several_places(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
+    checkpoint["hornn"]["more"] = [[1, 2, 3]] * 10_000
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    assert hornn.load(tmp_path / "other.ckpt").perplexity(TEXT) > 1
+
+
+def test_a_format_that_is_no_number_is_refused(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
+    checkpoint["hornn"]["format"] = torch.tensor([2, 2])
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"has format tensor\(\[2, 2\]\), this program reads format 2"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+@pytest.mark.parametrize("change", ["requires_grad_", "bfloat16", "to_sparse"])
+def test_counts_of_another_kind_are_refused(folder: Path, tmp_path: Path, change: str) -> None:
+    checkpoint = torch.load(folder / "counts/best.ckpt", weights_only=True)
+    checkpoint["state_dict"]["p_2"] = getattr(checkpoint["state_dict"]["p_2"], change)()
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"other.ckpt holds p_2 as .*: train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_counts_of_an_infinite_probability_write_nothing(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / "counts/best.ckpt", weights_only=True)
+    checkpoint["state_dict"]["p_1"].fill_(math.inf)
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    model = hornn.load(tmp_path / "other.ckpt")
+    for use in (model.next_words, model.generate):
+        with pytest.raises(ValueError, match="the model gives no finite probabilities"):
+            use()
 
 
 @pytest.mark.parametrize("name", NAMES[:2])

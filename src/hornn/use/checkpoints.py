@@ -11,7 +11,7 @@ import torch
 from hornn.baselines.arpa import read_arpa
 from hornn.baselines.counts import CountModel
 from hornn.build import holds_counts, rebuild_counts, rebuild_network
-from hornn.checkpoint import CARD, read_checkpoint
+from hornn.checkpoint import CARD, first_line, read_checkpoint, require_plain
 from hornn.checks import require_choice
 from hornn.data.midi import KEYS
 from hornn.data.tokenizer import Tokenizer
@@ -132,13 +132,9 @@ def open_text(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]) -> 
     tokenizer = Tokenizer.from_state(card["tokenizer"])
     model = rebuild_counts(card, len(vocabulary), vocabulary.eos_id if tokenizer.eos else None)
     require_classes(path, model.predicts)
+    counts = {name: numbers_of(path, name, value) for name, value in state.items()}
     try:
-        model.load_state(
-            {
-                name: value.numpy() if isinstance(value, torch.Tensor) else value
-                for name, value in state.items()
-            }
-        )
+        model.load_state(counts)
     except ValueError as error:
         raise ValueError(f"checkpoint {path} holds the counts of another model: {error}") from error
     return CountScorer(str(path), model, vocabulary, tokenizer, card)
@@ -161,7 +157,7 @@ def open_sequences(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]
         return fitting(SequenceScorer(str(path), card, network))
     model = rebuild_counts(card, len(counts), None)
     scorer = fitting(SequenceScorer(str(path), card, model))
-    model.load_state({name: np.asarray(value) for name, value in state.items()})
+    model.load_state({name: np.asarray(numbers_of(path, name, value)) for name, value in state.items()})
     return scorer
 
 
@@ -180,6 +176,19 @@ def fitting(scorer: SequenceScorer) -> SequenceScorer:
             f"{predicts}: train it anew"
         )
     return scorer
+
+
+def numbers_of(path: Path, name: str, value: Any) -> Any:
+    """A part of a model of counts, a tensor as an array. ValueError for a tensor that is none."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    require_plain(path, name, value, value.dtype)
+    try:
+        return value.numpy()
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"checkpoint {path} holds {name} as no plain numbers ({first_line(error)}): train it anew"
+        ) from error
 
 
 def open_arpa(path: Path) -> CountScorer:

@@ -173,8 +173,8 @@ def sample(
 
 
 def require_numbers(log_p: Tensor) -> Tensor:
-    """What a reader gave. Raises ValueError where it is not a number."""
-    if log_p.isnan().any():
+    """What a reader gave. Raises ValueError where it is not a number, or of an infinite probability."""
+    if not bool((log_p < torch.inf).all()):
         raise ValueError("the model gives no finite probabilities: its weights are damaged or have diverged")
     return log_p
 
