@@ -49,6 +49,38 @@ def test_a_limit_of_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         check_memory(config, [1] * 50, copies=1)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["model=resrnn", "model.m=10000000000"],
+        ["model=hornn_relu", "model.n=10000000000"],
+        ["model=hornn_sigmoid", "model.m=10000000000"],
+        ["model=hornnp_sigmoid", "model.n=10000000000"],
+        ["model=hierarchical", "model.delays=[1,2,4,10000000000]"],
+    ],
+)
+def test_a_state_beyond_the_memory_is_refused_before_a_network_is_built(words: list[str]) -> None:
+    """However small its weights are."""
+    _, config = resolve(words, {})
+    with pytest.raises(
+        ValueError, match=r"^two states of [\d,]+ numbers need .* GiB, this process may have .* fewer steps$"
+    ):
+        check_memory(config, [1] * 50, copies=1)
+
+
+class StateOfItsWeights(Rnn):
+    """A cell whose first state depends on numbers, which a tensor without memory has not."""
+
+    def initial_state(self, batch_size: int) -> Any:
+        return super().initial_state(batch_size if self.W_h.sum().item() < 1e9 else 1)
+
+
+def test_a_state_that_cannot_be_counted_without_memory_is_not() -> None:
+    _, config = resolve(["model=rnn"], {})
+    model = node(StateOfItsWeights, hidden_size=20)
+    assert "cells.0.W_h" in check_memory(config | {"model": model}, COUNTS, copies=3)
+
+
 def test_a_published_corpus_takes_no_place_of_a_file() -> None:
     card = {"choices": {"data": "ptb"}, "config": {"data": {}}, "where": {}}
     places = {"root": "/none", "cache_dir": "/none", "train": None, "valid": None, "test": None}

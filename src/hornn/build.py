@@ -1,8 +1,6 @@
 """From the words that choose a model, a head and a corpus to the objects that their config files name."""
 
 import inspect
-import os
-import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,10 +15,11 @@ from omegaconf import OmegaConf
 
 from hornn.baselines.counts import CountModel, FittedModel
 from hornn.cells.base import Cell
-from hornn.checkpoint import FORMAT, first_line, require_plain
+from hornn.checkpoint import FORMAT, first_line, require_held, require_plain
 from hornn.contract import in_part
 from hornn.data.base import Data
 from hornn.heads.base import Head
+from hornn.machine import memory_bytes
 from hornn.network import SequenceModel, natural_width
 from hornn.places import CONF
 from hornn.recipe import COUNTED, TEXT, read_choice
@@ -150,17 +149,35 @@ def check_memory(
     """The shape and the type of each weight of a network, found without memory, by its name.
 
     copies: how many numbers each weight takes; with its gradient and momentum 3. Raises ValueError where this machine
-    does not have the memory for them.
+    does not have the memory for them, or for the states of one column before and after a step.
     """
-    weights = shaped(lambda: build_network(config, counts, input_width)).state_dict()
-    number = sum(weight.numel() for weight in weights.values())
-    needed, there = 4 * copies * number, memory_bytes()
-    if needed > there:
+    network = shaped(lambda: build_network(config, counts, input_width))
+    weights = network.state_dict()
+    number, held = sum(weight.numel() for weight in weights.values()), count_state(network)
+    needed, what = max(
+        (4 * copies * number, f"{number:,} weights"), (8 * held, f"two states of {held:,} numbers")
+    )
+    if needed > (there := memory_bytes()):
         raise ValueError(
-            f"{number:,} weights need {needed / 2**30:,.1f} GiB, this process may have {there / 2**30:,.1f}: "
-            "lower model.hidden_size, model.order or network.num_layers"
+            f"{what} need {needed / 2**30:,.1f} GiB, this process may have {there / 2**30:,.1f}: lower "
+            "model.hidden_size, model.order or network.num_layers, or look back by fewer steps"
         )
     return {name: (weight.shape, weight.dtype) for name, weight in weights.items()}
+
+
+def count_state(network: SequenceModel) -> int:
+    """How many numbers the state of one column has; 0 where they cannot be counted without memory."""
+    if network.device.type != "meta":
+        return 0
+    try:
+        with without_memory():
+            return sum(tensor.numel() for state in network.initial_state(1) for tensor in state)
+    except ValueError:
+        raise
+    except (
+        Exception
+    ):  # of a cell that `check_contract` refuses in words, or that reads a number of its weights
+        return 0
 
 
 def shaped(build: Callable[[], Built]) -> Built:
@@ -190,13 +207,6 @@ def without_memory() -> Iterator[None]:
         if "overflow" not in str(error).lower():  # which is how torch says that a size is too large
             raise
         raise ValueError(f"the sizes of this model are beyond any memory ({first_line(error)})") from error
-
-
-def memory_bytes() -> int:
-    """The memory that this process may have: the machine's, or less where a limit is set (ulimit -v)."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -303,6 +313,7 @@ def rebuild_network(
             f"checkpoint {path} holds the weights of another model: {name} is {shapes[0]}, its choices and values "
             f"describe {shapes[1]}"
         )
+    require_held(path, weights)
     network = build_network(config, counts, input_width)
     network.load_state_dict(weights)
     return network

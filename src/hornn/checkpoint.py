@@ -67,8 +67,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint {path} was not written by this program: it has no '{CARD}' part")
     if type(card["format"]) is not int or card["format"] != FORMAT:
         raise ValueError(
-            f"checkpoint {path} has format {card['format']!r:.80}, this program reads format {FORMAT}: train it anew, or "
-            "use the version of hornn that wrote it"
+            f"checkpoint {path} has format {card['format']!r:.80}, this program reads format {FORMAT}: train it anew, "
+            "or use the version of hornn that wrote it"
         )
     return checkpoint
 
@@ -93,7 +93,8 @@ def require_end(path: Path, checkpoint: Any) -> None:
 
 
 def require_plain(path: Path, name: str, weight: torch.Tensor, wanted: torch.dtype = torch.float32) -> None:
-    """Raise ValueError for a weight that is not plain numbers of this type, fp32 of all that is trained."""
+    """Raise ValueError for a weight that is not plain numbers of this type, fp32 of all that is trained, each of its
+    own."""
     kind = (
         "absent numbers"
         if weight.is_meta
@@ -102,8 +103,25 @@ def require_plain(path: Path, name: str, weight: torch.Tensor, wanted: torch.dty
         else weight.layout
     )
     if kind is not wanted:
-        held, kept = (str(each).removeprefix("torch.") for each in (kind, wanted))
-        raise ValueError(f"checkpoint {path} holds {name} as {held}, a run keeps it in {kept}: train it anew")
+        found, kept = (str(each).removeprefix("torch.") for each in (kind, wanted))
+        raise ValueError(
+            f"checkpoint {path} holds {name} as {found}, a run keeps it in {kept}: train it anew"
+        )
+    if (held := weight.untyped_storage().nbytes()) < weight.numel() * weight.element_size():
+        raise ValueError(
+            f"checkpoint {path} holds {held:,} bytes of {name}, which has {weight.numel():,} numbers: train it anew"
+        )
+
+
+def require_held(path: Path, weights: Mapping[str, torch.Tensor]) -> None:
+    """Raise ValueError where more weights share the same numbers than two, as tied weights do."""
+    claimed: dict[int, int] = {}
+    for name, weight in weights.items():
+        storage = weight.untyped_storage()
+        place = storage.data_ptr()
+        claimed[place] = claimed.get(place, 0) + weight.numel() * weight.element_size()
+        if claimed[place] > 2 * storage.nbytes():
+            raise ValueError(f"checkpoint {path} holds no numbers of its own for {name}: train it anew")
 
 
 def first_line(error: BaseException) -> str:

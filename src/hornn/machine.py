@@ -1,5 +1,6 @@
 """What this machine is and what it gives to this process. No torch here."""
 
+import os
 import platform
 import resource
 import sys
@@ -57,3 +58,10 @@ def peak_memory_mb() -> float:
         unit = 2**20 if sys.platform == "darwin" else 2**10
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     return int(status.partition("VmHWM:")[2].split()[0]) / 2**10
+
+
+def memory_bytes() -> int:
+    """The memory that this process may have: the machine's, or less where a limit is set (ulimit -v)."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return machine if limit == resource.RLIM_INFINITY else min(machine, limit)

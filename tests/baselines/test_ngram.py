@@ -134,8 +134,10 @@ def test_the_state_is_the_model() -> None:
     np.testing.assert_array_equal(other.score(text), model.score(text))
     np.testing.assert_array_equal(other.discounts, model.discounts)
     assert other.num_parameters == model.num_parameters
-    with pytest.raises(ValueError, match=r"model of order 2 has the entries .*; gamma_3 does not fit"):
+    with pytest.raises(ValueError, match="model of order 2 has 5 entries, got 8: load it"):
         KneserNey(40, 0, order=2).load_state(state)
+    with pytest.raises(ValueError, match="model of order 30,000,000 has 89,999,999 entries, got 8: load it"):
+        KneserNey(40, 0, order=30_000_000).load_state(state)  # without memory for each order
     with pytest.raises(ValueError, match="vocabulary of 40 words, the model of 41"):
         KneserNey(41, 0, order=3).load_state(state)
     state["keys_2"] = np.append(state["keys_2"][:-1], 41 * 41 - 1)  # `<s>`, which no n-gram ends with

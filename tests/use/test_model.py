@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 from collections import Counter
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +18,6 @@ from hornn.data.vocabulary import VocabularyRule
 from hornn.use.evaluate import export
 from hornn.use.model import Model
 from hornn.use.scorers import CountScorer
-from small_text import write_text
-
-
-@pytest.fixture(scope="module")
-def folder(command: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trained network, counts, their ARPA file, and the text that they learned from."""
-    folder = tmp_path_factory.mktemp("models")
-    small = [*write_text(folder), "logger=csv", "trainer.max_epochs=1", "trainer.enable_progress_bar=false"]
-    models = {
-        "network": ["model=gru", "model.hidden_size=6"],
-        "counts": ["model=kn", "model.fallback_discounts=[0.5,1,1.5]"],
-    }
-    for name, words in models.items():
-        done = command("train", *small, *words, f"run_dir={folder / name}")
-        assert done.code == 0, done.err
-    where = f"data.cache_dir={folder / 'cache'}"
-    arpa = command(
-        "evaluate", f"checkpoint={folder / 'counts/best.ckpt'}", f"arpa={folder / 'kn.arpa'}", where
-    )
-    assert arpa.code == 0, arpa.err
-    return folder
-
 
 NAMES = ["network/best.ckpt", "counts/best.ckpt", "kn.arpa"]
 ROOT = Path(__file__).parents[2]
@@ -313,119 +290,3 @@ def test_what_is_no_path_and_no_text_is_refused(folder: Path, value: Any) -> Non
     if value != [5]:
         with pytest.raises(ValueError, match=f"score takes a list of texts, got {value}"):
             hornn.load(folder / "network/best.ckpt").score(value)
-
-
-@pytest.mark.parametrize("change", ["double", "int", "to_sparse"])
-def test_weights_of_another_kind_are_refused(folder: Path, tmp_path: Path, change: str) -> None:
-    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
-    name = next(key for key, weight in checkpoint["state_dict"].items() if weight.dim() == 2)
-    checkpoint["state_dict"][name] = getattr(checkpoint["state_dict"][name], change)()
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    with pytest.raises(ValueError, match="a run keeps it in float32: train it anew"):
-        hornn.load(tmp_path / "other.ckpt")
-
-
-def test_no_probability_is_given_that_is_no_number(folder: Path) -> None:
-    model = hornn.load(folder / "network/best.ckpt")
-    with torch.no_grad():
-        model.network.head.W_out.fill_(math.nan)
-    for use in (model.next_words, model.generate):
-        with pytest.raises(
-            ValueError, match="the model gives no finite probabilities: its weights are damaged"
-        ):
-            use("a b")
-
-
-def endless() -> list[Any]:
-    """A list that holds itself."""
-    held: list[Any] = []
-    held.append(held)
-    return held
-
-
-@pytest.mark.parametrize("name", NAMES[:2])
-@pytest.mark.parametrize(
-    "value",
-    [
-        endless(),
-        reduce(lambda inner, _: [inner, inner], range(40), []),
-        reduce(lambda inner, _: [inner], range(100), []),
-    ],
-)
-@pytest.mark.parametrize("place", [("config", "model"), ()])
-def test_lists_without_end_are_refused(
-    folder: Path, tmp_path: Path, name: str, value: list[Any], place: tuple[str, ...]
-) -> None:
-    """Which hold themselves, one another in 2^40 places, or one another a hundred times over."""
-    checkpoint = torch.load(folder / name, weights_only=True)
-    node = checkpoint["hornn"]
-    for key in place:
-        node = node[key]
-    node["name"] = value
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    with pytest.raises(ValueError, match=r"other.ckpt holds lists within one another, and no end of them: give"):
-        hornn.load(tmp_path / "other.ckpt")
-
-
-def test_a_list_may_stand_in_several_places(folder: Path, tmp_path: Path) -> None:
-    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
-    checkpoint["hornn"]["more"] = [[1, 2, 3]] * 10_000
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    assert hornn.load(tmp_path / "other.ckpt").perplexity(TEXT) > 1
-
-
-def test_a_format_that_is_no_number_is_refused(folder: Path, tmp_path: Path) -> None:
-    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
-    checkpoint["hornn"]["format"] = torch.tensor([2, 2])
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    with pytest.raises(ValueError, match=r"has format tensor\(\[2, 2\]\), this program reads format 2"):
-        hornn.load(tmp_path / "other.ckpt")
-
-
-@pytest.mark.parametrize("change", ["requires_grad_", "bfloat16", "to_sparse"])
-def test_counts_of_another_kind_are_refused(folder: Path, tmp_path: Path, change: str) -> None:
-    checkpoint = torch.load(folder / "counts/best.ckpt", weights_only=True)
-    checkpoint["state_dict"]["p_2"] = getattr(checkpoint["state_dict"]["p_2"], change)()
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    with pytest.raises(ValueError, match=r"other.ckpt holds p_2 as .*: train it anew"):
-        hornn.load(tmp_path / "other.ckpt")
-
-
-def test_counts_of_an_infinite_probability_write_nothing(folder: Path, tmp_path: Path) -> None:
-    checkpoint = torch.load(folder / "counts/best.ckpt", weights_only=True)
-    checkpoint["state_dict"]["p_1"].fill_(math.inf)
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    model = hornn.load(tmp_path / "other.ckpt")
-    for use in (model.next_words, model.generate):
-        with pytest.raises(ValueError, match="the model gives no finite probabilities"):
-            use()
-
-
-@pytest.mark.parametrize("name", NAMES[:2])
-@pytest.mark.parametrize(
-    ("part", "change"),
-    [
-        ("words", lambda words: [*words, "more"]),
-        ("words", lambda words: words[:-1]),
-        ("words", lambda words: [*words[:-1], 5]),
-        ("words", lambda words: [*words[:-1], words[0]]),
-        ("counts", lambda counts: [*counts[:-1], "9"]),
-    ],
-)
-def test_a_vocabulary_that_is_none_is_refused(
-    folder: Path, tmp_path: Path, name: str, part: str, change: Any
-) -> None:
-    checkpoint = torch.load(folder / name, weights_only=True)
-    vocabulary = checkpoint["hornn"]["vocabulary"]
-    vocabulary[part] = change(vocabulary[part])
-    torch.save(checkpoint, tmp_path / "other.ckpt")
-    with pytest.raises(ValueError, match=r"lacks a part of a model \(.* vocabulary .*\): train it anew"):
-        hornn.load(tmp_path / "other.ckpt")
-
-
-def test_a_name_does_not_act_on_the_terminal(command: Any, folder: Path, tmp_path: Path) -> None:
-    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
-    checkpoint["hornn"]["data"]["name"] = "\x1b[31mred\n\nlines"
-    torch.save(checkpoint, tmp_path / "best.ckpt")
-    done = command("evaluate", f"checkpoint={tmp_path / 'best.ckpt'}", "split=test")
-    assert "scored   [31mred lines test" in done.out, done.err

@@ -110,8 +110,13 @@ class BackoffModel(CountModel):
         }
 
     def load_state(self, state: Mapping[str, np.ndarray | int | float]) -> None:
+        if len(state) != (entries := len(Level._fields) * self.order - 1):
+            raise ValueError(
+                f"the state of an n-gram model of order {self.order:,} has {entries:,} entries, got {len(state)}: load "
+                "it into a model of its own order and kind"
+            )
         expected = {f"{name}_{n}" for n in range(1, self.order + 1) for name in Level._fields} - {"keys_1"}
-        if missing := sorted(expected - state.keys()) or sorted(state.keys() - expected):
+        if missing := sorted(expected - state.keys()):
             raise ValueError(
                 f"the state of an n-gram model of order {self.order} has the entries {', '.join(sorted(expected))}; "
                 f"{missing[0]} does not fit: load it into a model of its own order and kind"
@@ -193,7 +198,7 @@ class KneserNey(BackoffModel):
     ) -> None:
         super().__init__(vocab_size, eos_id, order)
         self.fallback = _require_discounts(FALLBACK if fallback_discounts is None else fallback_discounts)
-        self.discounts = np.zeros((order, 3))
+        self.discounts = np.zeros((0, 3))
         self.fell_back: list[int] = []  # orders
 
     def fit(self, train: np.ndarray, valid: np.ndarray) -> None:
@@ -205,6 +210,7 @@ class KneserNey(BackoffModel):
         suffix, shorter_p = np.zeros(self.width, dtype=np.int32), np.full(1, 1 / self.vocab_size)
         occurs[self.begin_id] = 0  # never predicted
         self.fell_back = []
+        self.discounts = np.zeros((self.order, 3))
         levels: list[Level] = []
         for n in range(1, self.order + 1):
             count = occurs

@@ -1,0 +1,150 @@
+"""Checkpoints whose weights, counts or words are damaged, or a stranger's: each is refused, and says why."""
+
+import math
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import hornn
+
+NAMES = ["network/best.ckpt", "counts/best.ckpt"]
+TEXT = "a b c\nd e\n"
+
+
+@pytest.mark.parametrize("change", ["double", "int", "to_sparse"])
+def test_weights_of_another_kind_are_refused(folder: Path, tmp_path: Path, change: str) -> None:
+    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
+    name = next(key for key, weight in checkpoint["state_dict"].items() if weight.dim() == 2)
+    checkpoint["state_dict"][name] = getattr(checkpoint["state_dict"][name], change)()
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match="a run keeps it in float32: train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_a_weight_has_numbers_of_its_own(folder: Path, tmp_path: Path) -> None:
+    """Else a network would take more memory than its file does."""
+    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
+    weights, W_out = checkpoint["state_dict"], checkpoint["state_dict"]["network.head.W_out"]
+    weights["network.head.W_out"] = torch.zeros(1, 1).expand(W_out.shape)
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=rf"holds 4 bytes of head.W_out, which has {W_out.numel()} numbers"):
+        hornn.load(tmp_path / "other.ckpt")
+    weights["network.head.W_out"] = W_out
+    checkpoint["hornn"]["config"]["network"]["num_layers"] = 4
+    first = {name: weight for name, weight in weights.items() if ".cells.0." in name}
+    for layer in "123":
+        weights |= {name.replace(".0.", f".{layer}."): weight for name, weight in first.items()}
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"holds no numbers of its own for cells\.2\.\w+: train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_no_probability_is_given_that_is_no_number(folder: Path) -> None:
+    model = hornn.load(folder / "network/best.ckpt")
+    with torch.no_grad():
+        model.network.head.W_out.fill_(math.nan)
+    for use in (model.next_words, model.generate):
+        with pytest.raises(
+            ValueError, match="the model gives no finite probabilities: its weights are damaged"
+        ):
+            use("a b")
+
+
+def endless() -> list[Any]:
+    """A list that holds itself."""
+    held: list[Any] = []
+    held.append(held)
+    return held
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "value",
+    [
+        endless(),
+        reduce(lambda inner, _: [inner, inner], range(40), []),
+        reduce(lambda inner, _: [inner], range(100), []),
+    ],
+)
+@pytest.mark.parametrize("place", [("config", "model"), ()])
+def test_lists_without_end_are_refused(
+    folder: Path, tmp_path: Path, name: str, value: list[Any], place: tuple[str, ...]
+) -> None:
+    """Which hold themselves, one another in 2^40 places, or one another a hundred times over."""
+    checkpoint = torch.load(folder / name, weights_only=True)
+    node = checkpoint["hornn"]
+    for key in place:
+        node = node[key]
+    node["name"] = value
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(
+        ValueError, match=r"other.ckpt holds lists within one another, and no end of them: give"
+    ):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_a_list_may_stand_in_several_places(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
+    checkpoint["hornn"]["more"] = [[1, 2, 3]] * 10_000
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    assert hornn.load(tmp_path / "other.ckpt").perplexity(TEXT) > 1
+
+
+def test_a_format_that_is_no_number_is_refused(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
+    checkpoint["hornn"]["format"] = torch.tensor([2, 2])
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"has format tensor\(\[2, 2\]\), this program reads format 2"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+@pytest.mark.parametrize("change", ["requires_grad_", "bfloat16", "to_sparse"])
+def test_counts_of_another_kind_are_refused(folder: Path, tmp_path: Path, change: str) -> None:
+    checkpoint = torch.load(folder / "counts/best.ckpt", weights_only=True)
+    checkpoint["state_dict"]["p_2"] = getattr(checkpoint["state_dict"]["p_2"], change)()
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"other.ckpt holds p_2 as .*: train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_counts_of_an_infinite_probability_write_nothing(folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / "counts/best.ckpt", weights_only=True)
+    checkpoint["state_dict"]["p_1"].fill_(math.inf)
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    model = hornn.load(tmp_path / "other.ckpt")
+    for use in (model.next_words, model.generate):
+        with pytest.raises(ValueError, match="the model gives no finite probabilities"):
+            use()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("words", lambda words: [*words, "more"]),
+        ("words", lambda words: words[:-1]),
+        ("words", lambda words: [*words[:-1], 5]),
+        ("words", lambda words: [*words[:-1], words[0]]),
+        ("counts", lambda counts: [*counts[:-1], "9"]),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_refused(
+    folder: Path, tmp_path: Path, name: str, part: str, change: Any
+) -> None:
+    checkpoint = torch.load(folder / name, weights_only=True)
+    vocabulary = checkpoint["hornn"]["vocabulary"]
+    vocabulary[part] = change(vocabulary[part])
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"lacks a part of a model \(.* vocabulary .*\): train it anew"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+def test_a_name_does_not_act_on_the_terminal(command: Any, folder: Path, tmp_path: Path) -> None:
+    checkpoint = torch.load(folder / "network/best.ckpt", weights_only=True)
+    checkpoint["hornn"]["data"]["name"] = "\x1b[31mred\n\nlines"
+    torch.save(checkpoint, tmp_path / "best.ckpt")
+    done = command("evaluate", f"checkpoint={tmp_path / 'best.ckpt'}", "split=test")
+    assert "scored   [31mred lines test" in done.out, done.err
