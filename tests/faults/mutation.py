@@ -36,7 +36,20 @@ TEXTS = (
     "???",
 )
 DEEP: list[Any] = reduce(lambda inner, _: [inner], range(100), [])
-STRANGE = (None, True, False, [], {}, [[]], [None], {"": None}, {"_target_": "os.getcwd"}, DEEP, *NUMBERS, *TEXTS)
+STRANGE = (
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    [None],
+    {"": None},
+    {"_target_": "os.getcwd"},
+    DEEP,
+    *NUMBERS,
+    *TEXTS,
+)
 WORDS = (
     "",
     "nan",

@@ -5,6 +5,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -118,6 +119,25 @@ def test_counts_of_an_infinite_probability_write_nothing(folder: Path, tmp_path:
     for use in (model.next_words, model.generate):
         with pytest.raises(ValueError, match="the model gives no finite probabilities"):
             use()
+
+
+@pytest.mark.parametrize(
+    ("nll", "said"), [(math.inf, "no finite score"), (math.nan, "no finite score"), (-0.5, "above 1")]
+)
+def test_a_text_with_a_score_that_no_model_gives_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, nll: float, said: str
+) -> None:
+    """However likely the texts beside it make it look; what is rounded may seem a little likelier than 1."""
+    model = hornn.load(folder / NAMES[1])
+    given = {"a": 9.0, "b": nll, "c": -1e-6}
+    texts = ["a", "b", "c"]
+    monkeypatch.setattr(
+        model.scorer, "score_lines", lambda ids, *_: np.repeat([given[text] for text in texts], 2)[: len(ids)]
+    )
+    with pytest.raises(ValueError, match=rf"^text 2: .*best\.ckpt gives .*{said}"):
+        model.score(texts)
+    given["b"] = 9.0
+    assert model.score(texts)[2].log_prob > 0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -75,7 +75,8 @@ class BackoffModel(CountModel):
             p[known] *= gamma[context[known]]
             p[listed] = level.p[found[listed]]
             gamma = level.gamma
-        return -np.log(p[x != self.begin_id])
+        with np.errstate(divide="ignore"):
+            return -np.log(p[x != self.begin_id])
 
     def distribution(self, history: np.ndarray) -> np.ndarray:
         next_id = 0  # any: only its place counts

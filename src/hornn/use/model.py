@@ -20,6 +20,7 @@ from hornn.use.scoring import require_numbers, sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
 BATCH_SIZE = 64  # texts that are scored side by side; likewise
+ROUNDING = 0.01  # nats a token, by which numbers of few digits make a text likelier than 1
 
 Encoded = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `encode` gives
 
@@ -52,8 +53,11 @@ class TokenScores(NamedTuple):
     log_probs: np.ndarray
 
 
-class UnknownToken(ValueError):
-    """A text has a token that is unknown to a vocabulary without `<unk>`; place: how many texts come before it."""
+class UnreadableText(ValueError):
+    """A text has a token that is unknown to a vocabulary without `<unk>`, or a score that no model of text can give.
+
+    place: how many texts come before it.
+    """
 
     def __init__(self, message: str, place: int) -> None:
         super().__init__(message)
@@ -122,7 +126,7 @@ class Model:
     ) -> list[TokenScores]:
         """What `score` is made of, for each text. name, first: what an error calls the texts, the number of the first.
 
-        UnknownToken for the first text that has one, and ValueError for a score that no model of text can give.
+        UnreadableText for the first text with an unknown token, and then for the first with a score that is none.
         """
         require_positive(batch_size=batch_size)
         vocabulary, tokenizer = self.scorer.vocabulary, self.scorer.tokenizer
@@ -133,14 +137,21 @@ class Model:
             try:
                 ids.append(np.array(vocabulary.encode(tokens[-1]), dtype=vocabulary.dtype))
             except ValueError as error:
-                raise UnknownToken(f"{name} {number}: {error}", number - first) from None
+                raise UnreadableText(f"{name} {number}: {error}", number - first) from None
         lengths = np.array([len(each) for each in ids], dtype=np.int64)
         if not lengths.sum():
             return [TokenScores([], np.zeros(0, dtype=bool), np.zeros(0)) for _ in tokens]
         log_p = -self.scorer.score_lines(np.concatenate(ids), lengths, batch_size)
-        require_probabilities(-float(log_p.mean()), self.scorer.name)
+        scores = np.split(log_p, lengths.cumsum()[:-1])
+        for place, each in enumerate(scores):
+            mean = -float(each.mean()) if len(each) else 0.0
+            if not -ROUNDING <= mean < math.inf:
+                try:
+                    require_probabilities(mean, self.scorer.name)
+                except ValueError as error:
+                    raise UnreadableText(f"{name} {first + place}: {error}", place) from None
         unknown = [vocabulary.are_unknown(each) for each in ids]
-        return list(map(TokenScores, tokens, unknown, np.split(log_p, lengths.cumsum()[:-1])))
+        return list(map(TokenScores, tokens, unknown, scores))
 
     def generate(
         self,

@@ -19,7 +19,7 @@ from hornn.metrics import perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.use.figures import files_of, report, require_target, text_of
-from hornn.use.model import Model, TokenScores, UnknownToken
+from hornn.use.model import Model, TokenScores, UnreadableText
 from hornn.use.opening import names_of, open_model, weights_of
 
 WINDOW = 16  # batches whose lines are sorted by length, so that lines side by side are alike
@@ -78,12 +78,13 @@ def windows(path: Path, size: int) -> Iterator[list[str]]:
 
 def score_readable(
     model: Model, lines: list[str], batch_size: int, name: str, first: int
-) -> tuple[list[TokenScores], UnknownToken | None]:
-    """The scores of the lines, or of those before one that cannot be read, and what is wrong with that one."""
+) -> tuple[list[TokenScores], UnreadableText | None]:
+    """The scores of the lines, or of those before the first that cannot be scored, and what is wrong with that one."""
     try:
         return model.score_tokens(lines, batch_size, name, first), None
-    except UnknownToken as error:
-        return model.score_tokens(lines[: error.place], batch_size, name, first), error
+    except UnreadableText as error:
+        scores, earlier = score_readable(model, lines[: error.place], batch_size, name, first)
+        return scores, earlier or error
 
 
 def record_of(text: str, scores: TokenScores, per_token: bool) -> dict[str, Any]:

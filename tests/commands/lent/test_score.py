@@ -213,6 +213,28 @@ def test_the_lines_before_a_bad_one_have_their_records(
     assert not figures.exists()
 
 
+ARPA = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99\t<s>\n-0.30103\t</s>\n-0.30103\ta\n-inf\tb\n\n\\end\\\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "bad"), [("a\n\na b\na\nb\n", 3), ("a\nb\nzz\n", 2), ("a\nzz\nb\n", 2), ("b\n", 1)]
+)
+def test_the_lines_before_one_of_probability_0_have_their_records(
+    command: Command, tmp_path: Path, content: str, bad: int
+) -> None:
+    """It is the line that is named, also where one behind it cannot be read."""
+    (tmp_path / "b.arpa").write_text(ARPA)
+    (tmp_path / "own.txt").write_text(content)
+    done = command("score", f"checkpoint={tmp_path / 'b.arpa'}", f"text={tmp_path / 'own.txt'}")
+    what = (
+        "'zz' is none of"
+        if content.split("\n")[bad - 1] == "zz"
+        else f"{tmp_path / 'b.arpa'} gives no finite score"
+    )
+    assert f"own.txt, line {bad}: {what}" in refusal(done)
+    assert [json.loads(line)["text"] for line in done.out.splitlines()] == content.split("\n")[: bad - 1]
+
+
 @pytest.mark.each(3)
 @pytest.mark.parametrize(
     ("content", "message"),
