@@ -119,6 +119,14 @@ def test_refuses_a_length(lengths: Any) -> None:
         KneserNeyCache(V, EOS, lengths=lengths)
 
 
+def test_refuses_a_length_that_comes_twice() -> None:
+    """Two caches of one name: the weights that are shown would not add up to 1."""
+    with pytest.raises(
+        ValueError, match=r"^lengths names a length twice, got \[200, 50, 200\]: name each once$"
+    ):
+        KneserNeyCache(V, EOS, lengths=[200, 50, 200])
+
+
 def test_refuses_to_score_unfitted() -> None:
     with pytest.raises(ValueError, match="not fitted yet: call fit or load_state first"):
         KneserNeyCache(V, EOS).score(draw(0, 5))

@@ -13,12 +13,14 @@ NGRAM = "ngram."  # before the names of the n-gram model's state
 
 
 def require_lengths(name: str, lengths: int | Sequence[int]) -> tuple[int, ...]:
-    """One length, or several, as a tuple. ValueError unless each is a whole number of tokens, 1 or more."""
+    """One length, or several, as a tuple. ValueError unless each is a whole number of tokens, 1 or more, and another."""
     given = (lengths,) if isinstance(lengths, int | str | float) else tuple(lengths)
     if not given or not all(type(length) is int and length >= 1 for length in given):
         raise ValueError(
             f"{name} must be one whole number of tokens, 1 or more, or a list of such, got {lengths!r}"
         )
+    if len(set(given)) < len(given):
+        raise ValueError(f"{name} names a length twice, got {list(given)}: name each once")
     require_positive(**{name: max(given)})
     return given
 
