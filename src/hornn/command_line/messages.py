@@ -34,7 +34,8 @@ from hornn.command_line.strict_loader import StrictLoader
 from hornn.places import OWN_TEXT
 
 # Keys whose values are read sign by sign; no list of values. Of a command that hands no words on to further processes.
-WRITTEN = {"prompt", "text"}
+PROMPT = "prompt"
+WRITTEN = {PROMPT, "text"}
 # Files whose names are read likewise, where they are no list and stand in no quotes of Hydra's.
 FILES = {"midi", "wav", "to"}
 
@@ -86,7 +87,7 @@ def _quote(word: str) -> str:
     key, _, value = word.partition("=")
     listed = value[:1] == "[" and value[-1:] == "]"
     written = key.lstrip("+") in WRITTEN or (key in FILES and not listed and value[:1] not in ("'", '"', ""))
-    if written and value != "null":
+    if written and (value != "null" or key.lstrip("+") == PROMPT):  # any other key names a file, or none
         return f"{key}={_quote_text(value)}"
     values = value[1:-1].split(",") if listed else [value]
     unread = [("=" in each or not each.isascii()) and not set(each) & set("'\"\\()[]{}") for each in values]

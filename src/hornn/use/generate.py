@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import MISSING, DictConfig, OmegaConf
 from rich.console import Console
 
 from hornn.data.vocabulary import UNK
@@ -27,7 +27,10 @@ def generate(cfg: DictConfig) -> None:
         return
     require_neutral(cfg, OF_MUSIC, "music", opened.name)
     model = Model(opened)
-    prompt = "" if cfg.prompt is None else str(cfg.prompt)
+    if OmegaConf.is_missing(cfg, "prompt"):  # here `???` is a text like any other
+        prompt = MISSING
+    else:
+        prompt = "" if cfg.prompt is None else str(cfg.prompt)
     if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
         Console(stderr=True, highlight=False, soft_wrap=True).print(note, style="yellow", markup=False)
