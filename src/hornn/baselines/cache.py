@@ -13,7 +13,7 @@ NGRAM = "ngram."  # before the names of the n-gram model's state
 
 
 def require_lengths(name: str, lengths: int | Sequence[int]) -> tuple[int, ...]:
-    """One length, or several, as a tuple. ValueError unless each is a whole number of tokens, 1 or more, and another."""
+    """One length, or several, as a tuple. ValueError unless all are different whole numbers of tokens, 1 or more."""
     given = (lengths,) if isinstance(lengths, int | str | float) else tuple(lengths)
     if not given or not all(type(length) is int and length >= 1 for length in given):
         raise ValueError(
