@@ -27,8 +27,8 @@ def generate(cfg: DictConfig) -> None:
         return
     require_neutral(cfg, OF_MUSIC, "music", opened.name)
     model = Model(opened)
-    written = not OmegaConf.is_missing(cfg, "prompt")  # here `???` is a text like any other
-    prompt = str(cfg.prompt or "") if written else MISSING
+    given = MISSING if OmegaConf.is_missing(cfg, "prompt") else cfg.prompt  # `???` is a text like any other
+    prompt = "" if given is None else str(given)
     if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
         Console(stderr=True, highlight=False, soft_wrap=True).print(note, style="yellow", markup=False)
