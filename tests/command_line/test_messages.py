@@ -24,8 +24,8 @@ BAD = {
     "=3": "cannot read '=3': it has no key; write key=value",
     'checkpoint="x': "cannot read 'checkpoint=\"x': ",
     "checkpoint=run(1)/best.ckpt": (
-        "mismatched input '(' expecting <EOF>; write key=value; a value with other signs than a plain path has stands "
-        "in two pairs of quotes, \"KEY='VALUE'\""
+        "expecting <EOF>; write key=value; a value with other signs than a plain path has stands in two pairs of "
+        "quotes, \"KEY='VALUE'\""
     ),
     "checkpoint=1,2": (
         "checkpoint has several values, 1,2: give one, or the list [1,2]; train.py -m trains with each"
