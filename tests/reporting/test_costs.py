@@ -31,4 +31,4 @@ def test_a_run_that_shared_its_gpu_has_no_time(place: Any) -> None:
     place.commit("rnn", 1, **epochs(3, 600.0), device="gpu", runs_on_gpu=4)
     assert cells(place)[3:] == ["1", "", "", ""]
     place.commit("sum-2", 1, **epochs(2, 10.0))
-    assert cells(place)[3:] == ["2", "0.0", "below 1", "0"]
+    assert cells(place)[3:] == ["2", "0.0 (1 of 2 rows)", "below 1", "0"]

@@ -164,7 +164,7 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
     assert done.code == 0, done.err
     result = result_of(tmp_path / "run")
     assert result["metrics"][-1]["step"] == 6
-    assert result["config"]["callbacks"] == {"halt": {"at": 6}}
+    assert result["config"]["callbacks"] == {"halt": {"at": 6, "class": "halting.Halt"}}
 
 
 @pytest.mark.each(5)
