@@ -174,9 +174,7 @@ def count_state(network: SequenceModel) -> int:
             return sum(tensor.numel() for state in network.initial_state(1) for tensor in state)
     except ValueError:
         raise
-    except (
-        Exception
-    ):  # of a cell that `check_contract` refuses in words, or that reads a number of its weights
+    except Exception:  # a cell that `check_contract` refuses, or that reads a number of its weights
         return 0
 
 

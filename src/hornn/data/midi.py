@@ -18,9 +18,8 @@ DRUMS = 9  # the channel, counted from 0, whose notes are no pitches
 BEAT = 480  # ticks of a quarter note in written files; MIDI's default tempo, theirs, is 120 quarter notes a minute
 VELOCITY = 80
 LARGEST = 10 * 2**20  # bytes of a file: the reader keeps some hundred bytes for each event
-ENDLESS = re.compile(
-    rb"[\x80-\xff]{1024}"
-)  # no number of a MIDI file goes on for so long, and the reader has no bound
+# Bytes that go on with a number: MIDI's numbers have four bytes at most, and the reader has no bound.
+ENDLESS = re.compile(rb"[\x80-\xff]{1024}")
 LONGEST = 100_000  # frames of a piece: a tick of a damaged file may lie centuries after the one before
 
 
@@ -60,10 +59,9 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
     require_frame_length("frame_length", frame_length)
     import mido  # the extra `music`; text does without it
 
-    with Path(path).open(
-        "rb"
-    ) as opened:  # here an OSError is the file system's; mido raises some for damage, too
-        content = opened.read(LARGEST + 1)
+    # Read before mido reads it: an OSError here is the file system's, and mido raises some for damage, too.
+    with Path(path).open("rb") as file:
+        content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ValueError(
             f"{path} is larger than the {LARGEST:,} bytes that a MIDI file may have: leave it out"
@@ -71,26 +69,26 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
     try:
         if ENDLESS.search(content):
             raise ValueError("a number without an end")
-        file = mido.MidiFile(file=BytesIO(content))
+        song = mido.MidiFile(file=BytesIO(content))
     except Exception as error:  # what a damaged file raises cannot be foreseen
         said = str(error) or type(error).__name__
         raise ValueError(f"{path} is no MIDI file that can be read ({said}): leave it out") from error
-    if file.type == 2:
+    if song.type == 2:
         raise ValueError(
             f"{path} holds several songs, a track each (type 2): write each into a file of its own"
         )
-    if file.ticks_per_beat <= 0:
+    if song.ticks_per_beat <= 0:
         raise ValueError(
             f"{path} counts seconds and no quarter notes (SMPTE): write it with ticks per quarter note"
         )
     notes, left_out = [], 0
-    for track in file.tracks:
+    for track in song.tracks:
         of_keys, others = notes_of(track)
         notes += of_keys
         left_out += others
     if not notes:
         raise ValueError(f"{path} has no notes on the {KEYS} keys of a piano: leave it out")
-    ticks = file.ticks_per_beat * frame_length
+    ticks = song.ticks_per_beat * frame_length
     spans = [
         (note.key, start := nearest(note.start / ticks), max(start + 1, nearest(note.end / ticks)))
         for note in notes

@@ -115,7 +115,10 @@ def add_run(runs: list[Run], new: Run) -> None:
 
 
 def mends(new: Run, old: Run) -> bool:
-    """Whether a result is that of the same run once it no longer diverged, or once something was added to it."""
+    """Whether the new result of a run takes the old one's place: the old one diverged, or the new one has more parts.
+
+    A new result that lacks a part of the old one does not, unless the old one diverged.
+    """
     if old.state == "diverged" and new.state == "done":
         return True
     return bool(parts_added(new, old)) and not parts_lost(new, old)

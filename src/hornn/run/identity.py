@@ -167,23 +167,18 @@ def weights_given(config: Mapping[str, Any]) -> list[str]:
 
 
 def steering_callbacks(nodes: Any) -> Config:
-    """Of the callbacks in a config those that may change numbers, by name, with their arguments and their class.
+    """The callbacks of a config that may change numbers: the arguments and the class of each, by its name.
 
-    Early stopping is the callback without a class: it was in names before there were others.
+    The class of early stopping is left out: the names of runs held this callback before they held classes.
     """
     if not isinstance(nodes, Mapping):
         return {}
     steering = {
         name: node for name, node in nodes.items() if isinstance(node, Mapping) and not node.get(WATCHES)
     }
-    return {
-        name: {
-            **without(node, ()),
-            **({} if node.get("_target_") == EARLY_STOPPING else {"class": node.get("_target_")}),
-        }
-        or True
-        for name, node in steering.items()
-    }
+    classes = {name: node.get("_target_") for name, node in steering.items()}
+    named = {name: {} if kind == EARLY_STOPPING else {"class": kind} for name, kind in classes.items()}
+    return {name: {**without(node, ()), **named[name]} or True for name, node in steering.items()}
 
 
 def is_counted(config: Mapping[str, Any]) -> bool:

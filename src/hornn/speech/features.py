@@ -10,9 +10,7 @@ from hornn.speech.packages import load
 
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
-STREAMED = (
-    2**31 - 2**12
-)  # from so many bytes on, what a header promises is of a writer that did not know them
+STREAMED = 2**31 - 2**12  # bytes: who writes a header that promises so many did not know the number
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
 FULL = 2**15  # the scale of 16-bit integers
 FLOATING = ("FLOAT", "DOUBLE")  # samples within 1, which soundfile would cut to integers unscaled

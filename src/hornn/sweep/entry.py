@@ -8,7 +8,7 @@ from hornn.result import check_kinds, read_json, shorten
 from hornn.shown import shown, shown_texts
 
 VERSION = 2
-RECORDINGS = "recordings"  # a folder below the tables, beside those of the sweeps
+RECORDINGS = "recordings"  # a folder of outputs/tables, which has a folder for each sweep, too
 STATUSES = ("queued", "running", "done", "failed")
 KINDS: dict[str, tuple[type, ...]] = {
     "row": (str,),
