@@ -89,7 +89,7 @@ def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
 
 
 def test_what_a_reader_has_set_outlasts_a_renewal(tab: Tab) -> None:
-    """The curve, the sort order, and the config that stands open."""
+    """The curve, the sort order, the legend, the rows that were folded, and the config that stands open."""
     fetch = f"fetch = async () => ({{ text: async () => {json.dumps(tab.page.read_text())} }})"
     head = "document.querySelectorAll('#table-toy .wide th')[2]"
     over = "document.querySelectorAll('#table-toy .curves select')[1]"
@@ -103,6 +103,12 @@ def test_what_a_reader_has_set_outlasts_a_renewal(tab: Tab) -> None:
     assert tab.run(f"[{head}.ariaSort, {over}.selectedIndex, {every}.checked]") == ["descending", 1, True]
     assert tab.run("document.querySelector('#table-toy .curves figcaption').textContent") == drawn
     assert tab.texts("#table-toy .wide td.label") == order
+    tab.open("#many").run(fetch)
+    tab.run("document.querySelector('#table-many .unfold').click()")
+    tab.run("document.querySelectorAll('#table-toy [data-lights]')[1].click(); renew()")
+    assert tab.texts("#table-many .unfold") == ["Hide 4 rows that were not run"]
+    pressed = "[...document.querySelectorAll('#table-toy [data-lights]')].map(each => each.ariaPressed)"
+    assert tab.run(pressed)[:2] == ["false", "true"]
     tab.open("#run=toy/sum-2/1").run(fetch)
     tab.run("document.querySelector('#compare details').open = true; renew()")
     assert tab.run("document.querySelector('#compare details').open")

@@ -184,11 +184,12 @@ addEventListener("keydown", event => {
 
 // While it is served: what changed takes the place of what was, without a jump; what a reader has set stays
 const BOXES = "input[type=checkbox]:not([data-item])", CHOOSING = CSS.supports("selector(select:open)") ? "select:open" : "select:focus";
+const called = button => button.matches(".unfold") ? "unfold" : button.textContent;
 const settingsOf = view => [find("select", view).map(each => each.value), find(BOXES, view).map(each => each.checked), find("table", view).map(table => {
   const head = table.querySelector("[aria-sort]");
   return head ? [head.parentElement.rowIndex, head.cellIndex, head.getAttribute("aria-sort")] : [];
-})];
-const setAgain = (view, [values, boxes, sorted]) => {
+}), find(".unfold[aria-expanded=true], [data-lights][aria-pressed=true]", view).map(called)];
+const setAgain = (view, [values, boxes, sorted, pressed]) => {
   find("select", view).forEach((each, n) => { if ([...each.options].some(option => option.value === values[n])) each.value = values[n]; });
   find(BOXES, view).forEach((each, n) => { each.checked = boxes[n] ?? each.checked; });
   for (const place of find(".curves", view)) place.redraw?.();
@@ -197,6 +198,7 @@ const setAgain = (view, [values, boxes, sorted]) => {
     if (button) sort(button);
     if (button && order === "descending") sort(button);
   });
+  for (const name of pressed) find(".unfold, [data-lights]", view).find(button => called(button) === name)?.click();
 };
 let later;
 const renew = async () => {
@@ -204,7 +206,7 @@ const renew = async () => {
   if (document.querySelector(CHOOSING) || find("audio").some(each => !each.paused)) { later = setTimeout(renew, 1000); return; }
   const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
-  const settings = settingsOf(document.querySelector(".view.shown")), open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
+  const settings = new Map(find(".view").map(view => [view.id, settingsOf(view)])), open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
   await readData(next); // before anything changes, so that nothing jumps
   for (const query of ["style", "main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
   listClaims();
@@ -214,7 +216,7 @@ const renew = async () => {
   find(".filters select[data-key]").forEach((choice, n) => { choice.value = chosen[n] ?? ""; });
   start(true);
   for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
-  setAgain(document.querySelector(".view.shown"), settings);
+  for (const view of find(".view")) if (settings.has(view.id)) setAgain(view, settings.get(view.id));
 };
 const follow = () => {
   const source = new EventSource("changes");
