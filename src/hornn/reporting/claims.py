@@ -131,7 +131,8 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         if seeds != [1, 1]
         else "one seed each"
     )
-    if distance is not None:
+    bound = bound_of_gain(best, metric)
+    if distance is not None and bound == "":
         trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
     told = [trust, parts_of_error(errors)]
     told += [f"{line.row.label} by dynamic evaluation" for line in quoted if line.row.dynamic]
@@ -154,7 +155,6 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
             reason = AGAINST_PUBLISHED
         elif behind and behind >= errors.decisive:
             reason = BEHIND
-    bound = bound_of_gain(best, metric)
     return verdict._replace(
         measured=f"{text} ({'; '.join(filter(None, told))})",
         measured_signs=signs_of(quoted, claim.metric),
