@@ -8,15 +8,8 @@ import torch
 import yaml
 from torch import Tensor
 
-from hornn.build import (
-    build_network,
-    check_cell,
-    check_memory,
-    check_plain,
-    looked_up_in,
-    rebuild_data,
-    rebuild_network,
-)
+from hornn.build import build_network, check_cell, check_memory, check_plain
+from hornn.card import looked_up_in, rebuild_data, rebuild_network
 from hornn.cells.base import Cell
 from hornn.cells.elman import Rnn
 from hornn.recipe import resolve

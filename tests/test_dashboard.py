@@ -44,9 +44,6 @@ def settings_of(place: Place, **changes: str) -> Settings:
     return Settings("tests", results=str(place.results), sweeps=str(place.sweeps), **changes)
 
 
-# -- the tables ----------------------------------------------------------------------------------------------
-
-
 def test_a_table_has_the_numbers_of_its_csv_and_the_place_in_the_figure(place: Place) -> None:
     toy = next(
         table for table in measured_tables(place.results, place.sweeps)[0] if table.sweep.name == "toy"
@@ -137,9 +134,6 @@ def test_a_wrong_word_is_named(words: list[str], message: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         read_settings(words)
     assert message in str(caught.value)
-
-
-# -- the dashboard -------------------------------------------------------------------------------------------
 
 
 def panels_of(spec: dict[str, Any]) -> list[tuple[list[Any], dict[str, Any]]]:

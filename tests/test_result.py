@@ -11,8 +11,9 @@ import pytest
 
 import hornn
 from hornn.metrics import bits, perplexity
-from hornn.result import SCHEMA_VERSION, Damaged, finite, read_result, write_atomically, write_result
+from hornn.result import SCHEMA_VERSION, Damaged, finite, read_result, write_result
 from hornn.run import provenance
+from hornn.writing import write_atomically
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hornn.result import write_atomically
+from hornn.writing import write_atomically
 
 NAMES = ("overview", "rows", "claims", "costs", "speed", "ratios", "text8", "parameters")
 BEGIN, END = re.compile(r"<!-- (\w+)(?:: *(.*?))? *-->"), "<!-- end -->"

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from hornn.result import replacing
+from hornn.shown import first_line
+from hornn.writing import replacing
 
 FORMAT = 2
 CARD = "hornn"  # the key of the part that says what the checkpoint holds
@@ -93,8 +94,10 @@ def require_end(path: Path, checkpoint: Any) -> None:
 
 
 def require_plain(path: Path, name: str, weight: torch.Tensor, wanted: torch.dtype = torch.float32) -> None:
-    """Raise ValueError for a weight that is not plain numbers of this type, fp32 of all that is trained, each of its
-    own."""
+    """Raise ValueError for a weight that is not dense, is of another type than wanted, or holds too few numbers.
+
+    All that is trained is fp32.
+    """
     kind = (
         "absent numbers"
         if weight.is_meta
@@ -122,7 +125,3 @@ def require_held(path: Path, weights: Mapping[str, torch.Tensor]) -> None:
         claimed[place] = claimed.get(place, 0) + weight.numel() * weight.element_size()
         if claimed[place] > 2 * storage.nbytes():
             raise ValueError(f"checkpoint {path} holds no numbers of its own for {name}: train it anew")
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

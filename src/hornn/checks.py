@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
-from hornn.result import SEEDS
-
 LARGEST_INTEGER = 2**63 - 1  # that torch and NumPy count with
+SEEDS = 2**32  # as many as there are for NumPy's generators
 DEEPEST = 1000  # layers; a hundred times the deepest network of the papers
 
 
@@ -28,7 +27,7 @@ def require_whole(least: int, **sizes: Any) -> None:
 
 
 def require_positive(**sizes: Any) -> None:
-    """The same of sizes that are 1 or more."""
+    """Raise ValueError for the first of `sizes` that is not an integer from 1 to LARGEST_INTEGER."""
     require_whole(1, **sizes)
 
 
@@ -81,7 +80,7 @@ def require_temperature(temperature: Any) -> None:
 def require_dropout(**rates: float) -> None:
     """Raise ValueError for the first of `rates` that is not a probability below 1."""
     for name, rate in rates.items():
-        require_range(name, rate, "a number >= 0 and < 1", is_number(rate) and 0 <= rate < 1)
+        require_range(name, rate, "in [0, 1)", is_number(rate) and 0 <= rate < 1)
 
 
 def require_file_name(name: str, value: str) -> None:

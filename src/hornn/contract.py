@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hornn.cells.base import Cell, State
-from hornn.checkpoint import first_line
+from hornn.shown import first_line
 
 T, B = 2, 3  # steps and columns
 OURS, TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)

@@ -22,8 +22,8 @@ from hornn.reporting.run_data import SPLITS, UNITS
 from hornn.reporting.scores import has_other_unit
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
-from hornn.result import write_atomically
-from hornn.shown import shown
+from hornn.shown import first_line, shown
+from hornn.writing import write_atomically
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report
@@ -89,7 +89,7 @@ def show(settings: Settings) -> str:
 
 
 def publish(tables: Sequence[Table], settings: Settings) -> str:
-    """The same for tables that are at hand."""
+    """Log these tables and publish the dashboard, or write its spec; what to tell the user. Errors: as in `show`."""
     if settings.spec:
         spec = build_dashboard(tables, settings.project, settings.entity)._to_model().spec
         text = json.dumps(spec.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1)
@@ -106,10 +106,9 @@ def publish(tables: Sequence[Table], settings: Settings) -> str:
         dashboard.id = published_before(runs[0].entity, settings.project)
         return f"{len(runs)} tables; the dashboard is {dashboard.save().url}"
     except (wandb.Error, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise ValueError(
-            f"Weights & Biases cannot be reached or refuses ({reason}): log in once with `wandb login`, or use "
-            "offline=true or spec=FILE"
+            f"Weights & Biases cannot be reached or refuses ({first_line(error)}): log in once with "
+            "`wandb login`, or use offline=true or spec=FILE"
         ) from error
 
 
@@ -126,9 +125,6 @@ def measured_tables(results: Path, folder: Path, own: Path | None = None) -> tup
             "results=FOLDER"
         )
     return tables, [*refused.values()]
-
-
-# -- the tables ----------------------------------------------------------------------------------------------
 
 
 def log_table(table: Table, settings: Settings, folder: Path) -> Any:
@@ -167,9 +163,6 @@ def cells(table: Table) -> tuple[list[Any], list[list[Any]]]:
     return [*header, "group", "x"], [
         [*map(read, header, line), rows[line[place]].group, rows[line[place]].x] for line in lines
     ]
-
-
-# -- the dashboard -------------------------------------------------------------------------------------------
 
 
 def build_dashboard(tables: Sequence[Table], project: str, entity: str = "") -> "Report":

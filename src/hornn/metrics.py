@@ -10,7 +10,7 @@ def perplexity(nats: float) -> float:
 
 
 def bits(nats: float) -> float:
-    """The same mean in bits: per character when a token is a character."""
+    """A mean negative log-likelihood in bits: per character when a token is a character."""
     return nats / math.log(2)
 
 
@@ -44,7 +44,7 @@ class Units(NamedTuple):
         return {f"{split}_nll": nats, f"{split}_{self.key}": self.read(nats), **measured}
 
     def logged(self, split: str, nats: float, accuracy: float | None = None) -> dict[str, float]:
-        """The same by the keys of a logger, with bits where they are wanted."""
+        """What `figures` gives, by the keys of a logger, with bits where they are wanted."""
         figures = self.figures(split, nats, accuracy)
         in_bits = {f"{split}/bpc": bits(nats)} if self.in_bits else {}
         return {**{key.replace("_", "/", 1): value for key, value in figures.items()}, **in_bits}

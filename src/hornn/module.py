@@ -302,7 +302,7 @@ class TruncatedBptt(lightning.LightningModule):
         return self.units.logged(split, self.tally(split).mean_nll, self.accuracy(split))
 
     def figures(self, split: str) -> dict[str, float]:
-        """The same by the keys of a result."""
+        """What the running sums of `split` say, by the keys of a result."""
         return self.units.figures(split, self.tally(split).mean_nll, self.accuracy(split))
 
     def accuracy(self, split: str) -> float | None:

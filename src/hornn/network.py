@@ -9,7 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hornn.cells.base import INIT_STD, Cell, State, drawn_with
-from hornn.checks import is_number, require_choice, require_depth, require_positive, require_range
+from hornn.checks import (
+    is_number,
+    require_choice,
+    require_depth,
+    require_dropout,
+    require_positive,
+    require_range,
+)
 from hornn.columns import drop
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
@@ -110,11 +117,8 @@ class SequenceModel(nn.Module):
             )
         if init_std == 0:
             raise ValueError("network.init_std must be > 0: cells whose weights all start at 0 cannot learn")
-        rates = {"dropout": dropout, "input_dropout": input_dropout}
-        for name, rate in rates.items():
-            require_range(
-                f"network.{name}", rate, "in [0, 1)", rate is None or (is_number(rate) and 0 <= rate < 1)
-            )
+        rates = {"network.dropout": dropout, "network.input_dropout": input_dropout}
+        require_dropout(**{name: rate for name, rate in rates.items() if rate is not None})
         holds = state_grad_norm is None or (is_number(state_grad_norm) and state_grad_norm > 0)
         require_range("network.state_grad_norm", state_grad_norm, "> 0 and finite, or null", holds)
         require_range("network.initial_value", initial_value, "finite", is_number(initial_value))
@@ -255,7 +259,7 @@ class SequenceModel(nn.Module):
         return self.drop(y, self.dropout), after
 
     def run_cells(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
-        """The same without dropout of the features."""
+        """What `forward` gives, without dropout of the features."""
         x, rows = self.embed(inputs)
         in_bf16 = self.training and self.loop_precision == "bf16"
         how = self.state_grad_norm, self.scan_backend
@@ -281,7 +285,7 @@ class SequenceModel(nn.Module):
         return self.drop(self.embedding(inputs), self.input_dropout), None
 
     def learned_factors(self) -> dict[str, float]:
-        """Of the forgetting factors that training moves, the mean; of several also the least and the greatest."""
+        """The mean of the forgetting factors that training moves; of several also the least and the greatest."""
         factors = [cell.learned_factors() for cell in self.cells]  # type: ignore[operator]
         if not (learned := [tensor.flatten() for tensor in factors if tensor is not None]):
             return {}

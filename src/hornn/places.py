@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+PLACES = ("root", "cache_dir", "url")  # of a corpus: a matter of this machine, no file may name them
 OWN_TEXT = ("data.train", "data.valid", "data.test")  # keys that say where files of one's own lie
 # Inside of the installed package, or at the top of the checkout; `sweeps` is in there, too.
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parents[1] / "conf"

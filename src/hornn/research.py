@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hornn.build import build_network, conf_folders, looked_up_in
+from hornn.build import build_network
+from hornn.card import conf_folders, looked_up_in
 from hornn.checks import require_positive
 from hornn.network import SequenceModel
 from hornn.recipe import COUNTED, flatten, read_choice
 from hornn.result import read_result_file
-from hornn.use.recorded import SAME
+from hornn.use.additions import SAME
 
 
 def make_network(

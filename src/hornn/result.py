@@ -1,20 +1,18 @@
 """The result of a run, `result.json`: what was run, on what, and what came out. No torch here."""
 
 import json
-import os
-import secrets
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from hornn.metrics import STEPS
 from hornn.metrics import WORDS as WORDS_OF_TEXT
+from hornn.writing import write_atomically
 
 SCHEMA_VERSION = 2
-NAME = "result.json"
+RESULT = "result.json"
 STATUSES = ("completed", "diverged")
 # What readers of a result take for granted of its keys, where they are there; `float` stands for any number.
 KINDS: dict[str, tuple[type, ...]] = {
@@ -76,7 +74,6 @@ UTTERANCES = "utterances"
 UTTERANCE: dict[str, tuple[type, ...]] = {"id": (str,), "said": (str,), "heard": (dict,)}
 FINITE = sys.float_info.max
 LARGEST = 1e150  # of a number that a report reads: its square, and sums over runs, are finite
-SEEDS = 2**32  # as many as there are for NumPy's generators
 DEPTH = 100  # of nested values in a file: what walks through them calls itself for each
 TOO_DEEP = "its brackets are nested too deeply"
 SHOWN = 60  # characters of a value in a message
@@ -88,54 +85,18 @@ class Damaged(ValueError):
     """A result file does not hold what it should."""
 
 
-@contextmanager
-def replacing(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """A new file beside `path` that takes its place when the block ends: a reader sees all or nothing.
-
-    A block that fails leaves what was there, and no other trace.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, text: str | Iterable[str]) -> None:
-    """Write `text`, whole or line by line, as `replacing` does. Raises OSError, which names `path`, where it cannot."""
-    try:
-        with replacing(path, "w") as file:
-            file.writelines([text] if isinstance(text, str) else text)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def require_writable(path: Path) -> None:
-    """Raise OSError, which names `path`, unless `write_atomically` can write there; nothing that is there changes."""
-    trial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        trial.touch()
-        trial.unlink()
-    except OSError as error:
-        raise OSError(f"cannot write {path} ({error.strerror}): give another path") from error
-
-
 def write_result(run_dir: Path, result: dict[str, Any]) -> None:
     """Write result.json: `schema_version`, then `result` as `hornn.run.train` or `hornn.run.count` built it.
 
     Numbers that are not finite become null: JSON has none.
     """
     text = json.dumps({"schema_version": SCHEMA_VERSION, **finite(result)}, indent=2, allow_nan=False)
-    write_atomically(run_dir / NAME, text + "\n")
+    write_atomically(run_dir / RESULT, text + "\n")
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
     """The result of a run, or None where there is none yet. Errors: as in `read_result_file`."""
-    path = run_dir / NAME
+    path = run_dir / RESULT
     return read_result_file(path) if path.exists() else None
 
 
@@ -228,10 +189,10 @@ def check_result(result: Any, needed: Collection[str]) -> None:
         check_kinds(utterance, UTTERANCE, UTTERANCE)
         check_kinds(utterance["heard"], dict.fromkeys(utterance["heard"], (str,)), ())
     if MEMORY in result:
-        check_memory(result[MEMORY])
+        check_measurements(result[MEMORY])
 
 
-def check_memory(memory: Any) -> None:
+def check_measurements(memory: Any) -> None:
     """Raise ValueError unless the measurements of a network's memory hold what a report draws."""
     version = memory.get("schema_version")
     if version != MEMORY_VERSION:
@@ -320,7 +281,7 @@ def shorten(value: Any) -> str:
 
 
 def finite(value: Any) -> Any:
-    """The same nested value with None in place of each number that is not finite."""
+    """The nested value with None in place of each number that is not finite."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

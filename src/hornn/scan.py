@@ -113,7 +113,7 @@ def run_eager(cell: Cell, u: Tensor, state: State, state_grad_norm: float | None
 
 
 def run_parallel(cell: Cell, u: Tensor, state: State) -> tuple[Tensor, State]:
-    """The same by `cell.all_steps`, in blocks of `PARALLEL_STEPS`."""
+    """What `run_eager` gives, by `cell.all_steps` in blocks of `PARALLEL_STEPS`."""
     blocks = []
     for block in u.split(PARALLEL_STEPS):
         y, state = cell.all_steps(block, state)
@@ -122,7 +122,7 @@ def run_parallel(cell: Cell, u: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def detach(state: State) -> State:
-    """The same state cut off from its history, so that no gradient flows back beyond it."""
+    """The state cut off from its history, so that no gradient flows back beyond it."""
     return type(state)(*(tensor.detach() for tensor in state))
 
 

@@ -1,4 +1,4 @@
-"""Texts of strangers, made fit to be shown: none acts on a terminal or outside of its place on a page."""
+"""Texts of strangers and errors, made fit to be shown: none acts on a terminal or outside of its place on a page."""
 
 import re
 from typing import Any
@@ -13,14 +13,19 @@ def shown(text: str) -> str:
 
 
 def shown_lines(text: str) -> str:
-    """The same for each line of a text."""
+    """The text with each of its lines as `shown` gives it."""
     return "\n".join(map(shown, text.split("\n")))
 
 
 def shown_texts(value: Any) -> Any:
-    """The same nested value with all its texts, the keys included, made fit to be shown; they keep their lines."""
+    """The nested value with all its texts, the keys included, made fit to be shown; texts keep their lines."""
     if isinstance(value, dict):
         return {shown(key): shown_texts(item) for key, item in value.items()}
     if isinstance(value, list):
         return [shown_texts(item) for item in value]
     return shown_lines(value) if isinstance(value, str) else value
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, or its class where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

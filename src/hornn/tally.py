@@ -18,7 +18,7 @@ class Nats(SumMetric):
 
 
 class Tally(nn.Module):
-    """Of one split, over all ranks: the sum of -ln P, the targets behind it, and what its accuracy is made of.
+    """The sums of one split, over all ranks: of -ln P, of the targets behind it, of what its accuracy is made of.
 
     targets: how many. hits: (2) in float64, sums of `hornn.heads.base.Head.hits`.
     """

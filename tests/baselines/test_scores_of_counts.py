@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from baselines.counted_folder import KN, QUIET, Folder, refusal
 from hornn.baselines.mixture import GAIN
 from hornn.checkpoint import FORMAT
-from hornn.use.checkpoints import load
+from hornn.use.checkpoints import open_model_of_text
 from hornn.use.evaluate import evaluate
 
 ROOT = Path(__file__).parents[2]
@@ -221,4 +221,4 @@ def test_a_checkpoint_of_counts_that_is_damaged(folder: Folder, tmp_path: Path) 
     ):
         torch.save({**checkpoint, **change}, damaged)
         with pytest.raises(ValueError, match=message):
-            load(damaged, "cpu")
+            open_model_of_text(damaged, "cpu")

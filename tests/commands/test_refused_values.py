@@ -55,7 +55,7 @@ VALUES = {
     "model=clockwork model.periods=1": "periods must be strictly rising integers >= 1, in steps, got 1",
     "model=hierarchical model.delays=[1,null]": "delays must be strictly rising integers >= 1, in steps, got [1, None]",
     "data.unit=line": "data.unit must be one of word, char, got 'line'",
-    "data.max_size=2": "data.max_size is 2; it must be null or a whole number, 3 or more",
+    "data.max_size=2": "data.max_size must be null or a whole number >= 3 (<eos> and <unk> are counted), got 2",
     "data.min_count=1000": "no word occurs data.min_count=1000 times in the training text: lower it",
     # longer than the text
     "data.seq_len=71": "columns of 70 tokens, shorter than one chunk of data.seq_len=71: lower",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hornn.data.download import checksum, fetch
-from hornn.result import replacing
+from hornn.writing import replacing
 
 CONTENT = b"some published text\n" * 100
 EXPECTED = "md5:" + hashlib.md5(CONTENT).hexdigest()

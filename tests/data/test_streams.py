@@ -122,8 +122,8 @@ def test_inputs_and_targets_share_no_memory() -> None:
 @pytest.mark.parametrize(
     ("tokens", "columns", "length", "message"),
     [
-        (9, 0, 3, "batch size is 0"),
-        (9, 3, 0, "chunk length 0"),
+        (9, 0, 3, "batch_size must be a whole number >= 1, got 0"),
+        (9, 3, 0, "seq_len must be a whole number >= 1, got 0"),
         (2, 3, 3, "2 tokens cannot fill 3 columns"),
     ],
 )

@@ -142,7 +142,7 @@ def test_absent_file(tmp_path: Path, split: str) -> None:
             Path(path).write_text("a")
     with pytest.raises(FileNotFoundError, match=f"there is no text file data.{split}="):
         files.build_data(root="", cache_dir=str(tmp_path / "cache"), **paths).prepare_data()
-    with pytest.raises(ValueError, match=f"data.{split} is None"):
+    with pytest.raises(ValueError, match=f"data.{split} must be the path of a text file, got None"):
         files.build_data(root="", cache_dir=str(tmp_path / "cache"), **(paths | {split: None}))  # type: ignore[arg-type]
 
 

@@ -172,7 +172,7 @@ def test_the_synthetic_text_has_the_frequencies_of_text8() -> None:
     ("keys", "message"),
     [
         ({"variant": "tail"}, "data.variant must be one of full, head, synthetic, got 'tail'"),
-        ({"valid_bytes": -1}, "data.valid_bytes is -1"),
+        ({"valid_bytes": -1}, "data.valid_bytes must be from 0 to 98,999,999, got -1"),
         ({"valid_bytes": 99_000_000}, "from 0 to 98,999,999"),
     ],
 )

@@ -139,9 +139,6 @@ def test_every_value_of_a_composed_run_counts_or_is_listed() -> None:
         assert OmegaConf.select(cfg, key, default="absent") != "absent", key
 
 
-# -- text ----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def own_text(tmp_path: Path) -> dict[str, Any]:
     for split in ("train", "valid", "test"):
@@ -232,9 +229,6 @@ def test_a_big_text_is_read_once(own_text: dict[str, Any], tmp_path: Path, monke
         file.write("g\n")
     assert name(own_text) != before
     assert big in read_files
-
-
-# -- committed results ---------------------------------------------------------------------------------------
 
 
 def test_there_are_committed_results() -> None:

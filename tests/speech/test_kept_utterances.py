@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hornn.result import NAME, UTTERANCES, check_result
+from hornn.result import RESULT, UTTERANCES, check_result
 from hornn.speech.corpus import Recording
 from hornn.speech.data import first_of_speakers
 from speech.conftest import Run
@@ -43,12 +43,12 @@ def test_other_things_are_no_utterances(utterances: Any) -> None:
 
 def test_an_older_result_gets_its_utterances(command: Callable[..., Any], run: Run, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run.folder, tmp_path / "run"))
-    whole = json.loads((copy / NAME).read_text())
+    whole = json.loads((copy / RESULT).read_text())
     older = {key: value for key, value in whole.items() if key != UTTERANCES}
-    (copy / NAME).write_text(json.dumps(older))
+    (copy / RESULT).write_text(json.dumps(older))
     words = [f"checkpoint={copy / 'best.ckpt'}", *run.places, "record=true"]
     done = command("evaluate", *words)
     assert done.code == 0, done.err
-    assert json.loads((copy / NAME).read_text()) == whole
-    (copy / NAME).unlink()
+    assert json.loads((copy / RESULT).read_text()) == whole
+    (copy / RESULT).unlink()
     assert "record=true adds to" in command("evaluate", *words).err

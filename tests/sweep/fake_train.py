@@ -18,11 +18,12 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from hornn.command_line.messages import launch
-from hornn.result import read_result, write_atomically, write_result
+from hornn.result import read_result, write_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import CONFIG, LAST, identify
 from hornn.run.lock import lock_folder
 from hornn.sweep.parent_watch import end_with_launcher
+from hornn.writing import write_atomically
 
 
 def is_chosen(behaviour: str, seed: int) -> bool:

@@ -10,10 +10,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from hornn.command_line.messages import launch
-from hornn.result import write_atomically, write_result
+from hornn.result import write_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify
 from hornn.sweep.parent_watch import end_with_launcher
+from hornn.writing import write_atomically
 
 ROOT = Path(__file__).parents[2]
 

@@ -173,7 +173,7 @@ def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None
     assert "elman seed=1: failed: the corpus is on fire" in out
     assert all(len(lines) == 1 for lines in starts().values())
 
-    assert launch(*table, "hydra.launcher.retry_failed=true").code == 0
+    assert launch(*table, "hydra.sweeper.retry_failed=true").code == 0
     assert statuses() == ["done"] * 2
     assert sorted(len(lines) for lines in starts().values()) == [1, 2]
     assert starts()[recorded()["elman", 1].run_dir][1].startswith("epoch=2 "), "not continued"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
         (["hydra.launcher.jobs=0"], "hydra.launcher.jobs must be a whole number >= 1, got 0"),
         (
             ["hydra.launcher.on_failure=panic"],
-            "hydra.launcher.on_failure must be continue or stop, got 'panic'",
+            "hydra.launcher.on_failure must be one of continue, stop, got 'panic'",
         ),
         (["hydra.sweeper.retry_failed=1"], "hydra.sweeper.retry_failed must be true or false, got 1"),
         (["hydra.launcher.gpus=all"], "hydra.launcher.gpus must be auto or a list such as [0,1], got 'all'"),

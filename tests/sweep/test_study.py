@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from hornn.sweep.space import constants, distribution
-from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, shown
+from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, read_score
 
 
 def test_scores_of_characters_are_shown_in_bits() -> None:
-    assert shown(8.0, "valid_bpc") == pytest.approx(3)
-    assert shown(8.0, "valid_ppl") == 8.0
+    assert read_score(8.0, "valid_bpc") == pytest.approx(3)
+    assert read_score(8.0, "valid_ppl") == 8.0
 
 
 def test_what_is_drawn_follows_from_the_batches_before_alone(tmp_path: Path) -> None:

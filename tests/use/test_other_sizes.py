@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hornn.build import NETWORK, build_network, chosen
+from hornn.build import NETWORK, build_network
+from hornn.card import chosen
 from hornn.checkpoint import FORMAT, write_checkpoint
 from hornn.data.midi import KEYS
 from hornn.data.tokenizer import Tokenizer

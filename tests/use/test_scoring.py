@@ -149,7 +149,7 @@ def test_draws_follow_the_distribution(network: SequenceModel, temperature: floa
 
 @pytest.mark.parametrize("length", [0, -3])
 def test_refuses_a_length(network: SequenceModel, length: int) -> None:
-    with pytest.raises(ValueError, match=f"length must be >= 1 token, got {length}"):
+    with pytest.raises(ValueError, match=f"length must be a whole number >= 1, got {length}"):
         list(sample(read_on(network, EOS), [], length, 1.0, torch.Generator()))
 
 

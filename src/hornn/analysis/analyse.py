@@ -20,26 +20,19 @@ from hornn.analysis.unroll import find_places
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import SPLITS
 from hornn.places import OWN_TEXT
-from hornn.reporting.schema import NAME as SWEEP_NAME
-from hornn.result import (
-    MEMORY,
-    MEMORY_VERSION,
-    NAME,
-    finite,
-    read_result,
-    require_writable,
-    write_atomically,
-)
+from hornn.reporting.schema import ROW_NAME
+from hornn.result import MEMORY, MEMORY_VERSION, RESULT, finite, read_result
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
 from hornn.sweep.entry import read_record
 from hornn.sweep.record import FOLDER
-from hornn.use.checkpoints import load
+from hornn.use.additions import record, result_beside
+from hornn.use.checkpoints import open_model_of_text
 from hornn.use.corpora import open_corpus
 from hornn.use.figures import files_of, require_probabilities, require_target
-from hornn.use.recorded import record, result_beside
 from hornn.use.scorers import NetworkScorer
+from hornn.writing import require_writable, write_atomically
 
 console = Console(highlight=False, soft_wrap=True)
 SETTINGS = ("split", "lags", "windows", "targets")
@@ -55,7 +48,7 @@ def analyse(cfg: DictConfig) -> None:
     check_options(cfg)
     paths = [Path(str(cfg.checkpoint))] if cfg.sweep is None else runs_of(str(cfg.sweep))
     for path in paths:
-        scorer = load(path, cfg.device)
+        scorer = open_model_of_text(path, cfg.device)
         if not isinstance(scorer, NetworkScorer) or not has_states(scorer.network):
             how = "reads the last word alone" if isinstance(scorer, NetworkScorer) else "counts"
             said = f"{path} {how} and has no states to measure"
@@ -66,9 +59,9 @@ def analyse(cfg: DictConfig) -> None:
         result = result_beside(scorer.card or {}, path) if cfg.record or cfg.sweep is not None else None
         if result is not None:
             if cfg.sweep is not None and is_measured(result, cfg):
-                console.print(f"{path.parent / NAME} holds these measurements already", markup=False)
+                console.print(f"{path.parent / RESULT} holds these measurements already", markup=False)
                 continue
-            require_writable(path.parent / NAME)
+            require_writable(path.parent / RESULT)
         figures = rounded(measure(path, scorer, cfg))
         show(figures, console)
         if cfg.result is not None:
@@ -91,7 +84,7 @@ def check_options(cfg: DictConfig) -> None:
 
 def runs_of(sweep: str) -> list[Path]:
     """The checkpoints of the finished runs that the record of a sweep names. ValueError where there are none."""
-    if not SWEEP_NAME.fullmatch(sweep):
+    if not ROW_NAME.fullmatch(sweep):
         raise ValueError(f"sweep must be the name of a sweep, such as memory, got {sweep!r}")
     record = FOLDER / f"{sweep}.json"
     paths = dict.fromkeys(Path(job.run_dir) / BEST for job in read_record(record))
@@ -181,7 +174,7 @@ def summarise(stages: list[dict[str, Any]], known: dict[str, Any]) -> dict[str, 
 
 
 def rounded(value: Any) -> Any:
-    """The same nested value, each number that is not whole to five digits."""
+    """The nested value, each number that is not whole to five digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):

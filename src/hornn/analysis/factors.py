@@ -17,7 +17,7 @@ SEEN = 100  # times in the training text that a word must have come to be told
 def measure_factors(
     network: SequenceModel, words: Sequence[str], counts: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Of each layer that learns factors: their values, rising; of the first layer what the end units read, too.
+    """For each layer that learns factors: their values, rising; for the first layer what the end units read, too.
 
     Unit j reads u_j(w) of a word w (`Cell.factor_inputs`); its words are those of which |u_j(w)| is largest, among the
     words that the training text has at least `SEEN` times.

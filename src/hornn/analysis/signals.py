@@ -18,10 +18,11 @@ POOLED = "pooled"  # the path in `Cell.paths` of all feedback together
 def measure_signals(
     network: SequenceModel, ids: np.ndarray, places: np.ndarray, steps: int
 ) -> dict[str, Any]:
-    """`saturation`: the share of saturated units after each of `steps` steps from the initial state; `paths`: for each
+    """How saturation and the signals of each feedback path grow with the steps from the initial state.
 
-    path of the cells (`Cell.paths`) its range and root mean square over the second half of the steps, and the root mean
-    square at each step. All are over the units and over the texts before `places`.
+    `saturation`: the share of saturated units after each of `steps` steps. `paths`: for each path of the cells
+    (`Cell.paths`) its range and root mean square over the second half of the steps, and the root mean square at each
+    step. All are over the units and over the texts before `places`.
     """
     values: dict[str, list[Tensor]] = {}
     saturation = []
@@ -44,7 +45,7 @@ def measure_signals(
 
 
 def describe_path(values: np.ndarray, half: int) -> dict[str, Any]:
-    """Of a path's values (T, B, width)."""
+    """The range and the root mean squares of a path's values (T, B, width)."""
     low, high = np.quantile(values[half:], CENTRAL)
     squares = np.square(values).mean(axis=(1, 2))
     return {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hornn.build import draw_network, rebuild_network
+from hornn.card import draw_network, rebuild_network
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.network import SequenceModel
 from hornn.run.identity import INIT_FROM, SNAPSHOTS

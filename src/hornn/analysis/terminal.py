@@ -82,16 +82,15 @@ def show(figures: Mapping[str, Any], console: Console) -> None:
             words = shown(" ".join(unit["words"]))
             console.print(f"  {unit['factor']:.3f}  {words}", markup=False)
     for key, value in figures["summary"].items():
-        text = (
-            percent(value)
-            if key == "saturation"
-            else format_bound(value)
-            if is_at_limit({MEMORY: figures}, f"{MEMORY}.summary.{key}")
-            else f"{value:g}"
-            if isinstance(value, int)
-            else f"{value:.2f}"
-        )
-        console.print(f"{NAMES[key]:>42}  {text}", markup=False)
+        console.print(f"{NAMES[key]:>42}  {summary_text(figures, key, value)}", markup=False)
+
+
+def summary_text(figures: Mapping[str, Any], key: str, value: float) -> str:
+    if key == "saturation":
+        return percent(value)
+    if is_at_limit({MEMORY: figures}, f"{MEMORY}.summary.{key}"):
+        return format_bound(value)
+    return f"{value:g}" if isinstance(value, int) else f"{value:.2f}"
 
 
 def stage_name(stage: Mapping[str, Any]) -> str:

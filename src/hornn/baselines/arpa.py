@@ -26,7 +26,7 @@ import numpy as np
 
 from hornn.baselines.ngram import BackoffModel, Level, rows_of
 from hornn.data.vocabulary import EOS
-from hornn.result import write_atomically
+from hornn.writing import write_atomically
 
 BEGIN = "<s>"
 END = "</s>"

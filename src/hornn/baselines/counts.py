@@ -33,7 +33,7 @@ class FittedModel(ABC):
         require_positive(vocab_size=vocab_size)
         if eos_id is not None and (type(eos_id) is not int or not 0 <= eos_id < vocab_size):
             raise ValueError(
-                f"eos_id is {eos_id!r}; it must be from 0 to {vocab_size - 1:,}, or None for a text without sentences"
+                f"eos_id must be from 0 to {vocab_size - 1:,}, or None for a text without sentences, got {eos_id!r}"
             )
         self.vocab_size = vocab_size
         self.eos_id = eos_id

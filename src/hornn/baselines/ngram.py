@@ -310,8 +310,8 @@ def _require_discounts(given: Sequence[float]) -> np.ndarray:
         discounts = np.zeros(0)
     if discounts.shape != (3,) or not _usable(discounts):
         raise ValueError(
-            f"model.fallback_discounts is {given!r}; allowed: null or three numbers [D1, D2, D3+] with 0 < D_i <= i, "
-            "such as [0.5,1,1.5]"
+            "model.fallback_discounts must be null or three numbers [D1, D2, D3+] with 0 < D_i <= i, such as "
+            f"[0.5,1,1.5], got {given!r}"
         )
     return discounts
 

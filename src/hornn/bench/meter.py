@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from hornn.bench.work import CPU, Work
+from hornn.bench.work import Work
 from hornn.machine import peak_memory_mb
 
 QUIET = 0.05  # cores that other processes may use in a round that counts
@@ -120,7 +120,7 @@ class Meter(NamedTuple):
         }
 
 
-def memory_of(make: Callable[[], Work], device: torch.device = CPU, times: int = 5) -> float:
+def memory_of(make: Callable[[], Work], device: torch.device, times: int = 5) -> float:
     """MB that the peak rises by while the work is made and done a few times; in a process that did nothing else.
 
     On a GPU it is the peak of what torch has allocated there.
@@ -134,7 +134,7 @@ def memory_of(make: Callable[[], Work], device: torch.device = CPU, times: int =
     return peak_memory_mb() - before
 
 
-def memory_apart(make: Callable[[], Work], processes: int, device: torch.device = CPU) -> list[float]:
+def memory_apart(make: Callable[[], Work], processes: int, device: torch.device) -> list[float]:
     """`memory_of` in fresh processes, one after the other, in rising order."""
     return sorted(apart(memory_of, make, device) for _ in range(processes))
 

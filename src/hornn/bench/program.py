@@ -27,8 +27,8 @@ from hornn.blocks import Writers, pages_with_blocks, renew_page
 from hornn.checks import require_choice, require_positive
 from hornn.kernels.recorded import RECURS
 from hornn.machine import processor, processor_flags
-from hornn.result import write_atomically
 from hornn.run.process import set_up_process
+from hornn.writing import write_atomically
 
 SCHEMA_VERSION = 1
 NEEDS = {"roofline": "step"}

@@ -240,7 +240,7 @@ def memory(bench: Bench) -> list[Row]:
         }
         dtype, native = resolve_precision(precision, device), runs_natively(precision, device)
         row: Row = {**work, "precision": precision, "dtype": dtype, "native": native}
-        rows.append(row | memory_beside(layer, partial(head_step, kind, sizes, precision, device), device))
+        rows.append(row | memory_beside(layer, partial(head_step, kind, sizes, device, precision), device))
     return rows
 
 
@@ -261,9 +261,7 @@ def head(bench: Bench) -> list[Row]:
     plan, rows = bench.plan, []
     for width in plan.head_widths:
         sizes = plan.sizes._replace(hidden_size=width)
-        ours, other = (
-            head_step(kind, sizes, device=bench.device) for kind in (TwoLevelSoftmaxHead, SoftmaxHead)
-        )
+        ours, other = (head_step(kind, sizes, bench.device) for kind in (TwoLevelSoftmaxHead, SoftmaxHead))
         names = {"ours": "two-level softmax", "other": "full softmax", "precision": "fp32", "dtype": "fp32"}
         rows.append({"work": f"H = {width}", **names, **bench.compare(ours, other, plan.rounds)})
     return rows

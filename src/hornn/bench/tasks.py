@@ -133,7 +133,7 @@ def padded_step(layer: str, sizes: Sizes, inputs: Tensor, targets: Tensor) -> Wo
 
 
 def falling_lengths(sizes: Sizes) -> Tensor:
-    """Of the sequences of a batch: from the length of a chunk down to half of it."""
+    """The lengths of the sequences of a batch: from the length of a chunk down to half of it."""
     return torch.linspace(sizes.seq_len, max(1, sizes.seq_len // 2), sizes.batch_size).long()
 
 

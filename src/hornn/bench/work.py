@@ -33,7 +33,7 @@ Work = Callable[[], object]  # does the work once
 
 
 class Sizes(NamedTuple):
-    """Of a network and its chunk; Penn Treebank in the HORNN paper."""
+    """The sizes of a network and its chunk; by default as on Penn Treebank in the HORNN paper."""
 
     vocab_size: int = 10_000
     hidden_size: int = 400
@@ -94,7 +94,7 @@ def differentiate(
     return Outcome(features.detach(), detach_all(state), loss.detach().double() / scale)
 
 
-def step_of(variant: Variant, sizes: Sizes, device: torch.device = CPU) -> Work:
+def step_of(variant: Variant, sizes: Sizes, device: torch.device) -> Work:
     """The training step of a variant, from its name: what a fresh process can be asked for."""
     return our_step(build(variant, sizes, device), sizes)
 
@@ -188,7 +188,7 @@ class TorchModel(nn.Module):
         return self.output(y).flatten(0, 1), state
 
 
-def torch_step(layer: str, sizes: Sizes, device: torch.device = CPU) -> Work:
+def torch_step(layer: str, sizes: Sizes, device: torch.device) -> Work:
     """One training step of that model."""
     model = TorchModel(layer, sizes).to(device)
     inputs, targets = batch(sizes, device)
@@ -219,9 +219,7 @@ def score_with_torch(model: TorchModel, stream: ChunkStream) -> Tensor:
     return torch.cat(scores)
 
 
-def head_step(
-    head: Callable[..., Head], sizes: Sizes, precision: str = "fp32", device: torch.device = CPU
-) -> Work:
+def head_step(head: Callable[..., Head], sizes: Sizes, device: torch.device, precision: str = "fp32") -> Work:
     """Forward and backward pass of one of our output layers alone; with precision `auto` as in training."""
     layer = head(input_size=sizes.hidden_size, counts=zipf_counts(sizes.vocab_size)).to(device)
     layer.precision = resolve_precision(precision, device)
@@ -246,13 +244,13 @@ def products(x: Tensor, precision: str) -> Iterator[tuple[str, Work]]:
         yield "torch.mm", partial(torch.mm, x.to(dtype), x.to(dtype))
 
 
-def runs_natively(precision: str, device: torch.device = CPU) -> bool:
+def runs_natively(precision: str, device: torch.device) -> bool:
     """Whether an output layer of that precision alone uses the native kernels."""
     return precision == "auto" and device == CPU and library.why_not() is None
 
 
-def linear_step(sizes: Sizes, device: torch.device = CPU) -> Work:
-    """The same with nn.Linear and cross entropy."""
+def linear_step(sizes: Sizes, device: torch.device) -> Work:
+    """Forward and backward pass of an output layer as a user writes it: nn.Linear and cross entropy."""
     layer = nn.Linear(sizes.hidden_size, sizes.vocab_size, bias=False, device=device)
     shape = sizes.seq_len * sizes.batch_size, sizes.hidden_size
     features = torch.randn(shape, device=device, requires_grad=True)
@@ -276,7 +274,7 @@ def draw_text(vocab_size: int, length: int) -> Tensor:
     return torch.multinomial(weights, length, replacement=True)
 
 
-def batch(sizes: Sizes, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+def batch(sizes: Sizes, device: torch.device) -> tuple[Tensor, Tensor]:
     """Inputs and targets (T, B)."""
     count = sizes.seq_len * sizes.batch_size
     ids = draw_text(sizes.vocab_size, 2 * count).view(2, sizes.seq_len, sizes.batch_size)

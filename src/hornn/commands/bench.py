@@ -6,7 +6,7 @@ from hornn.command_line import ending
 from hornn.command_line.options import Parser
 
 
-def main() -> None:
+def main() -> str | None:
     parser = Parser(description="Our training step, evaluation and memory beside torch's own, as ratios.")
     add = parser.add_argument
     add(
@@ -36,11 +36,11 @@ def main() -> None:
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 
     if options.write:
-        program.renew(Path(), options.tables)
-        return
+        return "\n".join(map(str, program.renew(Path(), options.tables))) or None
     names = options.only.split(",") if options.only else program.SECTIONS
     plan = program.choose_plan(options.quick, options.rounds)
     program.run(options.out, options.against, names, plan, options.device)
+    return None
 
 
 def run() -> None:

@@ -117,7 +117,7 @@ class Data(ABC):
         return Judgement({}, [])
 
     def examine(self, split: str, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
-        """The same of one split, with examples for a person. log_probs: as for `judge`."""
+        """What a trained network is worth on one split, with examples for a person. log_probs: as for `judge`."""
         return Judgement({}, [])
 
     def remarks(self) -> list[str]:

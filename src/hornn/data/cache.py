@@ -13,7 +13,7 @@ import numpy as np
 from hornn.data.content import CHANGED
 from hornn.data.corpus import Corpus
 from hornn.data.vocabulary import Vocabulary
-from hornn.result import replacing
+from hornn.writing import replacing
 
 FORMAT = 1  # raise it when the files' layout or a corpus's way to its tokens changes
 

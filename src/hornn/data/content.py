@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hornn.data.download import checksum
-from hornn.result import write_atomically
+from hornn.writing import write_atomically
 
 PYTHON = "python"  # the documentation of the running Python, in place of keys of files
 FOLDER = "folder"  # all files below root/name

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from hornn.result import replacing
+from hornn.writing import replacing
 
 TIMEOUT = 30.0  # seconds without an answer
 BLOCK = 1 << 20

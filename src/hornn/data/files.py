@@ -96,7 +96,7 @@ def build_data(
     files = {}
     for split, name in {"train": train, "valid": valid, "test": test}.items():
         if not name:
-            raise ValueError(f"data.{split} is {name!r}; give the path of a text file")
+            raise ValueError(f"data.{split} must be the path of a text file, got {name!r}")
         files[split] = Path(name).expanduser()
     corpus = TextFiles(
         files,

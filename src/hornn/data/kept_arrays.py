@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hornn.result import replacing
+from hornn.writing import replacing
 
 
 class KeptArrays:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hornn.checks import is_number, require_package, require_range
-from hornn.result import replacing
+from hornn.writing import replacing
 
 KEYS = 88  # of a piano
 LOWEST = 21  # the note of MIDI that key 0 is, A0

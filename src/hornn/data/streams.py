@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from hornn.checks import require_positive
 from hornn.columns import share
 from hornn.data.base import IGNORE, Chunk
 
@@ -36,8 +37,7 @@ class ChunkStream:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        if batch_size < 1 or seq_len < 1:
-            raise ValueError(f"batch size is {batch_size} and chunk length {seq_len}; both must be 1 or more")
+        require_positive(batch_size=batch_size, seq_len=seq_len)
         if len(tokens) < batch_size:
             raise ValueError(
                 f"{len(tokens):,} tokens cannot fill {batch_size} columns: "

@@ -13,7 +13,7 @@ from hornn.data.synthetic import write_text
 from hornn.data.text import TextData
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
-from hornn.result import replacing
+from hornn.writing import replacing
 
 URL = "http://mattmahoney.net/dc/text8.zip"
 
@@ -68,7 +68,7 @@ class Text8(Corpus):
         self.train_bytes = self.release.size - self.release.test_bytes
         if not isinstance(valid_bytes, int) or not 0 <= valid_bytes < self.train_bytes:
             raise ValueError(
-                f"data.valid_bytes is {valid_bytes!r}; it must be from 0 to {self.train_bytes - 1:,}"
+                f"data.valid_bytes must be from 0 to {self.train_bytes - 1:,}, got {valid_bytes!r}"
             )
         self.name = "text8" if variant == "full" else f"text8-{variant}"
         self.variant = variant

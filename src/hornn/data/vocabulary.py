@@ -90,8 +90,8 @@ class VocabularyRule:
         require_positive(**{"data.min_count": self.min_count})
         if self.max_size is not None and (not isinstance(self.max_size, int) or self.max_size < 3):
             raise ValueError(
-                f"data.max_size is {self.max_size!r}; it must be null or a whole number, 3 or more "
-                f"({EOS} and {UNK} are counted)"
+                f"data.max_size must be null or a whole number >= 3 ({EOS} and {UNK} are counted), "
+                f"got {self.max_size!r}"
             )
 
     def build(self, counts: Counter[str]) -> Vocabulary:

@@ -182,7 +182,9 @@ def back_bounded(
     tiles: Tiles,
     needs_history: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The same for sum pooling of one state, where what flows back into a state has norm `max_norm` at most.
+    """The gradients of u and of the history for sum pooling of one state, with a bound on what flows back.
+
+    What flows back into a state has norm `max_norm` at most.
 
     r_s = W_h^T dz_{s+1} flows back into h_s. With its bound c_s = min(1, max_norm / |r_s|) and the gradient g_s that
     is given for h_s,

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from hornn.data.download import checksum
 from hornn.machine import processor_flags
-from hornn.result import write_atomically
+from hornn.writing import write_atomically
 
 SOURCE = Path(__file__).with_name("native.cpp")
 INCLUDED = tuple(sorted(SOURCE.parent.glob("*.h")))

@@ -36,7 +36,7 @@ from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 
 
 class How(NamedTuple):
-    """Of a time loop: the bound of `hornn.scan.scan` on the gradient of each state, and the dtype of its products."""
+    """What a time loop is given: the bound on the gradient of each state (`hornn.scan.scan`), its products' dtype."""
 
     max_norm: float | None = None
     in_bf16: bool = False
@@ -112,7 +112,7 @@ def run_deep(cell: DeepRnn, u: Tensor, state: RnnState, how: How) -> tuple[Tenso
 
 
 def draw_factors(layers: list[Any], u: Tensor) -> list[Tensor | None]:
-    """Of each layer with dropout what its units (T, B, N) are multiplied by: drawn step by step, as the steps draw."""
+    """What the units (T, B, N) of each layer with dropout are multiplied by, drawn step by step, as the steps draw."""
     drawn: list[list[Tensor]] = [[] for _ in layers]
     for u_t in u:
         for layer, factors in zip(layers, drawn, strict=True):

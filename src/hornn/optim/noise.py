@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hornn.cells.base import is_bias
-from hornn.checks import require_range
+from hornn.checks import require_dropout, require_range
 from hornn.kernels import update as kernels
 
 
@@ -71,7 +71,7 @@ class DroppedWeights:
     """
 
     def __init__(self, weights: Sequence[Tensor], rate: float) -> None:
-        require_range("recurrent_dropout", rate, "in [0, 1)", 0 <= rate < 1)
+        require_dropout(recurrent_dropout=rate)
         self.weights = weights if rate else []
         self.rate = rate
         self.whole: list[Tensor] = []  # what the weights were

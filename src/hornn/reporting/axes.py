@@ -285,7 +285,7 @@ def path_of(points: Sequence[Point], x: At, y: At) -> str:
 
 
 def distance(point: Point, start: Point, end: Point) -> float:
-    """Of a point from the line that begins and ends at two others."""
+    """The distance of a point from the line that begins and ends at two others."""
     a, b = point[0] - start[0], point[1] - start[1]
     c, d = end[0] - start[0], end[1] - start[1]
     share = min(max((a * c + b * d) / (c * c + d * d or 1.0), 0.0), 1.0)

@@ -263,7 +263,7 @@ def reason_of(outcome: str, errors: Errors) -> str:
 
 
 def parts_of_error(errors: Errors) -> str:
-    """Of what the standard error of word errors consists, in words; empty for other metrics."""
+    """The parts of the standard error of word errors, in words; empty for other metrics."""
     if not errors.of_speakers or not errors.of_speakers.value:
         return ""
     of_seeds = f"{percent(errors.of_seeds.root)} over seeds and " if errors.of_seeds else ""

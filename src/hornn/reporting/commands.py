@@ -23,9 +23,9 @@ from hornn.reporting.sweeps import find_sweeps, read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
-from hornn.result import write_atomically
 from hornn.run.epochs import METRICS
 from hornn.shown import shown
+from hornn.writing import write_atomically
 
 Draw = Callable[[Table], list[Plot]]
 PAGE_OF_REPORT = "index.html"
@@ -136,7 +136,7 @@ def stat_of(path: Path) -> os.stat_result | None:
 
 
 def remembering(draw: Draw) -> Draw:
-    """The same figures, drawn again only where the table has changed."""
+    """A `draw` that draws a table's figures again only where the table has changed."""
     known: dict[str, tuple[Table, list[Plot]]] = {}
 
     def draw_again(table: Table) -> list[Plot]:

@@ -55,7 +55,7 @@ class Times(NamedTuple):
 
 
 def training_times(lines: Sequence[Line]) -> Times:
-    """Of the device on which most of these rows ran; the caption counts the rows that have no place on it."""
+    """The costs on the device where most of these rows ran; the caption counts the rows that have no place on it."""
     best = {line.row.name: line.best.result for line in lines if line.best}
     each = {
         line.row.name: least_seconds(

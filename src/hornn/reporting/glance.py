@@ -63,7 +63,7 @@ def draw_glance(tables: Iterable[Table]) -> Panel | None:
 
 
 def draw_glance_in_parts(tables: Iterable[Table]) -> tuple[list[str], str]:
-    """The same as a picture for each column, which a page may put side by side or one below the other; its caption.
+    """The glance as a picture for each column, which a page may put side by side or one below the other; its caption.
 
     Tables and rows lead to their views of the page.
     """

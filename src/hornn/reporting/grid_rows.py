@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from hornn.reporting.schema import NAME
+from hornn.reporting.schema import ROW_NAME
 
 WORD = re.compile(r"\w[\w./-]*")  # a value that needs no quotes on a command line
 KEY = re.compile(r"[A-Za-z_]\w*([./][A-Za-z_]\w*)*")
@@ -154,7 +154,7 @@ def read_setting(
         run = grid[key][value]
         if not isinstance(run, list) or not all(isinstance(word, str) and "=" in word for word in run):
             raise ValueError(f"{where}: {key}: {value!r} must list overrides KEY=VALUE, got {run!r}")
-        if not isinstance(value, str) or not NAME.fullmatch(value):
+        if not isinstance(value, str) or not ROW_NAME.fullmatch(value):
             raise ValueError(f"{where}: {key}: a name has letters, digits and . _ - alone, got {value!r}")
         for word in run:
             if (own := word.partition("=")[0].lstrip("+")) in grid:
@@ -203,7 +203,7 @@ def join(settings: Sequence[Setting], run: tuple[str, ...]) -> GridRow:
 def check_rows(rows: list[GridRow], where: str) -> list[GridRow]:
     seen: dict[str, GridRow] = {}
     for row in rows:
-        if not NAME.fullmatch(row.name):
+        if not ROW_NAME.fullmatch(row.name):
             raise ValueError(
                 f"{where}: the values of {' '.join(row.run)} make no name of a row: {row.name!r}"
             )

@@ -108,7 +108,7 @@ class Drawing(NamedTuple):
         return self.panel("k, steps back", "norm of the gradient, relative", caption, paint)
 
     def parts(self) -> Panel | None:
-        """The same after training for each part of states that have several.
+        """How much of the gradient reaches k steps back after training, for each part of states that have several.
 
         Dashes tell the parts here, so that of each colour the first row is drawn.
         """

@@ -10,18 +10,18 @@ from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
     LARGEST,
     MEMORY,
-    NAME,
+    RESULT,
     SCHEMA_VERSION,
     UTTERANCES,
     check_kinds,
     check_result,
     read_json,
     scores_of,
-    write_atomically,
 )
 from hornn.run.code import CODE, own_source
 from hornn.shown import shown, shown_texts
 from hornn.sweep.entry import RECORDINGS, Entry, read_record
+from hornn.writing import write_atomically
 
 ADDED_LATER = (
     "dynamic",
@@ -50,7 +50,7 @@ class Run(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Of the user's own classes each with its source, empty where they are not known."""
+        """The user's own classes, each with its source; empty where they are not known."""
         return own_source(self.result.get(CODE) or {})
 
     def has_source_of(self, other: "Run") -> bool:
@@ -171,7 +171,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
             )
             continue
         try:
-            found.append((row, run_of(job, results.parent / job.run_dir / NAME)))
+            found.append((row, run_of(job, results.parent / job.run_dir / RESULT)))
         except OSError as error:
             warn(
                 warnings, sweep, f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})"

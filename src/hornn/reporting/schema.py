@@ -4,9 +4,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hornn.result import SEEDS, is_of
+from hornn.checks import SEEDS
+from hornn.result import is_of
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
+ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
 
 SWEEP_KEYS = {
     "name": str,

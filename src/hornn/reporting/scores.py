@@ -36,7 +36,7 @@ class Score(NamedTuple):
 
     @property
     def deviation(self) -> float | None:
-        """Of the sample: divided by n - 1."""
+        """The standard deviation of the sample: divided by n - 1."""
         return stdev(self.values) if len(self.values) > 1 else None
 
     @property

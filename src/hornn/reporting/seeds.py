@@ -61,7 +61,7 @@ def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
 
 
 def variance_of(score: Score) -> Variance:
-    """Of a row's seeds, relative to their mean; no degree of freedom with one seed, or where the mean is 0."""
+    """The relative variance of a row's seeds; it has no degree of freedom with one seed, or where the mean is 0."""
     freedom = len(score.values) - 1
     if freedom < 1 or not score.mean:
         return Variance(0.0, 0)
@@ -81,7 +81,7 @@ class Errors(NamedTuple):
 
     @property
     def of_all(self) -> Variance:
-        """Of what is known: the sources are independent."""
+        """The sum of the squared errors that are known: their sources are independent."""
         return total(part for part in self if part)
 
     @property
@@ -96,14 +96,14 @@ class Errors(NamedTuple):
 
 
 def errors_of_mean(line: Line, metric: str, spread: Spread | None) -> Errors:
-    """Of a row's mean, in its unit."""
+    """The errors of a row's mean, in its unit."""
     of_seeds = error_over_seeds(metric, spread, line)
     mean = line.scores[metric].mean or 0.0
     return Errors(of_seeds and of_seeds.times(mean**2), error_over_speakers(metric, line))
 
 
 def errors_of_gain(one: Line, other: Line, metric: str, spread: Spread | None) -> Errors:
-    """Of the difference of two rows' means, relative to the other's."""
+    """The errors of the difference of two rows' means, relative to the other's."""
     first, mean = (line.scores[metric].mean for line in (one, other))
     if not mean or first is None:
         return Errors(None)

@@ -31,9 +31,9 @@ from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import (
     FIGURE_KEYS,
-    NAME,
     PUBLISHED_KEYS,
     ROW_KEYS,
+    ROW_NAME,
     SWEEP_KEYS,
     check,
     read_range,
@@ -283,7 +283,7 @@ def read_row(
 ) -> Row:
     where = f"{path}: row {node.get('name') if isinstance(node, dict) else node!r}"
     check(node, ROW_KEYS, where)
-    if not NAME.fullmatch(node["name"]):
+    if not ROW_NAME.fullmatch(node["name"]):
         raise ValueError(f"{where}: a name has letters, digits and . _ - alone: files are called after it")
     run, state = node["run"], node.get("state")
     if (run is None) == (state is None):

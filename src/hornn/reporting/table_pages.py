@@ -23,7 +23,7 @@ from hornn.reporting.panels import Panel
 from hornn.reporting.ranks import draw_ranks
 from hornn.reporting.row_styles import row_styles
 from hornn.reporting.tables import Table
-from hornn.result import write_atomically
+from hornn.writing import write_atomically
 
 PAGE, OVERVIEW, FIGURE, RANKS = "README.md", "overview.svg", "figure.svg", "ranks-{}.svg"
 MEMORY = "memory-{}.svg"

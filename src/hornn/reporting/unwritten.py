@@ -9,7 +9,7 @@ from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_n
 from hornn.reporting.runs import read_run
 from hornn.reporting.scores import of_characters
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
-from hornn.result import LARGEST, NAME, score_of, unit_of
+from hornn.result import LARGEST, RESULT, score_of, unit_of
 from hornn.sweep.entry import Entry, read_record
 
 LABELS = {
@@ -51,7 +51,7 @@ def unwritten_sweep(path: Path, root: Path) -> Sweep:
         name=path.stem,
         title=path.stem,
         paper="",
-        metrics=metrics_of(root / job.run_dir / NAME for job in entries),
+        metrics=metrics_of(root / job.run_dir / RESULT for job in entries),
         rows=tuple(rows),
         path=path,
         figure=Figure(main.label) if main else None,

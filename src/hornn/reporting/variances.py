@@ -24,7 +24,7 @@ class Variance(NamedTuple):
 
 
 def total(parts: Iterable[Variance]) -> Variance:
-    """Of a sum of independent parts, by the degrees of freedom of Welch and Satterthwaite."""
+    """The variance of a sum of independent parts; its degrees of freedom are by Welch and Satterthwaite."""
     parts = [part for part in parts if part.value]
     value = sum(part.value for part in parts)
     uncertain = sum(part.value**2 / part.freedom for part in parts)
@@ -32,7 +32,7 @@ def total(parts: Iterable[Variance]) -> Variance:
 
 
 def pooled(parts: Sequence[Variance]) -> Variance:
-    """Of samples whose variances are alike; without a degree of freedom it is 0."""
+    """The variance of samples whose variances are alike; without a degree of freedom it is 0."""
     freedom = sum(part.freedom for part in parts)
     return Variance(sum(part.freedom * part.value for part in parts) / freedom if freedom else 0.0, freedom)
 

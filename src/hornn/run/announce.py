@@ -10,23 +10,24 @@ from rich.text import Text
 from hornn.data.base import Data
 from hornn.metrics import Units
 
-console = Console(markup=False)  # what it prints holds paths and words of the user's, as they are
+# What it prints holds paths and words of the user's, as they are.
+console = Console(markup=False, highlight=False)
 
 
 def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[str], resume: bool) -> None:
     """The model with its `size`, its data, what else is to be noted, and where it all goes."""
     title = Text.assemble((model, "bold"), " on ", (data.name, "bold"), f": {size}")
-    console.print(title, highlight=False)
+    console.print(title)
     first, *others = data.summary()
     for line in (first, *notes, *others):
         tell(f"  {line}")
-    console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", highlight=False, soft_wrap=True)
+    console.print(f"  {'continues in' if resume else 'writes to'} {run_dir}", soft_wrap=True)
 
 
 def tell(line: str) -> None:
     """Print a line of `Data.summary` or `Data.remarks`; one that warns is yellow."""
     style = "yellow" if line.lstrip().startswith("warning: ") else None
-    console.print(line, style=style, highlight=False, soft_wrap=True)
+    console.print(line, style=style, soft_wrap=True)
 
 
 def describe_epoch(record: Mapping[str, float], units: Units, is_best: bool) -> str:
@@ -54,17 +55,14 @@ def conclude(
     valid, test = (f"{split}_{units.key}" for split in ("valid", "test"))
     rows = {result["choices"]["model"]: result, **baselines}
     width = max(12, len(units.score), *map(len, rows))
-    console.print(how, highlight=False, soft_wrap=True)
+    console.print(how, soft_wrap=True)
     accuracy = f"  {'accuracy':>9}" if units.accuracy else ""
-    console.print(
-        f"{units.score:>{width}}  {'valid':>9}  {'test':>9}{accuracy}", style="bold", highlight=False
-    )
+    console.print(f"{units.score:>{width}}  {'valid':>9}  {'test':>9}{accuracy}", style="bold")
     for name, figures in rows.items():
         share = figures.get("test_accuracy")
         shown = f"  {share:9.2%}" if share is not None else ""
         console.print(
             f"{name:>{width}}  {units.show(figures[valid]):>9}  {units.show(figures[test]):>9}{shown}",
-            highlight=False,
         )
     for line in remarks:
         tell(line)
@@ -77,7 +75,7 @@ def conclude(
                 f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; train longer"
                 " (trainer.max_epochs, trainer.max_steps)"
             )
-        console.print(note, style="yellow", highlight=False, soft_wrap=True)
-    console.print(f"{run_dir / 'result.json'}", highlight=False, soft_wrap=True)
+        console.print(note, style="yellow", soft_wrap=True)
+    console.print(f"{run_dir / 'result.json'}", soft_wrap=True)
     if (run_dir / "wandb").is_dir():
-        console.print(f"browse: wandb leet {run_dir / 'wandb'}", highlight=False, soft_wrap=True)
+        console.print(f"browse: wandb leet {run_dir / 'wandb'}", soft_wrap=True)

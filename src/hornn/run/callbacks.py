@@ -199,9 +199,7 @@ class WordFrequency(OfText):
             )
             console.print("test perplexity by word frequency:")
             for label, tokens, ppl in rows:
-                console.print(
-                    f"  {ppl:>10,.2f} on {tokens:,} tokens that training has {label} times", highlight=False
-                )
+                console.print(f"  {ppl:>10,.2f} on {tokens:,} tokens that training has {label} times")
 
 
 class Samples(OfText):
@@ -262,7 +260,7 @@ class Samples(OfText):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """Of the best epoch, for a result."""
+        """The samples of the best epoch, for a result."""
         best = self.rows[-self.num_samples :]
         texts = [text[:LETTERS] for *_, text in best[:SAMPLES]]
         return {"epoch": best[0][0], "temperature": self.temperature, "texts": texts} if best else {}

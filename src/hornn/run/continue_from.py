@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hornn.build import make_card
+from hornn.card import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
-from hornn.result import NAME
+from hornn.result import RESULT
 from hornn.run.folder import put_on_record, require_best, require_own, require_same_code
 from hornn.run.identity import BEST, LAST, Identity, other_run
 from hornn.run.keeper import PAYLOAD
@@ -28,7 +28,7 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     folder holds files of no run.
     """
     folder = identity.folder
-    if (folder / LAST).exists() or (folder / NAME).exists():
+    if (folder / LAST).exists() or (folder / RESULT).exists():
         return
     name = f"continue_from={source}"
     for file in (LAST, BEST):

@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from hornn.baselines.counts import CountModel, FittedModel
-from hornn.build import build_counts, build_data, check_predicts, make_card
+from hornn.build import build_counts, build_data, check_predicts
+from hornn.card import make_card
 from hornn.checkpoint import write_checkpoint
+from hornn.command_line.ending import IN_SWEEP
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
 from hornn.run.epochs import write_epochs
@@ -56,7 +58,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             "leave it out"
         )
     without_effect = [word for word in starts.overrides if is_of_networks(word, config)]
-    of_table = os.environ.get("HORNN_SWEEP")  # the launcher sets it: a table has words for all its rows
+    of_table = os.environ.get(IN_SWEEP)  # the launcher sets it: a table has words for all its rows
     if without_effect and not of_table:
         raise ValueError(
             f"{' '.join(without_effect)} has no effect: model={identity.choices['model']} counts, and takes keys of "
@@ -82,7 +84,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         figures = {**measure(model, data), **describe(model, data), **starts.summary()}
         judgement = data.judge(lambda split: model.log_probs(data.whole(split)))
         for note in model.notes:
-            console.print(note, highlight=False, soft_wrap=True)
+            console.print(note, soft_wrap=True)
         run.begin(model.num_parameters, config, starts.program)
         if isinstance(model, CountModel):
             save(run.dir / BEST, make_card(identity.to_dict(), data), model)

@@ -5,7 +5,8 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hornn.result import LARGEST, write_atomically
+from hornn.result import LARGEST
+from hornn.writing import write_atomically
 
 METRICS = "metrics.csv"
 

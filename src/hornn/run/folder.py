@@ -11,7 +11,7 @@ from lightning.pytorch.loggers import Logger
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.base import Data
 from hornn.recipe import load
-from hornn.result import read_result, score_of, write_atomically, write_result
+from hornn.result import read_result, score_of, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.code import CODE, other_code
 from hornn.run.epochs import METRICS
@@ -20,6 +20,7 @@ from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging, explain_lost_wandb
 from hornn.run.provenance import versions
+from hornn.writing import write_atomically
 
 # What helps where a folder holds another run.
 REPLACE = "give another run_dir, or overwrite=true to replace it"

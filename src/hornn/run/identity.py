@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from hornn.data.content import CHANGED, FOLDER, content_of
+from hornn.places import PLACES
 from hornn.recipe import COUNTED, TEXT, flatten
-from hornn.result import NAME
+from hornn.result import RESULT
 from hornn.run.code import CODE, WATCHES, code_of_run
 from hornn.run.epochs import METRICS
 
@@ -34,9 +35,7 @@ WITHOUT_EFFECT = (
     "checkpoint_every",
     "logger",
     "sweep",
-    "data.root",
-    "data.cache_dir",
-    "data.url",
+    *(f"data.{place}" for place in PLACES),
     "trainer.enable_progress_bar",
     "trainer.max_time",  # ends a start of the run, not the run
     "trainer.profiler",
@@ -50,7 +49,7 @@ COUNTS_READ = ("model", "data")  # all that decides a model of counts
 COLUMNS = ("batch_size", "seq_len", "eval_batch_size")  # of the data, which counts read in one column
 # In a run's folder: who it is, the best epoch's weights, what it continues from.
 CONFIG, BEST, LAST = "config.yaml", "best.ckpt", "last.ckpt"
-FILES = (NAME, METRICS, BEST, LAST, CONFIG)  # that a run writes, and replaces when it is told to
+FILES = (RESULT, METRICS, BEST, LAST, CONFIG)  # that a run writes, and replaces when it is told to
 SNAPSHOTS = "epoch-*.ckpt"  # weights of epochs that `callbacks=snapshots` was asked to keep
 ADDED = Path(__file__).with_name("added_keys.yaml")
 
@@ -254,7 +253,7 @@ def added_keys(path: Path) -> tuple[Config, ...]:
 
 
 def canonical(value: Any) -> Any:
-    """The same value for numbers that are equal: 1 and 1.0 are one value of a config."""
+    """The value with one spelling for numbers that are equal: 1 and 1.0 are one value of a config."""
     if isinstance(value, list):
         return [canonical(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

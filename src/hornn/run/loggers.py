@@ -13,9 +13,10 @@ from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoa
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checks import require_package
-from hornn.command_line.ending import same_command
+from hornn.command_line.ending import IN_ROW, IN_SWEEP, same_command
 from hornn.run.identity import Identity
 from hornn.run.termination import ProcessLost
+from hornn.shown import first_line
 
 TAG_LENGTH = 64  # that Weights & Biases allows
 BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch
@@ -100,7 +101,7 @@ def wandb_logger(
         return RunLogger(project=project)  # stays idle: only the first rank logs
     words = {"model": identity.choices["model"], "data": identity.corpus, "seed": str(identity.seed)}
     name = project_name(identity)
-    sweep, row = os.environ.get("HORNN_SWEEP"), os.environ.get("HORNN_ROW")  # the launcher sets them
+    sweep, row = os.environ.get(IN_SWEEP), os.environ.get(IN_ROW)  # the launcher sets them
     paper, _, part = (sweep or "").rpartition("_")
     tags = {
         "paper": paper if part.startswith(("table", "figure")) else None,
@@ -124,7 +125,7 @@ def wandb_logger(
         )
     except wandb.Error as error:
         raise ValueError(
-            f"Weights & Biases cannot start a run ({str(error).splitlines()[0]}): log in once with "
+            f"Weights & Biases cannot start a run ({first_line(error)}): log in once with "
             "`wandb login`, or use logger=wandb_offline"
         ) from error
     logger = RunLogger(experiment=run, log_model=log_model)
@@ -167,7 +168,7 @@ def mlflow_logger(
         experiment_name=experiment,
         run_name=project_name(identity),
         tracking_uri=tracking_uri or f"sqlite:///{run_dir.absolute() / 'mlflow.db'}",
-        tags={"sweep": os.environ.get("HORNN_SWEEP", ""), "row": os.environ.get("HORNN_ROW", "")},
+        tags={"sweep": os.environ.get(IN_SWEEP, ""), "row": os.environ.get(IN_ROW, "")},
     )
 
 

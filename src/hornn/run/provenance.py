@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from hornn import machine
-from hornn.build import PLACES
+from hornn.command_line.ending import RUNS_ON_GPU
 from hornn.data.base import Data
-from hornn.places import PACKAGE
+from hornn.places import PACKAGE, PLACES
 from hornn.run.code import CODE, other_code
 
 PARTS = ("output_layer", "time_loop")  # of a network, which multiply in a precision each
@@ -38,7 +38,7 @@ def device_name(device: torch.device) -> str:
 
 def runs_on_gpu(device: torch.device) -> int | None:
     """The most runs of a sweep that share the GPU at a time, as its launcher says; None on a CPU."""
-    return int(os.environ.get("HORNN_RUNS_ON_GPU", 1)) if device.type == "cuda" else None
+    return int(os.environ.get(RUNS_ON_GPU, 1)) if device.type == "cuda" else None
 
 
 def circumstances(data: Data, device: torch.device) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Starts:
         return other_code(self.past[-1].get(CODE), self.program.get(CODE, {})) if self.past else ""
 
     def summary(self) -> dict[str, Any]:
-        """Of result.json: the last start's overrides and commit, `dirty` where any start's was, and the time of all."""
+        """The last start's overrides and commit, `dirty` where any start's was, and the time of all, for a result."""
         starts = self.all()
         return {
             "overrides": self.overrides,

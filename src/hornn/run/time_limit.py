@@ -57,7 +57,6 @@ class TimeLimit(Timer):
             console.print(
                 f"not finished: trainer.max_time is over, in epoch {trainer.current_epoch + 1} after update "
                 f"{trainer.global_step:,}; {same_command()} goes on",
-                highlight=False,
                 soft_wrap=True,
             )
         raise SystemExit(UNFINISHED)

@@ -15,17 +15,9 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from omegaconf import DictConfig
 
-from hornn.build import (
-    build_data,
-    build_network,
-    call,
-    check_cell,
-    check_head,
-    check_memory,
-    check_plain,
-    make_card,
-)
-from hornn.checkpoint import first_line, read_checkpoint
+from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, check_plain
+from hornn.card import make_card
+from hornn.checkpoint import read_checkpoint
 from hornn.checks import require_seed
 from hornn.contract import check_contract
 from hornn.data.base import Data, Judgement, Stream
@@ -50,6 +42,7 @@ from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank, heed_from_the_start
 from hornn.run.time_limit import TimeLimit
 from hornn.run.trainer_options import check_trainer
+from hornn.shown import first_line
 from hornn.use.posteriors import log_probs_of
 
 
@@ -132,9 +125,6 @@ def train(cfg: DictConfig) -> None:
         judgement = data.judge(training.log_probs) if main else Judgement({}, [])
         how = "\n".join([describe_end(training, figures), *judgement.lines])
         run.finish({**figures, **judgement.figures}, how)
-
-
-# -- before training -----------------------------------------------------------------------------------------
 
 
 def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Training:
@@ -250,9 +240,6 @@ def notes_on(training: Training) -> list[str]:
     return notes
 
 
-# -- after training ------------------------------------------------------------------------------------------
-
-
 def describe_divergence(error: DivergenceError, training: Training, config: Mapping[str, Any]) -> str:
     """What happened and what to try: options that this run has, at values that it did not have."""
     module, optimizer = training.module, config["optimizer"]
@@ -290,7 +277,7 @@ def show_profile(trainer: lightning.Trainer) -> None:
     """Print the report of the profiler, if there is one: Lightning logs it, where nothing is shown here."""
     report = trainer.profiler.summary()  # type: ignore[attr-defined]
     if report and trainer.is_global_zero:
-        console.print(report, highlight=False, soft_wrap=True)
+        console.print(report, soft_wrap=True)
 
 
 def summarise(training: Training) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from hornn.checks import require_file_name, require_range
 from hornn.data.base import IGNORE, SPLITS, Judgement
 from hornn.data.download import checksum
-from hornn.data.sequences import Example, SequenceData, SequenceStream
+from hornn.data.sequences import Example, SequenceData
 from hornn.metrics import FRAMES
 from hornn.result import UTTERANCES
 from hornn.speech import gmm
@@ -102,13 +102,10 @@ class SpeechData(SequenceData):
         states = np.concatenate(self.prepared.states["train"])
         return np.bincount(states, minlength=self.prepared.number).tolist()
 
-    def stream(self, split: str, rank: int = 0, world_size: int = 1, seed: int = 0) -> SequenceStream:
-        examples = self.examples(split)
-        if split == "train":
-            within = self.seq_len > self.delay  # else the first chunk has no target to learn from
-            require_range("data.seq_len", self.seq_len, f"above data.delay={self.delay}", within)
-            return SequenceStream(examples, self.batch_size, self.seq_len, seed, rank, world_size)
-        return SequenceStream(examples, self.eval_batch_size, self.seq_len, None, rank, world_size)
+    def training_examples(self) -> list[Example]:
+        within = self.seq_len > self.delay  # else the first chunk has no target to learn from
+        require_range("data.seq_len", self.seq_len, f"above data.delay={self.delay}", within)
+        return super().training_examples()
 
     def examples(self, split: str) -> list[Example]:
         return [
@@ -152,7 +149,7 @@ class SpeechData(SequenceData):
 
     @property
     def own_checksum(self) -> str:
-        """Of a corpus of one's own, whose grammar no release vouches for."""
+        """The checksum of a corpus of one's own, whose grammar no release vouches for."""
         both = f"{self.prepared.checksum} {checksum(self.corpus.grammar, 'sha256')}"
         return f"sha256:{hashlib.sha256(both.encode()).hexdigest()}"
 

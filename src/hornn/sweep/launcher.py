@@ -13,7 +13,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 from rich.console import Console
 
-from hornn.checks import require_positive
+from hornn.checks import require_choice, require_positive
 from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, jobs_on_record
@@ -34,17 +34,9 @@ class ProcessLauncher(Launcher):
 
     shows_jobs = True  # in a table of its own
 
-    def __init__(
-        self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, retry_failed: bool, program: str | None
-    ) -> None:
+    def __init__(self, jobs: int, gpus: Any, per_gpu: int, on_failure: str, program: str | None) -> None:
         require_positive(**{"hydra.launcher.jobs": jobs})
-        if on_failure not in ON_FAILURE:
-            raise ValueError(
-                f"hydra.launcher.on_failure must be {' or '.join(ON_FAILURE)}, got {on_failure!r}"
-            )
-        if type(retry_failed) is not bool:
-            raise ValueError(f"hydra.launcher.retry_failed must be true or false, got {retry_failed!r}")
-        self.retry_failed = retry_failed
+        require_choice("hydra.launcher.on_failure", on_failure, ON_FAILURE)
         self.jobs = jobs
         self.pool = Pool(gpu_names(gpus), per_gpu)
         self.on_failure = on_failure
@@ -53,7 +45,7 @@ class ProcessLauncher(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.loader = hydra_context.config_loader
         self.config = config
-        self.retry_failed |= config.hydra.sweeper.get("retry_failed", False)
+        self.retry_failed = config.hydra.sweeper.get("retry_failed", False)
         script = Path(self.program or script_of(Path(task_function.__code__.co_filename)))
         self.command = [sys.executable, str(script.absolute())]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hornn.checks import require_file_name
-from hornn.result import write_atomically
 from hornn.sweep.entry import RECORDINGS, VERSION, Entry, read_record
+from hornn.writing import write_atomically
 
 FOLDER = Path("outputs", "sweeps")
 

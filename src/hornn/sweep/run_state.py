@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hornn.result import NAME, digits_of, read_result, score_of
+from hornn.result import RESULT, digits_of, read_result, score_of
 from hornn.run.epochs import read_epochs
 from hornn.run.lock import LOCK, is_locked, take_lock
 
@@ -40,7 +40,7 @@ def result_of(run_dir: Path, name: str, seed: int, since: float = 0.0) -> dict[s
 
     Raises Damaged where it is damaged, another ValueError where the folder holds another run.
     """
-    result = read_result(run_dir) if is_since(run_dir / NAME, since) else None
+    result = read_result(run_dir) if is_since(run_dir / RESULT, since) else None
     if result is not None and (result.get("name"), result.get("seed")) != (name, seed):
         raise ValueError(
             f"{run_dir} holds the result of run {result.get('name')}, seed {result.get('seed')}; "

@@ -27,7 +27,7 @@ from hornn.recipe import flatten
 from hornn.reporting.grid_rows import as_text
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import of_characters
-from hornn.result import unit_of, write_atomically
+from hornn.result import unit_of
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
@@ -52,9 +52,10 @@ from hornn.sweep.study import (
     load_optuna,
     metric_of,
     open_study,
-    shown,
+    read_score,
 )
 from hornn.sweep.trials import Attempt, Trials
+from hornn.writing import write_atomically
 
 FOLDER = Path("outputs", "studies")
 JOURNAL, SUMMARY = "journal.log", "study.json"
@@ -287,7 +288,7 @@ class Teller:
                 {
                     "trial": position + 1,
                     "state": trial.state.name.lower(),
-                    metric: shown(trial.value, metric) if trial.state.name == "COMPLETE" else None,
+                    metric: read_score(trial.value, metric) if trial.state.name == "COMPLETE" else None,
                     "constants": constants(trial.params, trial.distributions),
                     "epochs": len(trial.intermediate_values),
                     "reason": trial.user_attrs.get(REASON),
@@ -305,7 +306,7 @@ def metric_of_run(job: Job) -> str:
 
 
 def score_text(score: float, metric: str) -> str:
-    return f"{shown(score, metric):.{2 if metric.endswith('_ppl') else 3}f}"
+    return f"{read_score(score, metric):.{2 if metric.endswith('_ppl') else 3}f}"
 
 
 def raise_fault(attempt: Attempt) -> None:
@@ -316,9 +317,6 @@ def raise_fault(attempt: Attempt) -> None:
     raise ValueError(
         f"{attempt.title} failed, and not by diverging: {reason}; the same command tries it again"
     )
-
-
-# -- what a person sees --------------------------------------------------------------------------------------
 
 
 def announce(title: str, runs: Runs) -> None:

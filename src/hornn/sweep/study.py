@@ -125,7 +125,7 @@ def metric_of(study: Any) -> str:
     )
 
 
-def shown(score: float, metric: str) -> float:
+def read_score(score: float, metric: str) -> float:
     """A score of a trial, in nats or as a perplexity, as a person reads it: of characters in bits."""
     return bits(math.log(score)) if metric.endswith("_bpc") else score
 

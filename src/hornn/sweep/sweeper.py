@@ -13,6 +13,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from hornn.checks import require_truth
 from hornn.recipe import flatten
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import grid_rows
@@ -42,8 +43,7 @@ class TableSweeper(Sweeper):
     """
 
     def __init__(self, params: Mapping[str, Any], only: Any = None, retry_failed: bool = False) -> None:
-        if type(retry_failed) is not bool:
-            raise ValueError(f"hydra.sweeper.retry_failed must be true or false, got {retry_failed!r}")
+        require_truth(**{"hydra.sweeper.retry_failed": retry_failed})
         self.retry_failed = retry_failed
         self.params = params
         self.only = only

@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hornn.command_line.ending import INTERRUPTED, LAUNCHED, TERMINATED, UNFINISHED
+from hornn.command_line.ending import (
+    IN_ROW,
+    IN_SWEEP,
+    INTERRUPTED,
+    LAUNCHED,
+    RUNS_ON_GPU,
+    TERMINATED,
+    UNFINISHED,
+)
 from hornn.result import Damaged
 from hornn.run.identity import LAST
 from hornn.run.lock import Busy
@@ -207,14 +215,14 @@ class Workers:
             **os.environ,
             LAUNCHED: "1",
             "PYTHONUNBUFFERED": "1",  # a killed process has written what it said
-            "HORNN_SWEEP": self.record.name,
-            "HORNN_ROW": job.rows[0],
+            IN_SWEEP: self.record.name,
+            IN_ROW: job.rows[0],
         }
         if self.threads is not None:
             environment.setdefault("OMP_NUM_THREADS", str(self.threads))
         if gpus:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-            environment["HORNN_RUNS_ON_GPU"] = str(self.pool.per_gpu)
+            environment[RUNS_ON_GPU] = str(self.pool.per_gpu)
         # What another launcher has begun since the launch is continued.
         job.overwrite = job.overwrite and not is_since(job.run_dir / LAST, job.launched)
         told = job.overwrite == job.config["overwrite"]

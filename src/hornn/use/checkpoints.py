@@ -10,13 +10,14 @@ import torch
 
 from hornn.baselines.arpa import read_arpa
 from hornn.baselines.counts import CountModel
-from hornn.build import holds_counts, rebuild_counts, rebuild_network
-from hornn.checkpoint import CARD, first_line, read_checkpoint, require_plain
+from hornn.card import holds_counts, rebuild_counts, rebuild_network
+from hornn.checkpoint import CARD, read_checkpoint, require_plain
 from hornn.checks import require_choice
 from hornn.data.midi import KEYS
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.network import SequenceModel
+from hornn.shown import first_line
 from hornn.speech.features import BANDS
 from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
@@ -90,7 +91,7 @@ def check_card(card: Mapping[str, Any]) -> None:
             raise TypeError(f"{'.'.join(keys)} is {part!r:.80}")
 
 
-def load(path: Path, device: str) -> NetworkScorer | CountScorer:
+def open_model_of_text(path: Path, device: str) -> NetworkScorer | CountScorer:
     """The model of text that a file holds. Errors: as in `open_checkpoint` and `require_text`."""
     return require_text(open_checkpoint(path, device))
 
@@ -109,7 +110,7 @@ def load_ready(
     paths: Sequence[Path], device: str, seq_len: int, precision: str
 ) -> list[NetworkScorer | CountScorer]:
     """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
-    scorers = [load(path, device) for path in paths]
+    scorers = [open_model_of_text(path, device) for path in paths]
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
             scorer.prepare(batch_size=1, seq_len=seq_len, precision=precision)
@@ -162,7 +163,7 @@ def open_sequences(path: Path, card: Mapping[str, Any], state: Mapping[str, Any]
 
 
 def fitting(scorer: SequenceScorer) -> SequenceScorer:
-    """The same. ValueError where a model of speech or of music reads or predicts something else than its task has."""
+    """The scorer. ValueError where a model of speech or music reads or predicts something else than its task has."""
     width, number, predicts = scorer.card["input_width"], len(scorer.card["counts"]), scorer.predicts
     if "recogniser" in scorer.card:
         fits = width == BANDS and predicts == (

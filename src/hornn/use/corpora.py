@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from hornn.build import rebuild_data
+from hornn.card import rebuild_data
 from hornn.data.base import Data
 from hornn.data.text import TextData
 from hornn.run.composed import as_dict

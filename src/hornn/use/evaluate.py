@@ -22,11 +22,11 @@ from hornn.metrics import bits, perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
+from hornn.use.additions import record, to_record
 from hornn.use.checkpoints import open_checkpoint, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
 from hornn.use.figures import files_of, report, require_probabilities, require_target, text_of
 from hornn.use.opening import mix, names_of, paths_of, weights_of
-from hornn.use.recorded import record, to_record
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
 from hornn.use.scoring import CHUNK
 from hornn.use.sequences import SequenceScorer, evaluate_sequences, require_neutral

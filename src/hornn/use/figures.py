@@ -10,9 +10,10 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
 from hornn.metrics import perplexity
-from hornn.result import finite, require_writable, write_atomically
+from hornn.result import finite
 from hornn.run.identity import FILES, SNAPSHOTS
 from hornn.shown import shown
+from hornn.writing import require_writable, write_atomically
 
 
 def require_probabilities(mean: float, name: str, dynamic_lr: float | None = None) -> None:

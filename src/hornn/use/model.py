@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from hornn.build import looked_up_in
+from hornn.card import looked_up_in
 from hornn.checks import require_positive, require_seed, require_truth
 from hornn.data.text import encode, encode_text
 from hornn.metrics import perplexity
@@ -132,7 +132,7 @@ class Model:
         vocabulary, tokenizer = self.scorer.vocabulary, self.scorer.tokenizer
         tokens, ids = [], []
         for number, text in enumerate(texts, start=first):
-            require_text(f"{name} {number}", text)
+            require_string(f"{name} {number}", text)
             tokens.append([token for line in split_lines(text) for token in tokenizer.tokens(line)])
             try:
                 ids.append(np.array(vocabulary.encode(tokens[-1]), dtype=vocabulary.dtype))
@@ -209,14 +209,14 @@ class Model:
 
     def prompt_tokens(self, prompt: str) -> list[str]:
         """The tokens of a text that goes on: all its lines but the last have ended."""
-        require_text("prompt", prompt)
+        require_string("prompt", prompt)
         *lines, last = prompt.split("\n")
         tokenizer = self.scorer.tokenizer
         return [*(token for line in lines for token in tokenizer.tokens(line)), *tokenizer.cut(last)]
 
     def encode(self, text: str | Path) -> Encoded:
         """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
-        require_text("text", text, Path)
+        require_string("text", text, Path)
         if text == "":
             raise ValueError("the text is empty: give one that has words")
         if isinstance(text, Path) or names_a_file(text):
@@ -230,7 +230,7 @@ class Model:
         return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, "the text")
 
 
-def require_text(name: str, text: Any, *others: type) -> None:
+def require_string(name: str, text: Any, *others: type) -> None:
     """Raise ValueError for what is no string, nor of one of the other types."""
     if not isinstance(text, (str, *others)):
         raise ValueError(f"{name} must be a string{' or a Path' * bool(others)}, got {text!r}")

@@ -10,12 +10,12 @@ from rich.console import Console
 from hornn.checks import require_package, require_positive, require_range, require_seed, require_temperature
 from hornn.data.midi import KEYS, write_midi
 from hornn.data.music import MusicData
-from hornn.result import replacing
 from hornn.shown import shown
 from hornn.use.figures import require_target
 from hornn.use.music_model import MusicModel
 from hornn.use.pieces import files_given
 from hornn.use.sequences import SequenceScorer, open_data, require_neutral
+from hornn.writing import replacing
 
 FRAMES = 50  # of a piece that are read first, unless `frames=` says otherwise
 # Keys of `generate` that speak of text, beside the prompt, and their neutral values.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from hornn.build import looked_up_in
+from hornn.card import looked_up_in
 from hornn.checks import require_positive, require_seed, require_temperature
 from hornn.data.midi import KEYS, read_midi, require_frames
 from hornn.network import SequenceModel

@@ -80,9 +80,6 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
 
 
-# -- word errors ---------------------------------------------------------------------------------------------
-
-
 class Errors(NamedTuple):
     """How hypotheses differ from references of so many words, by the fewest edits."""
 
@@ -122,9 +119,6 @@ def levenshtein() -> Any:
     except ImportError:
         raise ValueError("word error rates need rapidfuzz: pip install -e '.[rescore]'") from None
     return Levenshtein
-
-
-# -- weights -------------------------------------------------------------------------------------------------
 
 
 def make_tables(lists: NBest, log_probs: np.ndarray) -> dict[str, np.ndarray]:

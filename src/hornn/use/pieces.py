@@ -72,7 +72,7 @@ def require_music(card: Mapping[str, Any], name: str) -> None:
 
 
 def frame_length_of(card: Mapping[str, Any], given: Any) -> float:
-    """Of a model's frames, in quarter notes: as given, as its data say, or 0.5. ValueError for what is no length."""
+    """The length of a frame in quarter notes: as given, as the card says, or 0.5. ValueError for what is no length."""
     if given is not None:
         require_frame_length("frame_length", given)
         return float(given)

@@ -39,7 +39,10 @@ class Scorer(ABC):
 
     @abstractmethod
     def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
-        """The same, but each line, of `lengths` tokens, is read as if there were no other; so many side by side."""
+        """What `score` gives, but each line, of `lengths` tokens, is read as if there were no other.
+
+        batch_size: how many lines are read side by side.
+        """
 
     @abstractmethod
     def reader(self) -> Reader:

@@ -150,7 +150,7 @@ def sample(
     probabilities reach that sum. Raises ValueError for a length or top_k < 1, a top_p outside (0, 1], a temperature
     < 0 or an infinite one, and where every token but the banned ones has the probability 0.
     """
-    require_range("length", length, ">= 1 token", type(length) is int and length >= 1)
+    require_positive(length=length)
     require_temperature(temperature)
     if top_k is not None:
         require_positive(top_k=top_k)

@@ -15,11 +15,11 @@ from hornn.baselines.counts import CountModel
 from hornn.data.sequences import SequenceData
 from hornn.network import SequenceModel
 from hornn.result import UTTERANCES
+from hornn.use.additions import record, to_record
 from hornn.use.corpora import data_of
 from hornn.use.figures import report, require_probabilities
 from hornn.use.pieces import GivenFiles
 from hornn.use.posteriors import log_probs_of
-from hornn.use.recorded import record, to_record
 from hornn.use.scoring import CHUNK
 
 # Keys of `evaluate` that speak of text, and their neutral values.
@@ -47,7 +47,7 @@ class SequenceScorer(NamedTuple):
 
 
 class SplitScore(NamedTuple):
-    """Of a split: the nats of each sequence, the number of all targets, and what the accuracy is made of, if known."""
+    """The nats of each sequence of a split, the number of all targets, and what the accuracy is made of, if known."""
 
     nats: np.ndarray
     targets: int

@@ -10,13 +10,13 @@ from omegaconf import DictConfig, ListConfig
 
 from hornn.checks import require_choice, require_positive
 from hornn.data.base import SPLITS
-from hornn.result import write_atomically
 from hornn.run.process import set_up_process
 from hornn.shown import shown
 from hornn.speech.data import GRAMMARS, SpeechData
 from hornn.use.figures import files_of, require_target
 from hornn.use.sequences import SequenceScorer, open_data
 from hornn.use.speech_model import frames_of, open_speech, require_number
+from hornn.writing import write_atomically
 
 
 def transcribe(cfg: DictConfig) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hornn.build import looked_up_in
+from hornn.card import looked_up_in
 from hornn.checks import require_choice, require_positive, require_range
 from hornn.data.base import IGNORE
 from hornn.data.sequences import Example, SequenceStream
@@ -163,7 +163,7 @@ def load_speech(
 
 
 def open_speech(path: Path, device: str, acoustic_scale: float | None = None) -> SpeechModel:
-    """The same. ValueError for a checkpoint of anything else; other errors: as in `open_checkpoint`."""
+    """The network of speech of a checkpoint. ValueError for one of anything else; else as `open_checkpoint`."""
     opened = open_checkpoint(path, device)
     if not isinstance(opened, SequenceScorer):
         raise ValueError(f"{path} is no network of speech: give one that was trained with data=an4")

@@ -110,7 +110,7 @@ def test_a_full_disk_leaves_another_path(
 
     figures = tmp_path / "figures.json"
     (tmp_path / "own.txt").write_text("a b\n")
-    monkeypatch.setattr("hornn.result.os.fsync", fail)
+    monkeypatch.setattr("hornn.writing.os.fsync", fail)
     words = (f"checkpoint={run_dir / 'best.ckpt'}", f"text={tmp_path / 'own.txt'}", f"result={figures}")
     code, _, err = command("evaluate", *words)
     said = "No space left on device; free some space on that disk or give another path"
@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_another_path(
 
 
 GENERATE = {
-    "length=0": "length must be >= 1 token, got 0",
+    "length=0": "length must be a whole number >= 1, got 0",
     "length=x": "length must be a whole number, got 'x'",
     "temperature=-1": "temperature must be >= 0 and finite, got -1",
     "temperature=inf": "temperature must be >= 0 and finite, got inf",

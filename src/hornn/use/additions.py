@@ -6,9 +6,10 @@ from typing import Any
 
 from rich.console import Console
 
-from hornn.result import NAME, read_result, require_writable, write_result
+from hornn.result import RESULT, read_result, write_result
 from hornn.run.identity import BEST
 from hornn.run.lock import lock_folder
+from hornn.writing import require_writable
 
 PATIENCE = 10.0  # seconds: another addition takes a moment, a training longer
 SAME = ("status", "name", "seed", "finished")  # two results that agree in these keys are of one run
@@ -16,7 +17,7 @@ SAME = ("status", "name", "seed", "finished")  # two results that agree in these
 
 def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
     """The result of the run that a checkpoint lies in. ValueError where there is none or it is of another run."""
-    path = checkpoint.parent / NAME
+    path = checkpoint.parent / RESULT
     result = read_result(checkpoint.parent)
     if result is None:
         raise ValueError(
@@ -31,9 +32,9 @@ def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
 
 
 def to_record(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
-    """The same, where it can be written again. OSError where it cannot."""
+    """As `result_beside`. OSError where the result cannot be written again."""
     result = result_beside(card, checkpoint)
-    require_writable(checkpoint.parent / NAME)
+    require_writable(checkpoint.parent / RESULT)
     return result
 
 
@@ -43,7 +44,7 @@ def record(checkpoint: Path, result: Mapping[str, Any], part: Mapping[str, Any],
     result: what was there when the measurement began. Raises ValueError where it is another run's by now, Busy where a
     process works on the run.
     """
-    path = checkpoint.parent / NAME
+    path = checkpoint.parent / RESULT
     lock = lock_folder(checkpoint.parent, PATIENCE)
     try:
         now = read_result(checkpoint.parent)

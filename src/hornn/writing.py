@@ -1,0 +1,44 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextmanager
+def replacing(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """A new file beside `path` that takes its place when the block ends: a reader sees all or nothing.
+
+    A block that fails leaves what was there, and no other trace.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, text: str | Iterable[str]) -> None:
+    """Write `text`, whole or line by line, as `replacing` does. Raises OSError, which names `path`, where it cannot."""
+    try:
+        with replacing(path, "w") as file:
+            file.writelines([text] if isinstance(text, str) else text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def require_writable(path: Path) -> None:
+    """Raise OSError, which names `path`, unless `write_atomically` can write there; nothing that is there changes."""
+    trial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise OSError(f"cannot write {path} ({error.strerror}): give another path") from error
