@@ -116,9 +116,8 @@ def resolve(
     flat: Values = {}
     for group, choice in chosen.items():
         if not group.startswith("hydra/"):
-            for word in (
-                choice if isinstance(choice, list) else [choice]
-            ):  # of some groups several files are chosen
+            # Of some groups several files are chosen.
+            for word in choice if isinstance(choice, list) else [choice]:
                 found = read(folders, f"{group}/{word}")[1]
                 flat |= {f"{group}.{key}": value for key, value in found.items()}
     for _, theirs in layers:
@@ -203,9 +202,8 @@ def split(
             theirs, set_there = read(folders, item[1:] if item.startswith("/") else f"{folder}/{item}")
             choices, values = choices | theirs, values | set_there
     own = flatten({key: value for key, value in content.items() if key != "defaults"})
-    fixed = {
-        key: value for key, value in own.items() if "${" not in str(value)
-    }  # the environment decides the others
+    # The environment decides the others.
+    fixed = {key: value for key, value in own.items() if "${" not in str(value)}
     return choices, values | fixed
 
 

@@ -151,9 +151,8 @@ def test_shell_sees_one_line_and_the_exit_code(app: Path) -> None:
     )
     code, out, err = run_process(app, "-m", "model.order=1,0,2")
     assert (code, err) == (2, "error: order must be 1 or more, got 0 (in the job model.order=0)\n")
-    assert (
-        out.count("seed=1 HYDRA_FULL_ERROR=None") == 2
-    )  # the good jobs ran, and children would see no variable
+    # The good jobs ran, and children would see no variable.
+    assert out.count("seed=1 HYDRA_FULL_ERROR=None") == 2
     code, out, err = run_process(app, "--cfg", "job", "trainer.limit_val_batches=5")
     assert (code, err) == (0, "")
     assert "limit_val_batches: 5" in out

@@ -152,6 +152,5 @@ def test_the_published_sets(corpus_root: Any, name: str, steps: tuple[int, ...],
     data.prepare_data()
     data.setup()
     assert tuple(map(data.size, ("train", "valid", "test"))) == steps
-    assert (
-        len(data.stream("train")) == parts
-    )  # of at most 200 frames, or 50: as many as the paper's rates imply
+    # Of at most 200 frames, or 50: as many as the paper's rates imply.
+    assert len(data.stream("train")) == parts

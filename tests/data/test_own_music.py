@@ -55,9 +55,8 @@ def test_each_file_is_a_piece(tmp_path: Path) -> None:
 
 
 def test_a_longer_frame_makes_fewer_of_them(tmp_path: Path) -> None:
-    assert (
-        data_of(fill(tmp_path / "songs"), frame_length=0.5).size("valid") == 3
-    )  # 4 to 5 of the old ones are the third
+    # 4 to 5 of the old ones are the third.
+    assert data_of(fill(tmp_path / "songs"), frame_length=0.5).size("valid") == 3
 
 
 def test_a_changed_file_is_another_checksum(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.gpu
 
 TOLERANCE = 2e-5  # relative; some thirty updates pass on the rounding of the first
 OPTIMIZERS = sorted(path.stem for path in MODEL_FOLDER.with_name("optimizer").glob("*.yaml"))
-SETTINGS = {
-    "asgd": ("optimizer.start=5", "optimizer.lr=0.5")
-}  # so that averages are there, and steps not too long
+# So that averages are there, and steps not too long.
+SETTINGS = {"asgd": ("optimizer.start=5", "optimizer.lr=0.5")}
 VARIANTS = {
     "max-norm": ("optimizer.max_norm=0.5", "optimizer.clip=0.1", "optimizer.clip_mode=element"),
     "no momentum": ("optimizer.momentum=0", "optimizer.clip=null"),

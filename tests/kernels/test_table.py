@@ -129,12 +129,8 @@ def test_a_cell_is_the_loop_with_and_without_a_bound(
         found.append(run_cell(name, torch.float32, T, B, H, bound))
         errors = {result: error(found[-1][result], expected[result]) for result in expected}
         assert max(errors.values()) < SCAN_ERROR, errors
-    if name in (
-        "lstm",
-        "gru",
-        "rnn",
-        "srn",
-    ):  # torch computes a part of the other cells, and the gradient of the LSTM's W_h
+    # Torch computes a part of the other cells, and the gradient of the LSTM's W_h.
+    if name in ("lstm", "gru", "rnn", "srn"):
         for result in set(expected) - {"W_h"}:
             assert torch.equal(found[0][result], found[1][result]), result
 

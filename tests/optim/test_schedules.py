@@ -25,13 +25,8 @@ def test_halve_on_plateau() -> None:
 
 
 def test_halve_on_plateau_with_a_threshold_compares_with_the_best() -> None:
-    losses = [
-        6.0,
-        5.9,
-        5.86,
-        5.80,
-        5.5,
-    ]  # 5.86 is the best, but 0.04 are no improvement; nor are 0.06 if 0.1 is asked
+    # 5.86 is the best, but 0.04 are no improvement; nor are 0.06 if 0.1 is asked.
+    losses = [6.0, 5.9, 5.86, 5.80, 5.5]
     assert rates(HalveOnPlateau(threshold=0.05), losses) == [1, 1, 1, 0.5, 0.5]
     assert rates(HalveOnPlateau(threshold=0.1), losses) == [1, 1, 0.5, 0.25, 0.125]
 

@@ -21,9 +21,8 @@ OWN = os.environ.get("HORNN_CONFIG_DIR")
 CELL_FOLDER = Path(OWN, "model") if OWN else MODEL_FOLDER
 CELLS = sorted(path.stem for path in CELL_FOLDER.glob("*.yaml")) if OWN else MODEL_NAMES
 assert CELLS, f"HORNN_CONFIG_DIR={OWN} must name a folder that holds model/NAME.yaml"
-SMALL: dict[str, dict[str, Any]] = {
-    "memn2n": {"memory_size": 4}
-}  # sizes that the width of the state says nothing of
+# Sizes that the width of the state says nothing of.
+SMALL: dict[str, dict[str, Any]] = {"memn2n": {"memory_size": 4}}
 
 
 def build_cell(name: str, input_size: int, folder: Path = MODEL_FOLDER, **arguments: Any) -> Any:

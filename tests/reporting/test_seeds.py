@@ -42,9 +42,8 @@ def test_a_claim_has_its_standard_errors_from_all_seeds_of_the_table(place: Any,
     assert any(text.startswith(note) for text in table_notes(table_of(place)))
     place.commit("rnn", 3, 999.0).unlink()
     assert not any("Spread" in text for text in table_notes(table_of(place)))
-    assert claims_of(place)[0].endswith(
-        "18.4 % better (3 and 2 seeds). Outcome: a tendency for it."
-    )  # a deviation too few
+    # A deviation too few.
+    assert claims_of(place)[0].endswith("18.4 % better (3 and 2 seeds). Outcome: a tendency for it.")
 
 
 def test_a_claim_within_the_standard_errors_that_decide_is_not_decided(place: Any, broken: Any) -> None:

@@ -73,9 +73,8 @@ def test_layer_norms_are_those_of_the_optimizer(train: Command, tmp_path: Path) 
     parts = [numbers for key, numbers in columns.items() if key.startswith("grad_norm/")]
     assert len(parts) == len([key for key in columns if key.startswith("weight_norm/")]) > 3
     for step, expected in enumerate(whole):
-        assert sum(part[step] ** 2 for part in parts) ** 0.5 == pytest.approx(
-            expected, rel=1e-2
-        )  # some are in bf16
+        # Some are in bf16.
+        assert sum(part[step] ** 2 for part in parts) ** 0.5 == pytest.approx(expected, rel=1e-2)
 
 
 @pytest.mark.thorough

@@ -24,9 +24,8 @@ def test_a_run_whose_time_is_over_goes_on(
     train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert train("whole").code == 0
-    left = iter(
-        [1.0] * 6 + [-1.0]
-    )  # it is over behind the sixth update, the check of the limit itself included
+    # It is over behind the sixth update, the check of the limit itself included.
+    left = iter([1.0] * 6 + [-1.0])
     monkeypatch.setattr(TimeLimit, "time_remaining", lambda self: next(left))
     cut = train("cut", "trainer.max_time=00:00:00:09")
     assert (cut.code, cut.err) == (UNFINISHED, "")

@@ -42,9 +42,8 @@ def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
     assert f"elman seed=1: failed: {result} is damaged (" in out
     assert "hydra.sweeper.retry_failed=true tries them again" in err
     assert statuses() == ["failed", "done"]
-    assert (
-        launch("sweeps=mini", ONE_EPOCH, "hydra.sweeper.retry_failed=true").code == 0
-    )  # as the last line said
+    # The last line said so.
+    assert launch("sweeps=mini", ONE_EPOCH, "hydra.sweeper.retry_failed=true").code == 0
     assert statuses() == ["done", "done"]
     assert json.loads(result.read_text())["test_ppl"] == 81
     assert [len(lines) for lines in starts().values()] == [1, 2]

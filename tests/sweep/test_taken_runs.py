@@ -31,9 +31,8 @@ def test_two_launchers_overwrite_each_run_once(start: Start, launch: Launch) -> 
     table = ("sweeps=mini", "sweep.seeds=[1,2]", "trainer.max_epochs=2")
     assert launch(*table).code == 0
     launchers = [start(*table, "overwrite=true", FAKE_EPOCH=epoch, FAKE_GATE="1") for epoch in ("0.1", "3")]
-    wait_for(
-        lambda: statuses().count("running") == 2
-    )  # while one is at a long job, the other ends all the rest
+    # While one is at a long job, the other ends all the rest.
+    wait_for(lambda: statuses().count("running") == 2)
     Path("gate").touch()
     outs = [launcher.communicate(timeout=60)[0] for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [0, 0], outs

@@ -12,11 +12,8 @@ import pytest
 from small_text import write_text
 
 SLOW = ("lightning", "wandb", "torchmetrics", "matplotlib", "scipy", "pandas", "optuna")
-COMPILER = (
-    "torch._dynamo",
-    "torch._inductor",
-    "sympy",
-)  # a second; torch loads them for a draw without memory
+# A second; torch loads them for a draw without memory.
+COMPILER = ("torch._dynamo", "torch._inductor", "sympy")
 PROGRAM = """
 import json, runpy, sys
 for entry, argv in json.load(sys.stdin).items():

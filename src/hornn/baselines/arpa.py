@@ -32,9 +32,8 @@ BEGIN = "<s>"
 END = "</s>"
 GREATEST = 30  # log10 of a back-off weight, which no estimate comes near; sums of them stay finite
 NEVER = -99.0  # log10 of the probability 0 of `<s>`
-TOLERANCE = (
-    1e-3  # by which the probabilities after a context may miss the sum 1: files of 4 digits and more pass
-)
+# By so much the probabilities after a context may miss the sum 1: files of 4 digits and more pass.
+TOLERANCE = 1e-3
 SAMPLED_CONTEXTS = 50
 CHUNK = 100_000  # n-grams that are turned into text at once
 

@@ -19,9 +19,8 @@ class Plan(NamedTuple):
     batch_sizes: tuple[int, ...] = (1, 20, 64, 128)
     scored_tokens: int = 6_000
     scored_chunks: tuple[tuple[int, int], ...] = ((1, 300), (20, 30))  # columns, chunk length
-    processes: int = (
-        3  # that measure the peak of memory, which differs by 33 % between processes of the same work
-    )
+    # Processes that measure the peak of memory, which differs by 33 % between processes of the same work.
+    processes: int = 3
     large_vocab: int = 44_000  # of the output layer whose memory is measured; text8's
     head_vocab: int = 8_088  # of text8's head
     head_widths: tuple[int, ...] = (100, 400)

@@ -32,13 +32,8 @@ from hornn.writing import write_atomically
 
 SCHEMA_VERSION = 1
 NEEDS = {"roofline": "step"}
-OF_THE_CPU = {
-    "roofline",
-    "loops",
-    "start",
-    "table",
-    "text8",
-}  # what a GPU's benchmark leaves out
+# Sections that a GPU's benchmark leaves out.
+OF_THE_CPU = {"roofline", "loops", "start", "table", "text8"}
 WARM_UP = {"cuda": RECURS + 2}  # times that a GPU does a work before it is measured: it records what recurs
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
 

@@ -52,9 +52,8 @@ class Cell(nn.Module, ABC):
     """One step of a recurrence.
 
     A cell has an `input_size`, a `hidden_size`, an `output_size` (the width of y_t) and an `activation`, the
-    name of the function that bounds y_t. Its state is a
-    NamedTuple of tensors of shape (..., B, width): the batch is the second last dimension of each.
-    Nothing is remembered on `self`.
+    name of the function that bounds y_t. Its state is a NamedTuple of tensors of shape (..., B, width): the batch is
+    the second last dimension of each. Nothing is remembered on `self`.
 
     Weights are (out, in) matrices, drawn by `weight` from N(0, 0.1^2) as the HORNN paper does, or from N(0, std^2)
     within `drawn_with(std)`; biases start at 0. A parameter that is not drawn so starts as the cell says.
@@ -62,12 +61,10 @@ class Cell(nn.Module, ABC):
 
     activation: str
     recurrent: ClassVar[tuple[str, ...]] = ("W_h",)  # how the names of the matrices that act on a state begin
-    counters: ClassVar[
-        tuple[str, ...]
-    ] = ()  # tensors of the state that only count: no output varies smoothly with them
-    histories: ClassVar[
-        Mapping[str, int]
-    ] = {}  # tensors of the state that hold several steps -> place of the newest
+    # Tensors of the state that only count: no output varies smoothly with them.
+    counters: ClassVar[tuple[str, ...]] = ()
+    # Tensors of the state that hold several steps -> place of the newest.
+    histories: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int | None = None) -> None:
         super().__init__()
@@ -84,9 +81,8 @@ class Cell(nn.Module, ABC):
     @staticmethod
     def weight(*shape: int) -> nn.Parameter:
         """A weight of the given (..., out, in) shape, drawn from N(0, std^2)."""
-        if (
-            torch.get_default_device().type == "meta"
-        ):  # shapes alone; to draw them loads torch's compiler, a second
+        # Shapes alone; to draw them loads torch's compiler, a second.
+        if torch.get_default_device().type == "meta":
             return nn.Parameter(torch.empty(shape))
         # two products, so that the weights of a seed keep every bit
         return nn.Parameter(torch.randn(shape).mul_(INIT_STD).mul_(STD.get() / INIT_STD))

@@ -43,8 +43,8 @@ FILES = {"midi", "wav", "to"}
 def launch(main: Callable[[], None], needed: bool = False) -> None:
     """Run a `@hydra.main` function; an expected error becomes one line on stderr and an exit code.
 
-    needed: as in `lasting_output`. Any other exception is a fault of the
-    program and keeps its traceback; HYDRA_FULL_ERROR=1 keeps every one.
+    needed: as in `lasting_output`. Any other exception is a fault of the program and keeps its traceback;
+    HYDRA_FULL_ERROR=1 keeps every one.
     """
     full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
     words = [_quote(word) for word in sys.argv]

@@ -79,13 +79,8 @@ def left_out(cfg: DictConfig, reference: DictConfig) -> Iterator[str]:
             try:
                 target = pkgutil.resolve_name(str(expected["_target_"]))
                 parameters = inspect.signature(target).parameters
-            except (
-                ImportError,
-                AttributeError,
-                KeyError,
-                SyntaxError,
-                ValueError,
-            ):  # no target, or one that is refused below
+            # There is no target, or one that is refused below.
+            except (ImportError, AttributeError, KeyError, SyntaxError, ValueError):
                 continue
             for name in map(str, expected):
                 required = name in parameters and parameters[name].default is inspect.Parameter.empty

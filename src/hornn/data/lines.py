@@ -9,11 +9,8 @@ from pathlib import Path
 
 STANDARD_INPUT = "-"  # in the place of a path
 PIECE = 1 << 20  # bytes of a line that are read at a time
-ABSENT = (
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.ENAMETOOLONG,
-)  # what the system says of a path that leads nowhere
+# What the system says of a path that leads nowhere.
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 MARK = "\ufeff"  # the byte order mark, which may begin a text
 _BOM = MARK.encode()
 # How the files of other programs begin -> what makes a text of them.

@@ -145,9 +145,8 @@ def scan_step(
             winner = tl.full((ROWS, COLUMNS), 1, tl.int8)
             for m in tl.static_range(2, K + 1):
                 other = tl.load(kept + (m - 2) * B * H, mask=inside, other=0.0)
-                wins = ((other > tap) | (other != other)) & (
-                    tap == tap
-                )  # the first of equals; a NaN wins and stays
+                # The first of equals; a NaN wins and stays.
+                wins = ((other > tap) | (other != other)) & (tap == tap)
                 tap = tl.where(wins, other, tap)
                 winner = tl.where(wins, m, winner).to(tl.int8)
             z += tap

@@ -113,9 +113,8 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
     from torch.utils import cpp_extension  # imports setuptools: slow, and needed only here
 
     folder = library.parent / "build"
-    shutil.rmtree(
-        folder, ignore_errors=True
-    )  # a build that was killed, with the lock file torch would wait for
+    # A build that was killed leaves a lock file that torch would wait for.
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     why = "the one in the cache is damaged" if library.exists() else "once"
     print(f"building the native kernels ({why}, about 10 s) …", file=sys.stderr, flush=True)

@@ -10,11 +10,8 @@ WIDTH = 345.6  # points
 SIZE, SMALL, LEGEND = 10.0, 8.0, 6.5  # of letters: along an axis, beside bars, in a legend
 HEAD, FOOT, RIGHT = 7.0, 34.0, 7.0  # from the edges of the picture to the axes
 ROOM = 0.05  # of an axis, between its ends and what is drawn
-NAME, LETTER, LINE = (
-    9.5,
-    5.1,
-    11.5,
-)  # of the name at a line's end: its size, the width of a letter, its height
+# For the name at a line's end: its size, the width of a letter, its height.
+NAME, LETTER, LINE = (9.5, 5.1, 11.5)
 MARK = 17.0  # from the last point to the names of lines: room for a mark of the line's colour
 BAR = 0.62  # the height of a bar; their places are 1 apart
 BEYOND = 2000  # further than any edge

@@ -198,9 +198,8 @@ def remarks(
         yield "its seeds come from several commits, which their files name"
     if any(run.result.get("dirty") for run in done):
         yield "from a working tree with changes that are not committed"
-    codes = [
-        code for run in done if (code := run.result.get(CODE) or {}).get(SOURCE)
-    ]  # older results have none
+    # Older results have none.
+    codes = [code for run in done if (code := run.result.get(CODE) or {}).get(SOURCE)]
     if len({code[SOURCE] for code in codes}) > 1:
         yield f"its seeds come from several sources of {codes[0].get(CLASS)}, which their files name"
     if any(run.result.get("corpus", {}).get("valid_is_test") for run in done):

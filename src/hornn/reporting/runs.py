@@ -23,11 +23,8 @@ from hornn.shown import shown, shown_texts
 from hornn.sweep.entry import RECORDINGS, Entry, read_record
 from hornn.writing import write_atomically
 
-ADDED_LATER = (
-    "dynamic",
-    MEMORY,
-    UTTERANCES,
-)  # parts of a result that a run has only where somebody asked for them
+# The parts of a result that a run has only where somebody asked for them.
+ADDED_LATER = ("dynamic", MEMORY, UTTERANCES)
 NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 

@@ -73,9 +73,8 @@ def commit() -> dict[str, Any]:
             return None
         return done.stdout.strip()
 
-    ours = git("rev-parse", "--show-toplevel") == str(
-        root.resolve()
-    )  # or a package, in somebody's repository
+    # A package may lie in somebody's repository.
+    ours = git("rev-parse", "--show-toplevel") == str(root.resolve())
     status = git("status", "--porcelain", "--untracked-files=all", "--", *PROGRAM) if ours else None
     if status is None:
         return {"commit": None, "dirty": None}
