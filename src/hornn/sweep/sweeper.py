@@ -54,6 +54,20 @@ class TableSweeper(Sweeper):
         self.jobs = Plugins.instance().instantiate_launcher(hydra_context, task_function, config)
 
     def sweep(self, arguments: list[str]) -> Any:
+        batch = self._batch(arguments)
+        for overrides in batch:
+            try:
+                self.loader.load_sweep_config(self.settings, overrides)
+            except Exception as error:
+                error.add_note(f"in the job {' '.join(overrides)}")
+                raise
+        if getattr(self.jobs, "shows_jobs", False):
+            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        self._launch_in_waves(batch)
+        return []
+
+    def _batch(self, arguments: Sequence[str]) -> list[list[str]]:
+        """The overrides of each job: every product of the command line's values, of a table in each row and seed."""
         parser = OverridesParser.create(config_loader=self.loader)
         given = [
             override
@@ -73,39 +87,38 @@ class TableSweeper(Sweeper):
         configs = Composed(self.loader, self.settings, batch[0], {})
         if "grid" in table:
             table["rows"] = [*table.get("rows", ()), *rows_of_grid(table, configs)]
-        if table.get("rows"):
-            keys = {str(override.key_or_group) for override in given}
-            runs = runs_of(table, keys, parser)
-            starts = starts_of(table, runs, keys)
-            if chosen:
-                check_file(chosen, configs)
-                if table.get("name") != chosen:
-                    check_name(table.get("name"), self.loader.get_group_options("sweeps"))
-            chosen_rows = picked(runs, self.only)
-            rows = with_starts(chosen_rows, starts)
-            asked = any(word.startswith("sweep.seeds=") for word in arguments)
-            seeds = (
-                {name: [[]] for name in rows}
-                if "seed" in keys
-                else seeds_of(table, self.settings.seed, asked)
-            )
-            several = [(name, product, seed) for name in rows for product in batch for seed in seeds[name]]
-            batch = []
-            for name, product, seed in several:
-                before = [[*product, *runs[start], *seed] for start in starts.get(name, ())]
-                start = [self.weights(before)] if before else []
-                kept = [] if name in chosen_rows else ["overwrite=false"]
-                batch.append([*product, *runs[name], *start, *kept, f"{ROW}'{name}'", *seed])
-        elif self.only is not None:
-            raise ValueError(f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME")
-        for overrides in batch:
-            try:
-                self.loader.load_sweep_config(self.settings, overrides)
-            except Exception as error:
-                error.add_note(f"in the job {' '.join(overrides)}")
-                raise
-        if getattr(self.jobs, "shows_jobs", False):
-            return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
+        if not table.get("rows"):
+            if self.only is not None:
+                raise ValueError(
+                    f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME"
+                )
+            return batch
+        keys = {str(override.key_or_group) for override in given}
+        runs = runs_of(table, keys, parser)
+        starts = starts_of(table, runs, keys)
+        if chosen:
+            check_file(chosen, configs)
+            if table.get("name") != chosen:
+                check_name(table.get("name"), self.loader.get_group_options("sweeps"))
+        chosen_rows = picked(runs, self.only)
+        rows = with_starts(chosen_rows, starts)
+        asked = any(word.startswith("sweep.seeds=") for word in arguments)
+        seeds = (
+            {name: [[]] for name in rows} if "seed" in keys else seeds_of(table, self.settings.seed, asked)
+        )
+        jobs = []
+        for name, product, seed in ((n, p, s) for n in rows for p in batch for s in seeds[n]):
+            before = [[*product, *runs[start], *seed] for start in starts.get(name, ())]
+            start = [self.weights(before)] if before else []
+            kept = [] if name in chosen_rows else ["overwrite=false"]
+            jobs.append([*product, *runs[name], *start, *kept, f"{ROW}'{name}'", *seed])
+        return jobs
+
+    def _launch_in_waves(self, batch: Sequence[Sequence[str]]) -> None:
+        """Run the jobs by a launcher of Hydra's, those that start from others' weights after them.
+
+        Raises ValueError at the end where jobs failed, and what the launcher itself raised.
+        """
         jobs, record = jobs_on_record(self.loader, self.settings, batch)
         record.merge([entry for job in jobs for entry in job.entries()], supersede=True)
         fault, launched = None, 0
@@ -126,7 +139,6 @@ class TableSweeper(Sweeper):
         )
         if fault:
             raise fault
-        return []
 
     def _watch_queue(self) -> Queue | None:
         """Slurm's queue for the jobs that are launched next, where Slurm runs them."""
