@@ -17,7 +17,12 @@ from hornn.run.identity import Identity
 Command = Callable[..., Any]
 NETWORK = ["model=rnn", "model.hidden_size=6", "trainer.max_steps=20"]
 COUNTS = ["model=kn", "model.order=2"]
-FILES = {"best.ckpt": "weights", "config.yaml": "mine: 1\n", "metrics.csv": "a,b\n"}
+FILES = {
+    "best.ckpt": "weights",
+    "config.yaml": "mine: 1\n",
+    "metrics.csv": "a,b\n",
+    "epoch-7.ckpt": "weights",
+}
 
 
 @pytest.fixture
@@ -62,6 +67,7 @@ def test_files_of_no_run_stay(
     assert "give another run_dir, or overwrite=true to replace them" in line
     assert {path: content for path, content in contents(run).items() if ".lock" not in path} == before
     assert command("train", *quiet, *words, f"run_dir={run}", "overwrite=true").code == 0
+    assert not (run / "epoch-7.ckpt").exists()
 
 
 def test_a_run_does_not_replace_what_it_starts_from(

@@ -2,11 +2,12 @@
 
 FAKE_EPOCH: seconds an epoch takes. FAKE_FAIL, FAKE_DIVERGE, FAKE_DEAF, FAKE_FULL: the seed whose job fails after an
 epoch, diverges, does not heed Ctrl-C, or has no room for its log and results. FAKE_REFUSE: the model whose job is
-refused before it begins. FAKE_GATE=1: it waits for a file `gate` first.
+refused before it begins. FAKE_GATE=1: it waits for a file `gate` first. FAKE_GONE: the seed whose folder is removed.
 """
 
 import errno
 import os
+import shutil
 import signal
 import sys
 import time
@@ -45,6 +46,9 @@ def main(cfg: DictConfig) -> None:
             (run_dir / name).unlink(missing_ok=True)
     elif read_result(run_dir):
         raise ValueError(f"{run_dir} holds a run")
+    if is_chosen("GONE", cfg.seed):
+        shutil.rmtree(run_dir)
+        raise SystemExit
     if is_chosen("DEAF", cfg.seed):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if is_chosen("FULL", cfg.seed):

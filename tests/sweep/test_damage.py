@@ -92,6 +92,13 @@ def test_a_full_disk_under_the_log(launch: Launch) -> None:
     assert statuses() == ["done", "failed"] * 2
 
 
+def test_a_folder_that_is_removed_ends_its_job_alone(launch: Launch) -> None:
+    code, out, _ = launch("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH, FAKE_GONE="2")
+    assert code == 2
+    assert "elman seed=2: failed" in out
+    assert statuses() == ["done", "failed"] * 2
+
+
 def test_another_run_with_the_same_hash(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hornn.run.identity.name_of", lambda choices, config: "0123456789")
     code, _, err = launch("model=rnn", "model.hidden_size=4,5", ONE_EPOCH)

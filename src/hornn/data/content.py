@@ -61,12 +61,16 @@ def require_text_file(key: str, path: Path) -> None:
 
 
 def file_checksum(path: Path, folder: Path) -> str:
-    """The SHA-256 of a file. A big one is not read again while its size and its time of change stay the same."""
-    status = path.stat()
-    if status.st_size < MANY:
+    """The SHA-256 of a file. A big one is not read again while its `state_of` stays the same."""
+    if path.stat().st_size < MANY:
         return checksum(path, "sha256")
-    state = f"{status.st_size} bytes, {status.st_mtime_ns}"
-    return remembered(folder, str(path.absolute()), state, lambda: checksum(path, "sha256"))
+    return remembered(folder, str(path.absolute()), state_of(path), lambda: checksum(path, "sha256"))
+
+
+def state_of(path: Path) -> str:
+    """The size and the times of a file: of its content, which a copy may keep, and of its entry, which none does."""
+    status = path.stat()
+    return f"{status.st_size} bytes, {status.st_mtime_ns}, {status.st_ctime_ns}"
 
 
 def library_checksum(folder: Path) -> str:
@@ -94,7 +98,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def checksum_of_all(place: Path, files: Sequence[tuple[str, Path]], folder: Path, version: str = "") -> str:
-    states = [f"{name} {(status := path.stat()).st_size} {status.st_mtime_ns}" for name, path in files]
+    states = [f"{name} {state_of(path)}" for name, path in files]
     state = hashlib.sha256("\n".join([version, *states]).encode(errors="surrogateescape")).hexdigest()
 
     def read() -> str:

@@ -20,7 +20,7 @@ const show = (keep = false) => {
   for (const other of find(".view")) other.classList.toggle("shown", other === view);
   if (kind) renderRuns(view, (list ?? "").split(",").filter(Boolean));
   const here = kind === "run" ? "table-" + decoded((list ?? "").split("/")[0]) : target.id;
-  for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decodeURIComponent(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+  for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decoded(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   const place = view.querySelector(".curves[data-table]");
   if (place?.redraw) place.redraw(); // it may have another width than when it was seen last
   else if (place) {

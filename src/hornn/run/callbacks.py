@@ -144,12 +144,6 @@ class Snapshots(Callback):
             raise ValueError(f"callbacks.snapshots.epochs must list whole numbers >= 1, got {epochs}")
         self.epochs = epochs
 
-    def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
-        """Remove what an earlier run left in the folder of one that begins."""
-        if trainer.is_global_zero and trainer.global_step == 0:
-            for path in Path(trainer.default_root_dir).glob(SNAPSHOTS):
-                path.unlink()
-
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: Any) -> None:
         epoch = trainer.current_epoch + 1
         if epoch in self.epochs:

@@ -28,7 +28,7 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     folder holds files of no run.
     """
     folder = identity.folder
-    if (folder / LAST).exists() or (folder / RESULT).exists():
+    if holds_run(folder):
         return
     name = f"continue_from={source}"
     for file in (LAST, BEST):
@@ -55,6 +55,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
             raise ValueError(f"{name} has {made} {of} already, {key} is {bound}: give more")
     lock = lock_folder(folder)
     try:
+        if holds_run(folder):  # by another start of this command
+            return
         require_own(identity)
         put_on_record(identity)
         card = make_card(identity.to_dict(), data)
@@ -62,6 +64,10 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
             write_checkpoint(checkpoint, folder / file, card)
     finally:
         lock.close()
+
+
+def holds_run(folder: Path) -> bool:
+    return (folder / LAST).exists() or (folder / RESULT).exists()
 
 
 def check_same(name: str, card: Mapping[str, Any], identity: Identity) -> None:

@@ -15,7 +15,7 @@ from hornn.result import read_result, score_of, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.code import CODE, other_code
 from hornn.run.epochs import METRICS
-from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, Identity, other_run, without
+from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, SNAPSHOTS, Identity, other_run, without
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging, explain_lost_wandb
@@ -60,6 +60,8 @@ class OpenRun:
                 temporary.unlink()
             if not self.resume:
                 (self.dir / name).unlink(missing_ok=True)
+        for snapshot in () if self.resume else self.dir.glob(SNAPSHOTS):
+            snapshot.unlink()
         put_on_record(self.identity)
         for logger in self.loggers:
             logger.log_hyperparams(
@@ -213,6 +215,7 @@ def require_own(identity: Identity) -> None:
     """Raise ValueError where files that a run replaces are in its folder, and no config.yaml says that they are its."""
     folder = identity.folder
     found = [name for name in (CONFIG, METRICS, BEST) if (folder / name).exists()]
+    found += sorted(path.name for path in folder.glob(SNAPSHOTS))
     if found and not is_put_on_record(identity):
         raise ValueError(
             f"{folder} holds {', '.join(found)} that are not of this run ({identity.name}, seed {identity.seed}): "

@@ -68,7 +68,9 @@ def commit() -> dict[str, Any]:
 
     def git(*words: str) -> str | None:
         try:
-            done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                ["git", "--no-optional-locks", "-C", root, *words], capture_output=True, text=True, check=True
+            )
         except (OSError, subprocess.CalledProcessError):
             return None
         return done.stdout.strip()
@@ -94,7 +96,8 @@ class Starts:
         self.program = dict(program)
         places = {f"data.{place}" for place in PLACES}
         self.overrides = [word for word in overrides if word.lstrip("+").partition("=")[0] not in places]
-        self.began = time.time()
+        self.began = datetime.now(UTC)
+        self.clock = time.monotonic()
         self.machine: dict[str, Any] = {}
         self.past: list[dict[str, Any]] = []
 
@@ -102,8 +105,8 @@ class Starts:
         self.machine = {"device": device_name(device), "output_layer": output_layer, "time_loop": time_loop}
 
     def all(self) -> list[dict[str, Any]]:
-        started = datetime.fromtimestamp(self.began, UTC).isoformat(timespec="seconds")
-        here = {**self.program, **self.machine, "started": started, "seconds": time.time() - self.began}
+        started, seconds = self.began.isoformat(timespec="seconds"), time.monotonic() - self.clock
+        here = {**self.program, **self.machine, "started": started, "seconds": seconds}
         return [*self.past, here]
 
     def precisions(self) -> dict[str, list[str]]:

@@ -250,7 +250,10 @@ class Workers:
         self.at_work.remove(worker)
         self.pool.give_back(worker.gpus)
         worker.log.close()
-        lines = last_lines(job.run_dir / LOG, TAIL, worker.log_start)
+        try:
+            lines = last_lines(job.run_dir / LOG, TAIL, worker.log_start)
+        except OSError:  # the folder was moved or removed
+            lines = []
         job.seconds = time.monotonic() - job.started
         last = lines[-1].removeprefix("error: ") if lines else ""
         try:

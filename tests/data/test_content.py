@@ -1,0 +1,31 @@
+"""When a text that was read before is read again."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hornn.data import content
+from hornn.data.content import file_checksum, folder_checksum
+
+
+@pytest.mark.parametrize("name", ["file", "folder"])
+def test_a_copy_of_equal_size_and_time_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As `cp -p` and `rsync -t` leave it."""
+    monkeypatch.setattr(content, "MANY", 1)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    text, other = corpus / "text", tmp_path / "other"
+    text.write_text("A b")
+    other.write_text("a b")
+    os.utime(other, ns=(text.stat().st_atime_ns, text.stat().st_mtime_ns))
+    read = file_checksum if name == "file" else folder_checksum
+    place = text if name == "file" else corpus
+    before = read(place, tmp_path / "cache")
+    assert read(place, tmp_path / "cache") == before
+    shutil.copy2(other, text)
+    assert text.stat().st_mtime_ns == other.stat().st_mtime_ns
+    assert read(place, tmp_path / "cache") != before
