@@ -33,6 +33,11 @@ def test_network_starts_as_asked() -> None:
     assert (network.cells[0].W_h != 0).sum(-1).unique().tolist() == [20]
 
 
+def test_vectors_that_are_read_as_they_are_have_no_start() -> None:
+    with pytest.raises(ValueError, match=r"network.embedding_std=0.2 has no effect on vectors"):
+        SequenceModel([1] * 5, partial(Rnn, hidden_size=8), input_width=88, embedding_std=0.2)
+
+
 class OwnStart(Rnn):
     """A cell whose parameters start in four ways: drawn, drawn and replaced, another module's, a value."""
 

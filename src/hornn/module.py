@@ -15,7 +15,7 @@ from hornn.data.base import SPLITS, Chunk
 from hornn.metrics import WORDS, Units
 from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.adaptive import AveragedSGD
-from hornn.optim.descent import MomentumSGD
+from hornn.optim.descent import ClippedOptimizer, MomentumSGD, tell_versions
 from hornn.optim.divergence import LossWatch
 from hornn.optim.noise import DroppedWeights, WeightNoise
 from hornn.optim.schedules import Schedule
@@ -197,6 +197,8 @@ class TruncatedBptt(lightning.LightningModule):
         self.pass_on(chunks, state)
         self.watch.check(float(nll), chunk.count)
         self.optimizers().step()  # type: ignore[union-attr]
+        if not isinstance(self.optimizer, ClippedOptimizer):  # one of the user's, which may be fused
+            tell_versions(self.network.parameters())
         self.optimizers().zero_grad()  # type: ignore[union-attr]
         self.tally("train").add(nll, chunk.count)
         norm = getattr(self.optimizer, "grad_norm", None)  # None: this optimizer does not measure the norm

@@ -152,6 +152,11 @@ class SequenceModel(nn.Module):
         with drawn_with(init_std if output_std is None else output_std):
             self.head = head(input_size=cells[-1].output_size, counts=counts, bias=output_bias)
         require_choice("network.precision", precision, self.head.precisions)
+        if embedding_std is not None and isinstance(self.embedding, nn.Identity):
+            raise ValueError(
+                f"network.embedding_std={embedding_std} has no effect on vectors that are read as they are: leave it "
+                "out, or set network.embedding_size"
+            )
         if tie_weights:
             if embedding_std is not None:
                 raise ValueError(

@@ -106,6 +106,20 @@ def test_samples_are_a_table_of_the_best_epochs(train: Command, tmp_path: Path) 
     assert result["samples"]["epoch"] == result["best_epoch"]
 
 
+def test_samples_of_a_run_that_never_improves_are_of_its_first_epoch(train: Command, tmp_path: Path) -> None:
+    """With this seed the score, rounded to fp32, is lower than the score."""
+    words = [
+        "optimizer.lr=1e-30",
+        "optimizer.weight_decay=0",
+        "schedule=constant",
+        "trainer.max_epochs=3",
+        "seed=4",
+    ]
+    assert train("run", "callbacks=samples", "callbacks.samples.length=4", *words).code == 0
+    result = result_of(tmp_path / "run")
+    assert result["samples"]["epoch"] == result["best_epoch"] == 1
+
+
 def test_a_training_that_has_diverged_writes_no_samples(train: Command, tmp_path: Path) -> None:
     """The validation loss is no number after the only update, whose own loss is one."""
     words = ["optimizer.lr=1e38", "optimizer.clip=null", "trainer.max_steps=1"]
@@ -197,6 +211,10 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
         (["+callbacks.mine._target_=collections.Counter"], "must name a callback of Lightning's"),
         (["+callbacks.mine._target_=nowhere.Mine"], "No module named 'nowhere'"),
         (["+callbacks.mine=3"], "callbacks.mine"),
+        (
+            ["+callbacks.ema._target_=lightning.pytorch.callbacks.EMAWeightAveraging"],
+            "callbacks.ema averages weights behind the back of best.ckpt",
+        ),
     ],
 )
 def test_refused_callbacks(train: Command, words: list[str], said: str) -> None:

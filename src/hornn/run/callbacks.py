@@ -8,7 +8,13 @@ from typing import Any
 import lightning
 import torch
 from hydra.utils import instantiate
-from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping
+from lightning.pytorch.callbacks import (
+    Callback,
+    DeviceStatsMonitor,
+    EarlyStopping,
+    StochasticWeightAveraging,
+    WeightAveraging,
+)
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from torch import Tensor, nn
 
@@ -78,6 +84,11 @@ def check_callback(callback: Callback, where: str, units: Units) -> None:
     """Refuse what would only fail in the training."""
     if isinstance(callback, DeviceStatsMonitor):
         require_package("psutil", where)
+    if isinstance(callback, WeightAveraging | StochasticWeightAveraging):
+        raise ValueError(
+            f"{where} averages weights behind the back of best.ckpt and of the test, which would have others than "
+            "validation: leave it out, optimizer=asgd averages for all of them"
+        )
     monitored = tuple(units.logged("valid", 0.0))  # that an early stop can go by
     if isinstance(callback, EarlyStopping):
         # a loss that is not finite ends the run anyway; the perplexity, in fp32, is infinite from 88.7 nats on
@@ -226,12 +237,12 @@ class Samples(OfText):
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: Any) -> None:
         best = trainer.checkpoint_callback.best  # type: ignore[union-attr]
-        ppl = float(trainer.callback_metrics["valid/ppl"])
-        bound = math.inf if best is None else best["valid_ppl"]
-        if not trainer.is_global_zero or not ppl < bound:  # false for nan: the keeper refuses it
+        nll = module.tally("valid").mean_nll
+        bound = math.inf if best is None else best["valid_nll"]
+        if not trainer.is_global_zero or not nll < bound:  # false for nan: the keeper refuses it
             return
         epoch = trainer.current_epoch + 1
-        self.rows += [[epoch, round(ppl, 2), text] for text in self.write(module)]
+        self.rows += [[epoch, round(perplexity(nll), 2), text] for text in self.write(module)]
         log_table(trainer.loggers, "samples", ["epoch", "valid/ppl", "text"], self.rows, trainer.global_step)
 
     def write(self, module: Any) -> list[str]:
