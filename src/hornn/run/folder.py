@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.base import Data
@@ -112,13 +113,18 @@ def open_run(
     data: Data,
     open_loggers: Callable[..., list[Logger]],
     overwrite: bool = False,
-    main: bool = True,
+    rank: int = 0,
 ) -> Iterator[OpenRun]:
     """Hold the run's folder from here on, and let it and the loggers go at the end, whatever that is.
+
+    rank: which of the run's processes this is. The loggers go by it, too: by itself Lightning has it from the
+    environment, where it may be that of one task of several with a run each.
 
     Raises Busy where another process has it, OSError where it cannot be written, ValueError where it holds a
     finished run, one of other choices, values or seed, or such files of no run.
     """
+    main = rank == 0
+    rank_zero_only.rank = rank  # type: ignore[attr-defined]
     lock = lock_folder(identity.folder) if main else None
     try:
         resume = None if overwrite else find_unfinished(identity, data)

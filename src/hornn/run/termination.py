@@ -39,19 +39,19 @@ class EndAtOnce(Callback):
         heed(trainer)
 
 
-def heed_from_the_start() -> None:
-    """End the first process on SIGTERM with a word also before and after training, as while a corpus is prepared."""
-    if all(os.environ.get(key, "0") == "0" for key in RANKS):
+def heed_from_the_start(alone: bool) -> None:
+    """End the first process on SIGTERM with a word also before and after training, as while a corpus is prepared.
+
+    alone: whether the run has one process, which is the first one whatever a cluster calls it.
+    """
+    if alone or all(os.environ.get(key, "0") == "0" for key in RANKS):
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
 
 
 def heed(trainer: lightning.Trainer) -> None:
     """Take the signal from Lightning, which has set its handler by now and sets the earlier one again at the end."""
     taken = [signal.SIGTERM]
-    if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) not in (
-        signal.SIG_DFL,
-        signal.SIG_IGN,
-    ):
+    if "SLURM_JOB_ID" in os.environ:
         taken.append(signal.SIGUSR1)
     for number in taken:
         signal.signal(number, lambda number, frame: end(trainer))

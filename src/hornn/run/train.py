@@ -12,7 +12,7 @@ import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from omegaconf import DictConfig
 
 from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, check_plain
@@ -41,7 +41,7 @@ from hornn.run.provenance import Starts, circumstances, commit
 from hornn.run.start_from import start_from
 from hornn.run.termination import EndAtOnce, explain_lost_rank, heed_from_the_start
 from hornn.run.time_limit import TimeLimit
-from hornn.run.trainer_options import check_trainer
+from hornn.run.trainer_options import check_trainer, is_one_process
 from hornn.shown import first_line
 from hornn.use.posteriors import log_probs_of
 
@@ -96,13 +96,12 @@ def train(cfg: DictConfig) -> None:
     set_up_process()
     quiet_libraries()
     open_loggers = find_loggers(config["logger"])
-    heed_from_the_start()
+    heed_from_the_start(is_one_process(config["trainer"]))
     training = prepare(config, identity, starts)
     data, _, module, trainer, _ = training
-    main = rank_zero_only.rank == 0  # type: ignore[attr-defined]
-    if main and config["continue_from"] is not None:
+    if trainer.is_global_zero and config["continue_from"] is not None:
         carry_over(Path(str(config["continue_from"])), identity, data)
-    with open_run(identity, data, open_loggers, config["overwrite"], main) as run:
+    with open_run(identity, data, open_loggers, config["overwrite"], trainer.global_rank) as run:
         trainer.loggers = run.loggers
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
         run.begin(module.network.num_parameters, config, starts.program)
@@ -122,7 +121,7 @@ def train(cfg: DictConfig) -> None:
         finally:
             show_profile(trainer)
         figures = summarise(training)  # on every rank: its sums are over all of them
-        judgement = data.judge(training.log_probs) if main else Judgement({}, [])
+        judgement = data.judge(training.log_probs) if run.main else Judgement({}, [])
         how = "\n".join([describe_end(training, figures), *judgement.lines])
         run.finish({**figures, **judgement.figures}, how)
 
@@ -183,6 +182,8 @@ def build_trainer(
     settings = config["trainer"]
     shown = [LiveProgress(console, keeper)] if settings.get("enable_progress_bar", True) else []
     limit = [TimeLimit(settings["max_time"], keeper)] if settings.get("max_time") is not None else []
+    # A run of one process is whole wherever a cluster starts it, one task of several with a run each included.
+    cluster = [LightningEnvironment()] if is_one_process(settings) else []
     trainer: lightning.Trainer = call(
         config,
         "trainer",
@@ -190,7 +191,7 @@ def build_trainer(
         max_time=None,
         callbacks=[keeper, EndAtOnce(), *shown, *callbacks, *limit],
         logger=False,
-        plugins=[AtomicCheckpointIO(card)],
+        plugins=[AtomicCheckpointIO(card), *cluster],
         default_root_dir=str(keeper.folder),
     )
     return trainer

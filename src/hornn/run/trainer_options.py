@@ -35,6 +35,15 @@ TAKEN: dict[str, tuple[tuple[Any, ...], str]] = {
 STARTED_BY = ("MASTER_ADDR", "SLURM_NTASKS", "TORCHELASTIC_RUN_ID")  # say where the first machine is
 
 
+def is_one_process(settings: Mapping[str, Any]) -> bool:
+    """Whether these say that the run has one process, whichever of several a cluster says that this one is."""
+    return (
+        settings.get("devices") in (1, "1")
+        and settings.get("num_nodes") in (None, 1)
+        and settings.get("strategy") in (None, "auto")
+    )
+
+
 def check_trainer(settings: Mapping[str, Any]) -> None:
     """Refuse devices that are not there, and options under which a run would not be what its result says."""
     accelerator, devices = settings.get("accelerator"), settings.get("devices")
