@@ -8,8 +8,11 @@ import pytest
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from commands.outcomes import result_of
+from hornn.command_line.ending import FAILED, UNFINISHED
 from hornn.run.lock import Busy, lock_folder
 
+ROOT = Path(__file__).parents[2]
+TWO = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
 # What `srun -n4` says to the second of its tasks.
 SECOND_TASK = {
     "SLURM_JOB_ID": "7",
@@ -56,3 +59,39 @@ def test_a_task_of_several_trains_a_run_of_its_own(
     assert (done.code, done.err) == (0, "")
     assert result_of(tmp_path / "run")["status"] == "completed"
     assert list((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
+
+
+SLOW_END = """
+import time
+from lightning.pytorch.callbacks import Callback
+
+class SlowEnd(Callback):
+    def on_exception(self, trainer, module, exception):
+        if trainer.is_global_zero:
+            time.sleep(8)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.each(2)
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["model=rnn", "model.activation=relu", "optimizer.lr=1000"],
+            FAILED,
+            "error: training diverged at step",
+        ),
+        (["trainer.max_time=00:00:00:01", "trainer.max_epochs=4000", "schedule=constant"], UNFINISHED, ""),
+    ],
+)
+def test_the_first_process_has_time_to_end(
+    process: Callable[..., Any], small: list[str], tmp_path: Path, words: list[str], code: int, said: str
+) -> None:
+    """Lightning looks every 5 seconds, and kills it where another process has ended with an exit code of its own."""
+    (tmp_path / "slow_end.py").write_text(SLOW_END)
+    slow = ["+callbacks.slow._target_=slow_end.SlowEnd", f"run_dir={tmp_path / 'run'}"]
+    done = process("train", *small, *TWO, *slow, *words, PYTHONPATH=f"{ROOT / 'src'}:{tmp_path}")
+    assert (done.code, done.err.count("\n")) == (code, bool(said))
+    assert done.err.startswith(said)
+    assert (code == FAILED) == (tmp_path / "run" / "result.json").exists()

@@ -67,6 +67,16 @@ def end(trainer: lightning.Trainer) -> NoReturn:
     os._exit(TERMINATED)
 
 
+def leave_to_first(trainer: lightning.Trainer) -> None:
+    """Where all ranks have decided to end, end those that Lightning started with 0: only the first says how it ended.
+
+    Lightning kills the first one of a machine, which may still be at work, within seconds after another one ended with
+    another code.
+    """
+    if trainer.local_rank != 0:
+        raise SystemExit(0)
+
+
 def end_other_ranks(trainer: lightning.Trainer) -> None:
     launcher = trainer.strategy.launcher
     if launcher is not None:

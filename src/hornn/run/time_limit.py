@@ -11,6 +11,7 @@ from hornn.command_line.ending import UNFINISHED, same_command
 from hornn.run.announce import console
 from hornn.run.identity import LAST
 from hornn.run.keeper import RunKeeper
+from hornn.run.termination import leave_to_first
 
 
 class TimeLimit(Timer):
@@ -59,6 +60,7 @@ class TimeLimit(Timer):
                 f"{trainer.global_step:,}; {same_command()} goes on",
                 soft_wrap=True,
             )
+        leave_to_first(trainer)
         raise SystemExit(UNFINISHED)
 
     def state_dict(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
 from hornn.run.start_from import start_from
-from hornn.run.termination import EndAtOnce, explain_lost_rank, heed_from_the_start
+from hornn.run.termination import EndAtOnce, explain_lost_rank, heed_from_the_start, leave_to_first
 from hornn.run.time_limit import TimeLimit
 from hornn.run.trainer_options import check_trainer, is_one_process
 from hornn.shown import first_line
@@ -114,6 +114,8 @@ def train(cfg: DictConfig) -> None:
             trainer.test(module, training.stream("test"), verbose=False)
             require_finite_loss("test", module.tally("test").mean_nll)
         except DivergenceError as error:
+            # The losses and gradients are those of all ranks, so each of them finds the same.
+            leave_to_first(trainer)
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
             explain_lost_rank(error, trainer)
