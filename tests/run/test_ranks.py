@@ -1,7 +1,11 @@
 """Which of a run's processes is the first one, and how all of them end."""
 
+import socket
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from commands.outcomes import result_of
 from hornn.command_line.ending import FAILED, UNFINISHED
 from hornn.run.lock import Busy, lock_folder
+from hornn.run.termination import ProcessLost, explain_lost_rank
 
 ROOT = Path(__file__).parents[2]
 TWO = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
@@ -95,3 +100,38 @@ def test_the_first_process_has_time_to_end(
     assert (done.code, done.err.count("\n")) == (code, bool(said))
     assert done.err.startswith(said)
     assert (code == FAILED) == (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_no_process_waits_for_one_whose_port_is_taken(
+    process: Callable[..., Any], small: list[str], tmp_path: Path
+) -> None:
+    with socket.create_server(("", 0)) as other:
+        port = other.getsockname()[1]
+        done = process("train", *small, *TWO, f"run_dir={tmp_path / 'run'}", MASTER_PORT=str(port))
+    assert (done.code, done.err.count("\n")) == (FAILED, 1)
+    assert done.err.startswith(
+        f"error: MASTER_PORT={port} is taken by another process: set MASTER_PORT to a free"
+    )
+    until = time.monotonic() + 5
+    while str(tmp_path) in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout:
+        assert time.monotonic() < until, "a rank is left at work"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:7",
+        "NCCL communicator was aborted on rank 1.",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "ncclSystemError: ... Last error:\nsocketProgress: Connection closed by remote peer node1<45074>",
+    ],
+)
+def test_what_is_said_of_a_lost_process(said: str) -> None:
+    with pytest.raises(
+        ProcessLost, match="another process of this run has ended; the same command continues"
+    ):
+        explain_lost_rank(RuntimeError(said), SimpleNamespace(world_size=2))
+    explain_lost_rank(RuntimeError(said), SimpleNamespace(world_size=1))
+    explain_lost_rank(RuntimeError("Duplicate GPU detected"), SimpleNamespace(world_size=2))

@@ -8,6 +8,8 @@ own, which the test would then score in the place of the best one.
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import lightning
@@ -16,8 +18,16 @@ from lightning.pytorch.callbacks import Callback
 from hornn.command_line.ending import TERMINATED, same_command
 
 RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")  # say which process of several this is, before Lightning knows
-# What gloo says of a dead process.
-CLOSED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+# What gloo and NCCL say of a dead process.
+CLOSED = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+    "Connection closed by remote peer",
+    "NCCL communicator was aborted",
+    "ncclRemoteError",
+)
+TAKEN = "EADDRINUSE"  # what torch says of the port at which the first process is to meet the others
 
 
 class ProcessLost(ValueError):
@@ -77,14 +87,34 @@ def leave_to_first(trainer: lightning.Trainer) -> None:
         raise SystemExit(0)
 
 
+@contextmanager
+def end_together(trainer: lightning.Trainer) -> Iterator[None]:
+    """Let no process that this one has started outlive an error of it: it would wait for this one for ever."""
+    try:
+        yield
+    except BaseException:
+        end_other_ranks(trainer)
+        raise
+
+
 def end_other_ranks(trainer: lightning.Trainer) -> None:
-    launcher = trainer.strategy.launcher
-    if launcher is not None:
-        launcher.kill(signal.SIGKILL)
+    """Kill the processes that Lightning has started from this one, before it sees them dead and kills this one, too."""
+    started = getattr(trainer.strategy.launcher, "procs", [])
+    ranks = list(started)
+    started.clear()
+    for rank in ranks:
+        rank.kill()
 
 
 def explain_lost_rank(error: Exception, trainer: lightning.Trainer) -> None:
-    """Raise ProcessLost where a collective failed because another process of the run has ended; else do nothing."""
+    """Raise an error in words where the processes of a run have lost, or cannot find, each other; else do nothing.
+
+    ProcessLost: a collective failed because another one has ended. ValueError: the port at which they meet is taken.
+    """
+    if TAKEN in str(error):
+        raise ValueError(
+            f"MASTER_PORT={os.environ['MASTER_PORT']} is taken by another process: set MASTER_PORT to a free port "
+            "(1024 to 65535), or unset it, and the run finds one"
+        ) from error
     if trainer.world_size > 1 and any(words in str(error) for words in CLOSED):
-        end_other_ranks(trainer)
         raise ProcessLost(f"another process of this run has ended; {same_command()} continues") from error

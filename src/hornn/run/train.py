@@ -39,7 +39,13 @@ from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
 from hornn.run.start_from import start_from
-from hornn.run.termination import EndAtOnce, explain_lost_rank, heed_from_the_start, leave_to_first
+from hornn.run.termination import (
+    EndAtOnce,
+    end_together,
+    explain_lost_rank,
+    heed_from_the_start,
+    leave_to_first,
+)
 from hornn.run.time_limit import TimeLimit
 from hornn.run.trainer_options import check_trainer, is_one_process
 from hornn.shown import first_line
@@ -101,7 +107,10 @@ def train(cfg: DictConfig) -> None:
     data, _, module, trainer, _ = training
     if trainer.is_global_zero and config["continue_from"] is not None:
         carry_over(Path(str(config["continue_from"])), identity, data)
-    with open_run(identity, data, open_loggers, config["overwrite"], trainer.global_rank) as run:
+    with (
+        end_together(trainer),
+        open_run(identity, data, open_loggers, config["overwrite"], trainer.global_rank) as run,
+    ):
         trainer.loggers = run.loggers
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
         run.begin(module.network.num_parameters, config, starts.program)
