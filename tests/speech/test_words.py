@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -182,6 +182,45 @@ def test_very_few_frames_are_still_read(heard: Heard) -> None:
 def test_a_grammar_without_the_words_of_the_dictionary_is_refused(heard: Heard) -> None:
     with pytest.raises(ValueError, match="'other' has no word of the dictionary"):
         Recogniser(heard.lexicon, heard.gmm.stay, {"other": only(["MAYBE"])})
+
+
+def test_a_graph_without_bound_is_refused_before_it_is_made(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pronunciations of a word and the bigrams that lead to it multiply."""
+    values = heard.recogniser.plain()
+    made, composed = [], graphs.composed
+
+    def compose(*given: Any) -> Any:
+        made.append(composed(*given))
+        return made[-1]
+
+    monkeypatch.setattr(graphs, "composed", compose)
+    from_plain(values)
+    arcs = sum(len(graph.to_str().splitlines()) for graph in made)
+    monkeypatch.setattr(graphs, "MOST_ARCS", arcs)
+    from_plain(values)
+    others = [["YES", *names] for names in product(["EE", "SS", "OO", "AA"], repeat=3)]
+    values["pronunciations"] += others
+    made.clear()
+    with pytest.raises(
+        ValueError, match=r"^the grammar '\w+' and the dictionary make a graph of [\d,]+ arcs, above"
+    ):
+        from_plain(values)
+    assert len(made) < 2
+
+
+@pytest.mark.corpus
+def test_the_graphs_of_an4_are_far_below_the_bound(corpus_root: Any) -> None:
+    corpus = read_corpus(Path(corpus_root("an4/etc/an4.dic")) / "an4")
+    lexicon = read_lexicon(corpus.dictionary)
+    said = [each.words for each in corpus.splits["train"]]
+    asked = 0
+    for text in (read_shipped(corpus.grammar), estimate_bigram(lexicon, said)):
+        grammar = parse(text, "AN4's")
+        sentences = graphs.grammar(lexicon, grammar.words, grammar.model)
+        asked += graphs.arcs_asked(lexicon, sentences)
+    assert asked == 8_379 < graphs.MOST_ARCS / 400
 
 
 def test_the_bigram_is_normalised_and_knows_every_word(heard: Heard, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ class Recogniser:
     """The search for words, by the hidden Markov models of a lexicon and by any of several grammars.
 
     stay: (S,) the probability that a state is also the next frame's. grammars: ARPA texts by name.
-    Raises ValueError for a text that is no grammar, and for one that shares no word with the lexicon.
+    Raises ValueError for a text that is no grammar, for one that shares no word with the lexicon, and where the graphs
+    would be too large.
     """
 
     def __init__(self, lexicon: Lexicon, stay: np.ndarray, grammars: Mapping[str, str]) -> None:
@@ -54,12 +55,20 @@ class Recogniser:
         self.texts = dict(grammars)
         self.grammars: dict[str, Grammar] = {}
         self.graphs: dict[str, Any] = {}
+        asked = 0
         words = graphs.words_graph(lexicon, stay, STATE_SCALE, frozenset(lexicon.words))
         for name, text in grammars.items():
             self.grammars[name] = grammar = parse(text, f"the grammar {name!r}")
             if not set(grammar.words) & set(lexicon.words):
                 raise ValueError(f"the grammar {name!r} has no word of the dictionary: give one that has")
-            self.graphs[name] = graphs.composed(words, graphs.grammar(lexicon, grammar.words, grammar.model))
+            sentences = graphs.grammar(lexicon, grammar.words, grammar.model)
+            asked += graphs.arcs_asked(lexicon, sentences)
+            if asked > graphs.MOST_ARCS:
+                raise ValueError(
+                    f"the grammar {name!r} and the dictionary make a graph of {asked:,} arcs, above the "
+                    f"{graphs.MOST_ARCS:,} that are searched: give fewer pronunciations or n-grams"
+                )
+            self.graphs[name] = graphs.composed(words, sentences)
 
     def plain(self) -> dict[str, Any]:
         """All that `from_plain` needs, in plain values."""
