@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from hornn.speech import features
 from hornn.speech.corpus import read_corpus
 from hornn.speech.features import SHORTEST, cepstra, filterbank, normalise, read_wave
 from hornn.speech.lexicon import read_lexicon
@@ -109,6 +110,21 @@ def test_other_recordings_are_refused(tmp_path: Path, how: dict[str, Any], said:
         read_wave(path)
 
 
+def test_a_recording_of_more_than_an_hour_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its name says of its form: silence takes a few bytes an hour where it is compressed."""
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(2 * SHORTEST, dtype=np.int16), 16_000, format="FLAC")
+    assert len(read_wave(path)) == 2 * SHORTEST
+    monkeypatch.setattr(features, "LONGEST", SHORTEST)
+    monkeypatch.setattr(soundfile.SoundFile, "read", None)
+    with pytest.raises(
+        ValueError, match=r"a.wav has 800 samples, more than an hour: cut it into several files"
+    ):
+        read_wave(path)
+
+
 def test_a_damaged_recording_is_refused(tmp_path: Path) -> None:
     path = write_wave(tmp_path / "a.wav", sound("YES", 1))
     path.write_bytes(b"RIFX" + path.read_bytes()[4:30])
@@ -140,6 +156,15 @@ def test_features_are_the_same_at_every_call(tmp_path: Path) -> None:
     assert filterbank(read).shape == (len(cepstra(read)), 80)
     assert cepstra(read).shape[1] == 39
     assert (filterbank(read) == filterbank(read)).all()
+
+
+def test_features_do_not_depend_on_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    wave = np.concatenate([sound("NO YES SO", seed) for seed in range(4)]).astype(np.float32)
+    in_pieces = filterbank(wave), cepstra(wave)
+    assert len(wave) > 3 * features.PIECE
+    monkeypatch.setattr(features, "PIECE", len(wave))
+    for one, other in zip(in_pieces, (filterbank(wave), cepstra(wave)), strict=True):
+        assert one.tolist() == other.tolist()
 
 
 def test_a_speaker_has_mean_0_and_variance_1() -> None:

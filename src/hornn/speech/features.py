@@ -10,6 +10,9 @@ from hornn.speech.packages import load
 
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
+# Samples of a recording, an hour; a few bytes that are compressed, as FLAC, may stand for any number.
+LONGEST = 3600 * RATE
+PIECE = RATE  # samples that are made a list at once, which takes eight times the memory of their array
 STREAMED = 2**31 - 2**12  # bytes: who writes a header that promises so many did not know the number
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
 FULL = 2**15  # the scale of 16-bit integers
@@ -20,7 +23,8 @@ def read_wave(path: Path) -> np.ndarray:
     """The samples (S,) of a WAV file in fp32, on the scale of 16-bit integers.
 
     Raises ValueError for a file that cannot be read or that was cut off, for another rate than 16 kHz, for more than
-    one channel, for less than one frame, and for a sample that no recording has; OSError where it cannot be opened.
+    one channel, for more than an hour, for less than one frame, and for a sample that no recording has; OSError where
+    it cannot be opened.
     """
     soundfile = load("soundfile")
 
@@ -32,17 +36,14 @@ def read_wave(path: Path) -> np.ndarray:
         file.seek(0)
         try:
             with soundfile.SoundFile(file) as recording:
-                rate, floating = recording.samplerate, recording.subtype in FLOATING
-                samples = recording.read(dtype="float32" if floating else "int16", always_2d=True)
+                require_usable(path, recording.samplerate, recording.channels, recording.frames)
+                floating = recording.subtype in FLOATING
+                samples = recording.read(dtype="float32" if floating else "int16")
         except soundfile.SoundFileError as error:
             raise ValueError(f"{path} is no WAV file that can be read ({error}): give another one") from error
-    if rate != RATE:
-        raise ValueError(f"{path} has {rate:,} samples a second, and {RATE:,} are needed: convert it")
-    if samples.shape[1] != 1:
-        raise ValueError(f"{path} has {samples.shape[1]} channels, and one is needed: convert it")
     if len(samples) < SHORTEST:
         raise ValueError(f"{path} has {len(samples)} samples, less than one frame of 25 ms: leave it out")
-    wave: np.ndarray = samples[:, 0].astype(np.float32)
+    wave: np.ndarray = samples.astype(np.float32)
     if not floating:
         return wave
     if (wrong := ~(np.abs(wave) <= FULL)).any():
@@ -50,6 +51,16 @@ def read_wave(path: Path) -> np.ndarray:
             f"{path} has a sample of {wave[wrong][0]}, and a number from -{FULL:,} to {FULL:,} is needed: write it anew"
         )
     return wave * FULL
+
+
+def require_usable(path: Path, rate: int, channels: int, frames: int) -> None:
+    """Raise ValueError for a recording that cannot be used, by its header alone."""
+    if rate != RATE:
+        raise ValueError(f"{path} has {rate:,} samples a second, and {RATE:,} are needed: convert it")
+    if channels != 1:
+        raise ValueError(f"{path} has {channels} channels, and one is needed: convert it")
+    if frames > LONGEST:
+        raise ValueError(f"{path} has {frames:,} samples, more than an hour: cut it into several files")
 
 
 def filterbank(wave: np.ndarray) -> np.ndarray:
@@ -75,7 +86,8 @@ def frames(computer: Any, options: Any, wave: np.ndarray) -> np.ndarray:
     """The frames (N, D) of a wave by one of kaldi-native-fbank's computers, without its noise: always the same."""
     options.frame_opts.dither = 0
     online = computer(options)
-    online.accept_waveform(RATE, wave.tolist())
+    for begin in range(0, len(wave), PIECE):
+        online.accept_waveform(RATE, wave[begin : begin + PIECE].tolist())
     online.input_finished()
     return np.stack([online.get_frame(frame) for frame in range(online.num_frames_ready)])
 
