@@ -29,6 +29,7 @@ LEVELS = (
     ("initialization", "heads", "network"),
     ("optim", "tally"),
     ("recorded_updates",),
+    ("archive",),
     ("module", "checkpoint"),
     ("contract",),
     ("build",),

@@ -73,8 +73,9 @@ class TruncatedBptt(lightning.LightningModule):
             holds = bptt_window % seq_len == 0
             require_range("bptt_window", bptt_window, f"a multiple of data.seq_len={seq_len}, or null", holds)
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
-        table = None if network.tied else network.table
-        self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
+        self.noise = WeightNoise(
+            network.named_parameters(), weight_noise, None if network.tied else network.table
+        )
         recurrent = network.recurrent_weights("recurrent_dropout") if recurrent_dropout else []
         self.dropped = DroppedWeights(recurrent, recurrent_dropout)
         self.pretrained = pretrained
@@ -197,13 +198,12 @@ class TruncatedBptt(lightning.LightningModule):
         self.pass_on(chunks, state)
         self.watch.check(float(nll), chunk.count)
         self.optimizers().step()  # type: ignore[union-attr]
-        if not isinstance(self.optimizer, ClippedOptimizer):  # one of the user's, which may be fused
+        if isinstance(self.optimizer, ClippedOptimizer):
+            self.grad_norms.append(self.optimizer.grad_norm)
+        else:  # one of the user's measures no norm, and may be fused
             tell_versions(self.network.parameters())
         self.optimizers().zero_grad()  # type: ignore[union-attr]
         self.tally("train").add(nll, chunk.count)
-        norm = getattr(self.optimizer, "grad_norm", None)  # None: this optimizer does not measure the norm
-        if norm is not None:
-            self.grad_norms.append(norm)
         return features
 
     def differentiate(
