@@ -73,9 +73,8 @@ class TruncatedBptt(lightning.LightningModule):
             holds = bptt_window % seq_len == 0
             require_range("bptt_window", bptt_window, f"a multiple of data.seq_len={seq_len}, or null", holds)
         self.window_chunks = 1 if bptt_window is None else bptt_window // seq_len
-        self.noise = WeightNoise(
-            network.named_parameters(), weight_noise, None if network.tied else network.table
-        )
+        table = None if network.tied else network.table
+        self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
         recurrent = network.recurrent_weights("recurrent_dropout") if recurrent_dropout else []
         self.dropped = DroppedWeights(recurrent, recurrent_dropout)
         self.pretrained = pretrained
@@ -286,9 +285,8 @@ class TruncatedBptt(lightning.LightningModule):
         features, state = self.network(batch.inputs, self.states[split])
         self.states[split] = detach_all(state)
         nll = self.last_nll = self.network.head.nll(features, batch.targets)
-        hits = None
-        if self.units.accuracy:
-            hits = columns.total(self.network.head.hits(features, batch.targets))
+        hits = self.network.head.hits(features, batch.targets) if self.units.accuracy else None
+        hits = None if hits is None else columns.total(hits)
         self.tally(split).add(columns.total(nll.sum(dtype=torch.float64)), batch.count, hits)
 
     def on_validation_epoch_end(self) -> None:
