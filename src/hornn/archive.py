@@ -1,4 +1,4 @@
-"""The archive of a checkpoint, looked through before torch reads it: a stranger's asks for no more than it holds."""
+"""A checkpoint's archive, looked through before torch reads it: no file takes memory out of proportion to its size."""
 
 import os
 import pickle

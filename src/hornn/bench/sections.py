@@ -44,7 +44,6 @@ from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
 from hornn.recipe import read_choice
-from hornn.run.announce import console
 from hornn.run.keeper import RunKeeper
 from hornn.run.provenance import Starts
 from hornn.run.train import build_trainer
@@ -292,7 +291,7 @@ def trainer(bench: Bench) -> list[Row]:
         sgd = partial(MomentumSGD, **UPDATE, clip=CLIP)
         module = TruncatedBptt(managed, sgd, Constant(), seq_len=sizes.seq_len)
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-            keeper = RunKeeper(Path(folder), console, Starts({}))
+            keeper = RunKeeper(Path(folder), Starts({}))
             runner = build_trainer(config, keeper, {})
             runner.logger = CSVLogger(folder)
             runner.fit(module, stream(plan.updates), stream(1))

@@ -23,7 +23,6 @@ from hornn.machine import peak_memory_mb
 from hornn.metrics import WORDS
 from hornn.places import CONF
 from hornn.recipe import load, resolve
-from hornn.run.announce import console
 from hornn.run.keeper import RunKeeper
 from hornn.run.process import set_up_process
 from hornn.run.provenance import Starts
@@ -71,7 +70,7 @@ def measure(config: Mapping[str, Any], plan: Plan, vocab_size: int, words: int) 
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
         once = {"trainer": {**config["trainer"], "max_epochs": 1, "enable_progress_bar": False}}
-        runner = build_trainer(once, RunKeeper(Path(folder), console, Starts({})), {}, [stopwatch])
+        runner = build_trainer(once, RunKeeper(Path(folder), Starts({})), {}, [stopwatch])
         runner.logger = CSVLogger(folder)
         module.configure_optimizers()
         module.network.prepare(runner.strategy.root_device)

@@ -68,7 +68,7 @@ def file_checksum(path: Path, folder: Path) -> str:
 
 
 def state_of(path: Path) -> str:
-    """The size and the times of a file: of its content, which a copy may keep, and of its entry, which none does."""
+    """The size of a file, the time of its content, which a copy may keep, and of its entry, which is always new."""
     status = path.stat()
     return f"{status.st_size} bytes, {status.st_mtime_ns}, {status.st_ctime_ns}"
 

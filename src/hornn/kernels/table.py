@@ -36,7 +36,7 @@ from hornn.kernels.scans import NativeGru, NativeLeak, NativeLstm, NativeScan
 
 
 class How(NamedTuple):
-    """What a time loop is given: the bound on the gradient of each state (`hornn.scan.scan`), its products' dtype."""
+    """The bound of a time loop on the gradient of each state (`hornn.scan.scan`), and the dtype of its products."""
 
     max_norm: float | None = None
     in_bf16: bool = False

@@ -61,8 +61,9 @@ class OpenRun:
                 temporary.unlink()
             if not self.resume:
                 (self.dir / name).unlink(missing_ok=True)
-        for snapshot in () if self.resume else self.dir.glob(SNAPSHOTS):
-            snapshot.unlink()
+        if not self.resume:
+            for snapshot in self.dir.glob(SNAPSHOTS):
+                snapshot.unlink()
         put_on_record(self.identity)
         for logger in self.loggers:
             logger.log_hyperparams(

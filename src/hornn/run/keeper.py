@@ -8,13 +8,12 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import Checkpoint
-from rich.console import Console
 
 from hornn.checkpoint import read_checkpoint, require_plain
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import require_finite_loss
 from hornn.optim.schedules import Decision
-from hornn.run.announce import describe_epoch, explain_epochs
+from hornn.run.announce import console, describe_epoch, explain_epochs
 from hornn.run.epochs import Epoch, write_epochs
 from hornn.run.identity import BEST, LAST
 from hornn.run.loggers import note_best
@@ -58,15 +57,12 @@ class RunKeeper(Checkpoint):
     not finite.
     """
 
-    def __init__(
-        self, folder: Path, console: Console, starts: Starts, every_n_steps: int = 0, max_steps: int = -1
-    ) -> None:
+    def __init__(self, folder: Path, starts: Starts, every_n_steps: int = 0, max_steps: int = -1) -> None:
         if every_n_steps < 0:
             raise ValueError(f"checkpoint_every must be >= 0 updates, got {every_n_steps}")
         if max_steps < -1 or max_steps == 0:
             raise ValueError(f"trainer.max_steps must be >= 1 update, or -1 for no bound, got {max_steps}")
         self.folder = folder
-        self.console = console
         self.starts = starts
         self.every_n_steps = every_n_steps
         self.max_steps = max_steps
@@ -137,7 +133,7 @@ class RunKeeper(Checkpoint):
             lines = [] if self.explained else [explain_epochs(module.units)]
             self.explained = True
             for line in [*lines, describe_epoch(record, module.units, is_best)]:
-                self.console.print(line, highlight=False, soft_wrap=True)
+                console.print(line, soft_wrap=True)
 
     def close_epoch(self, trainer: lightning.Trainer, module: TruncatedBptt) -> tuple[Epoch, Decision]:
         """Record the epoch that training and validation have just finished; what the schedule asks for."""
@@ -216,10 +212,10 @@ class RunKeeper(Checkpoint):
         self.clock.past = saved["seconds"]
         self.starts.past = saved["starts"]
         for part, before in self.starts.other_precisions().items() if trainer.is_global_zero else ():
-            self.console.print(f"  the {part.replace('_', ' ')} was in {before} so far", highlight=False)
+            console.print(f"  the {part.replace('_', ' ')} was in {before} so far")
         if trainer.is_global_zero and (other := self.starts.other_code()):
             said = f"  warning: it goes on by other code ({other}): overwrite=true starts anew by this code"
-            self.console.print(said, highlight=False, soft_wrap=True)
+            console.print(said, soft_wrap=True)
         module.schedule.load_state_dict(saved["schedule"])
         torch.set_rng_state(saved["random"])
         device, random_gpu = trainer.strategy.root_device, saved["random_gpu"]

@@ -78,10 +78,10 @@ def end(trainer: lightning.Trainer) -> NoReturn:
 
 
 def leave_to_first(trainer: lightning.Trainer) -> None:
-    """Where all ranks have decided to end, end those that Lightning started with 0: only the first says how it ended.
+    """End this process with 0 where Lightning started it. To be called where all ranks have decided to end.
 
-    Lightning kills the first one of a machine, which may still be at work, within seconds after another one ended with
-    another code.
+    The first process alone tells how the run ended. Lightning kills this first process, which may still be at work,
+    within seconds after another one has ended with another code than 0.
     """
     if trainer.local_rank != 0:
         raise SystemExit(0)

@@ -123,7 +123,7 @@ def train(cfg: DictConfig) -> None:
             trainer.test(module, training.stream("test"), verbose=False)
             require_finite_loss("test", module.tally("test").mean_nll)
         except DivergenceError as error:
-            # The losses and gradients are those of all ranks, so each of them finds the same.
+            # Losses and gradients are sums over all ranks, so every rank diverges at the same update.
             leave_to_first(trainer)
             run.fail(describe_divergence(error, training, config), summarise(training))
         except RuntimeError as error:
@@ -153,7 +153,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     module = build_module(config, data)
     check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
-    keeper = RunKeeper(identity.folder, console, starts, config["checkpoint_every"], max_steps)
+    keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
     callbacks = build_callbacks(config["callbacks"] or {}, data)
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data), callbacks)
     module.configure_optimizers()

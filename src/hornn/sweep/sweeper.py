@@ -107,7 +107,8 @@ class TableSweeper(Sweeper):
             {name: [[]] for name in rows} if "seed" in keys else seeds_of(table, self.settings.seed, asked)
         )
         jobs = []
-        for name, product, seed in ((n, p, s) for n in rows for p in batch for s in seeds[n]):
+        several = [(name, product, seed) for name in rows for product in batch for seed in seeds[name]]
+        for name, product, seed in several:
             before = [[*product, *runs[start], *seed] for start in starts.get(name, ())]
             start = [self.weights(before)] if before else []
             kept = [] if name in chosen_rows else ["overwrite=false"]
@@ -115,7 +116,7 @@ class TableSweeper(Sweeper):
         return jobs
 
     def _launch_in_waves(self, batch: Sequence[Sequence[str]]) -> None:
-        """Run the jobs by a launcher of Hydra's, those that start from others' weights after them.
+        """Run the jobs by a launcher of Hydra's; a job that starts from the weights of others runs after these others.
 
         Raises ValueError at the end where jobs failed, and what the launcher itself raised.
         """
