@@ -246,6 +246,25 @@ def test_validation_says_which_of_several_rows_a_claim_is_judged_by(place: Any, 
     assert "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better" in claims_of(place)[0]
 
 
+def test_a_claim_across_corpora_is_not_judged(place: Any, broken: Any) -> None:
+    """Perplexities of two texts do not compare."""
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("max-2", 1, 100.0, corpus={"name": "A", "text_checksum": "a"})
+    place.commit("rnn", 1, 120.0, corpus={"name": "B", "text_checksum": "b"})
+    verdict = table_of(place).verdicts[2]
+    assert "RNN: 120. Outcome: not judged (on different data)" in str(verdict)
+    assert verdict.gain is None
+
+
+def test_a_claim_of_a_row_that_diverged_says_so(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("max-2", 1, 100.0)
+    for seed in (1, 2):
+        place.commit("rnn", seed, status="diverged")
+    verdict = table_of(place).verdicts[2]
+    assert str(verdict).endswith("Outcome: not measured yet (RNN diverged).")
+
+
 TIME = "seconds_per_epoch"
 
 

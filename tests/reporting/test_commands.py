@@ -40,6 +40,10 @@ def test_the_report_loads_no_torch(filled: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            ("--results", "absent"),
+            "error: --results=absent is no folder: give one that holds tables, sweeps or runs",
+        ),
         (("--sweeps", "absent"), "error: there is no folder absent: give --sweeps FOLDER"),
         (
             ("--out", "sweeps/toy.yaml"),
@@ -67,6 +71,15 @@ def test_what_was_kept_is_said(place: Any) -> None:
     place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
     done = report(place, "--keep")
     assert done.stdout == "outputs/tables/toy/rnn-seed1.json\n1 results kept in outputs/tables\n"
+
+
+def test_a_copied_folder_of_results_is_read_under_any_name(place: Any) -> None:
+    """Its record names the runs by where they were trained; nothing is read there."""
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 120.0)})
+    place.record({"row": "own", "seed": 1, "status": "done", "result": place.result(1, 99.0)}, sweep="mine")
+    place.results.rename(place.folder / "from-the-server")
+    done = report(place, "--results", "from-the-server", "--out", "shown")
+    assert done.stdout == "shown/index.html: 2 tables, 2 of 5 rows measured\n"
 
 
 def test_a_damaged_result_is_said(place: Any) -> None:

@@ -1,12 +1,14 @@
 """What a row says of runs that are missing or doubtful."""
 
+import json
 from typing import Any
 
 import pytest
 
 from hornn.reporting.cost_panels import training_times
 from hornn.reporting.lines import training_seconds
-from hornn.reporting.notes import table_notes
+from hornn.reporting.markdown import table_markdown
+from hornn.reporting.notes import table_notes, what_is_missing
 from reporting.place import SWEEP, cells_of, line_of, table_of
 
 
@@ -94,7 +96,37 @@ def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
     line = line_of(table, "rnn")
     assert line.status == "conflict"
     assert cells_of(table, "rnn")["measured"] == ""
-    assert line.marks == (f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})",)
+    remedy = ": `python src/report.py --keep` keeps the later run of a seed" if seed == 1 else ""
+    mark = f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})"
+    assert line.marks == (f"{mark}{remedy}",)
+    assert line.marks[0] in table_markdown(table)
+
+
+def test_a_table_that_lacks_nothing_but_a_choice_names_no_command(place: Any, broken: Any) -> None:
+    broken("seeds: [1, 2]", "seeds: [1]")
+    for row in ("rnn", "sum-2", "sum-3", "max-2"):
+        place.commit(row, 1)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": place.result(1, 90.0, name="bbbb")})
+    assert line_of(table_of(place), "rnn").status == "conflict"
+    assert what_is_missing(table_of(place)) == ["3 of 4 rows are measured."]
+
+
+def test_a_run_of_ones_own_is_told_beside_the_committed_result(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, finished="2026-01-01T00:00:00+00:00")
+    own = place.result(1, 118.04, finished="2026-02-01T00:00:00+00:00")
+    record = place.record({"row": "rnn", "seed": 1, "status": "done", "result": own})
+    line = line_of(table_of(place), "rnn")
+    assert line.scores["test_ppl"].values == (120.0,)
+    (mark,) = line.marks
+    said = "seed 1 was also run here, and the committed result counts: perplexity, test 118.0 ("
+    assert mark.startswith(said)
+    assert mark.endswith("/seed=1/result.json)")
+    assert not line_of(table_of(place, committed_only=True), "rnn").marks
+    same = {**own, "finished": "2026-01-01T00:00:00+00:00"}
+    (place.folder / json.loads(record.read_text())["jobs"][0]["run_dir"] / "result.json").write_text(
+        json.dumps(same)
+    )
+    assert not line_of(table_of(place), "rnn").marks, "it is the run that was committed"
 
 
 def test_a_committed_result_of_an_older_config_is_marked(place: Any) -> None:

@@ -154,7 +154,7 @@ def test_one_listens_to_an_utterance_and_reads_what_was_heard(tab: Tab, address:
 
 def test_the_first_screen_has_the_main_claims(tab: Tab) -> None:
     assert tab.texts(".findings ul a") == ["three beat two"]
-    assert tab.texts(".findings div")[0].startswith("Nobody 2000 ▲ 2")
+    assert tab.texts(".findings div")[0].startswith("Nobody 2000 ○ 1 not measured yet")
 
 
 def test_rows_that_were_not_run_are_folded(tab: Tab) -> None:
@@ -215,7 +215,7 @@ def test_the_claims_are_filtered(tab: Tab) -> None:
     tab.run("document.querySelector('select[data-key=asked]').value = ''; filter()")
     everything = tab.run(shown)
     assert everything > 0
-    for key, value in (("outcome", "a tendency for it"), ("cell", "hornn_max"), ("data", "text")):
+    for key, value in (("outcome", "not judged"), ("cell", "hornn_max"), ("data", "text")):
         choice = f"document.querySelector('select[data-key={key}]')"
         change = f"{choice}.dispatchEvent(new Event('change', {{ bubbles: true }}))"
         tab.run(f"{choice}.value = '{value}'; {change}")

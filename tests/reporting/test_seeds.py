@@ -142,6 +142,17 @@ def test_another_corpus_tells_nothing_of_the_errors_on_this_one(place: Any) -> N
     assert overview_cells(table_of(place))[-1] == "0.1 % to 1.1 %"
 
 
+def test_texts_of_one_name_are_told_apart(place: Any) -> None:
+    """`data=files` may read one text by words and by characters."""
+    for row, unit in (("rnn", "word"), ("sum-2", "char")):
+        for seed in range(1, 7):
+            corpus = {"name": "files", "text_checksum": f"sha256:{unit}{'0' * 60}", "unit": unit}
+            place.commit(row, seed, 100.0 + (-1) ** seed, corpus=corpus)
+    notes = "\n".join(table_notes(table_of(place)))
+    assert ", on files (word, word000000): " in notes
+    assert ", on files (char, char000000): " in notes
+
+
 def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
     """No seed draws anything in it; in a comparison the other row's error alone counts."""
     place.commit("rnn", 1, 140.0, choices={"model": "kn"})

@@ -69,6 +69,11 @@ from reporting.place import SWEEP, read_sweep
         ),
         (
             "  seeds:",
+            "  claims: [{says: so, better: rnn, than: [sum-2, rnn]}]\n  seeds:",
+            "toy.yaml: sweep.claims: 'so' names 'rnn' in better and in than: leave it out of one",
+        ),
+        (
+            "  seeds:",
             "  claims: [{says: so, better: rnn, than: sum-2, metric: valid_ppl}]\n  seeds:",
             "toy.yaml: sweep.claims: 'so' names the metric 'valid_ppl', which the table has not",
         ),

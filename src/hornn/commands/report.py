@@ -7,7 +7,8 @@ from hornn.command_line import ending
 from hornn.command_line.options import Parser
 from hornn.places import sweep_files
 
-OUT = Path("outputs", "report")
+RESULTS = Path("outputs")
+OUT = RESULTS / "report"
 PORT = 8321
 
 
@@ -16,7 +17,7 @@ def main() -> str | None:
     parser.add_argument(
         "--results",
         type=Path,
-        default=Path("outputs"),
+        default=RESULTS,
         help="folder of runs, records and tables; default %(default)s",
     )
     parser.add_argument(
@@ -51,6 +52,8 @@ def main() -> str | None:
         )
     if given.port is not None and not given.serve:
         parser.error(f"--port={given.port} is of the server: give --serve, or leave it out")
+    if given.results != RESULTS and not given.results.is_dir():
+        parser.error(f"--results={given.results} is no folder: give one that holds tables, sweeps or runs")
     out = given.out or OUT
     from hornn.reporting.commands import keep_for_commit, serve_report, write_pages, write_report
 

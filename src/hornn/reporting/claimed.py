@@ -62,6 +62,8 @@ def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None],
     for name in (*better, *than):
         if name not in states:
             raise ValueError(f"{place} names {name!r}, which is no row")
+    if twice := set(better) & set(than):
+        raise ValueError(f"{place} names {min(twice)!r} in better and in than: leave it out of one")
     for side in (better, than):
         if len(side) > 1 and (quoted := [name for name in side if states[name] == QUOTED]):
             raise ValueError(

@@ -1,28 +1,23 @@
 """What became of a paper's claims about its rows, by the measured numbers."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hornn.reporting.claimed import QUOTED, Claim
-from hornn.reporting.lines import Line, by_one_recipe, on_one_device
-from hornn.reporting.numbers import (
-    AT_LIMIT_SIGN,
-    AT_MOST_SIGN,
-    DYNAMIC_SIGN,
-    OTHER_CORPUS_SIGN,
-    UNVERIFIED_SIGN,
-    percent,
+from hornn.reporting.gains import (
+    bound_of_gain,
+    bound_sign,
+    compare_rows,
+    distance_of,
+    may_turn,
+    note_on_dynamic_evaluation,
+    note_on_shortfall,
 )
-from hornn.reporting.scores import (
-    DYNAMIC_EVALUATION,
-    Score,
-    has_published,
-    is_unverified,
-    metric_value,
-    published_value,
-)
+from hornn.reporting.lines import Line, by_data, by_one_recipe, on_one_device
+from hornn.reporting.numbers import AT_MOST_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
+from hornn.reporting.scores import has_published, is_unverified, published_value
 from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
 from hornn.result import score_of
@@ -35,12 +30,10 @@ REASONS = {
     UNDECIDED: "under {:.1f} standard errors",
     NOT_JUDGED: "the rows are not trained by one recipe",
 }
-DIFFERENT_DEVICES = "on different devices"
 BEHIND = "it is even behind"  # of a row that gains so much at most
 AT_LIMIT = "a seed reached the last step that was looked at: the true mean may turn this round"
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
 SIGNS = (UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN)
-WORSE_THAN_PUBLISHED = 0.1  # by what share a result is behind the published one, for a claim to say so
 
 
 class Verdict(NamedTuple):
@@ -97,30 +90,30 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
     is_measured = all(score is not None and score.mean is not None for score in scores)
     if not claim.than and is_measured:
         return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
-    verdict = not_measured(claim, sweep)
-    published, claimed, signs, metric = "", None, "", verdict.metric
-    if claim.than and all(has_published(score) for score in scores):
-        first = min if metric.lower_is_better else max
-        theirs = [first(side, key=lambda line: published_value(line.scores[claim.metric])) for side in sides]
-        published, claimed = compare_rows(theirs, metric, published_value, theirs)
-        signs = signs_of(theirs, claim.metric)
-        if any(line.row.dynamic for line in theirs):
-            published += " (one of them by dynamic evaluation)"
-        if sweep.published_on:
-            published += f" (on {sweep.published_on})"
-    verdict = verdict._replace(
-        published=published,
-        published_gain=claimed,
-        of_paper=bool(published or claim.where),
-        published_signs=signs,
-    )
+    verdict = as_published(claim, sweep, sides)
     if not is_measured:
-        return verdict
+        diverged = [line.row.label for side in sides for line in side if line.status == "diverged"]
+        return verdict._replace(reason=", ".join(f"{label} diverged" for label in diverged))
     best = [min(side, key=mean_validation) for side in sides]
+    if reason := what_differs(best, claim.metric):
+        each = (f"{line.row.label}: {line.scores[claim.metric].mean:.4g}" for line in best)
+        return verdict._replace(measured="; ".join(each), outcome=NOT_JUDGED, reason=reason)
+    return judge_gain(claim, sweep, verdict, best, lines)
+
+
+def what_differs(pair: Sequence[Line], metric: str) -> str:
+    """Why no number of one measured row compares with the other's, in words; empty where they compare."""
+    if not on_one_device(metric, pair):
+        return "on different devices"
+    return "on different data" if len(by_data(pair)) > 1 else ""
+
+
+def judge_gain(
+    claim: Claim, sweep: Sweep, verdict: Verdict, best: Sequence[Line], lines: Sequence[Line]
+) -> Verdict:
+    """Whether the gain of one measured row on another bears a claim; `verdict`: what is published of it."""
+    metric, claimed = verdict.metric, verdict.published_gain
     quoted = [line for line in best if line.row.state == QUOTED]
-    if not on_one_device(metric.key, best):
-        each = (f"{line.row.label}: {line.scores[metric.key].mean:.4g}" for line in best)
-        return verdict._replace(measured="; ".join(each), outcome=NOT_JUDGED, reason=DIFFERENT_DEVICES)
     text, gain = compare_rows(best, metric, lambda score: score.mean, quoted)
     limit = (claim.at_most or 0.0) / 100
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_for(best, claim.metric, lines))
@@ -214,28 +207,6 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     )
 
 
-def may_turn(pair: Sequence[Line], metric: Metric, above: bool) -> bool:
-    """Whether a measured number that is a lower bound may, by its true value, take a gain to the other side of a limit.
-
-    above: whether the gain that we measured is above the limit.
-    """
-    first, second = (line.scores[metric.key].at_limit for line in pair)
-    return second if above != bool(metric.lower_is_better) else first
-
-
-def bound_of_gain(pair: Sequence[Line], metric: Metric) -> str | None:
-    """What stands before the first row's gain on the second where one number is a lower bound; None where both are."""
-    first, second = (line.scores[metric.key].at_limit for line in pair)
-    if first == second:
-        return None if first else ""
-    return AT_LIMIT_SIGN if first != bool(metric.lower_is_better) else AT_MOST_SIGN
-
-
-def bound_sign(score: Score) -> str:
-    """What stands before a mean that is a lower bound; empty before another one."""
-    return f"{AT_LIMIT_SIGN} " * score.at_limit
-
-
 def settle(holds: bool, distance: float | None, errors: Errors) -> str:
     """The outcome for measured numbers that bear a claim out or not, so many standard errors from the contrary."""
     if distance is not None and distance < errors.decisive:
@@ -243,19 +214,6 @@ def settle(holds: bool, distance: float | None, errors: Errors) -> str:
     if errors.total is None:
         return FOR if holds else AGAINST
     return CONFIRMED if holds else REFUTED
-
-
-def distance_of(gain: float, limit: float, error: float, lower_is_better: bool) -> float | None:
-    """How many standard errors a gain is from a limit; None without an error.
-
-    Both are compared as logarithms of ratios, so that a gain and the loss that takes it back are as far from 0.
-    """
-    ratio, bound = ((1 - each if lower_is_better else 1 + each) for each in (gain, limit))
-    if not error:
-        return None
-    if ratio <= 0 or bound <= 0 or math.isinf(ratio):
-        return abs(gain - limit) / error
-    return abs(math.log(ratio / bound)) * ratio / error
 
 
 def reason_of(outcome: str, errors: Errors) -> str:
@@ -268,6 +226,25 @@ def parts_of_error(errors: Errors) -> str:
         return ""
     of_seeds = f"{percent(errors.of_seeds.root)} over seeds and " if errors.of_seeds else ""
     return f"a standard error of {of_seeds}{percent(errors.of_speakers.root)} over speakers"
+
+
+def as_published(claim: Claim, sweep: Sweep, sides: Sequence[Sequence[Line]]) -> Verdict:
+    """A verdict with the published numbers of the rows on both sides, before anything measured is compared."""
+    verdict = not_measured(claim, sweep)
+    metric = verdict.metric
+    if not claim.than or not all(
+        has_published(line.scores.get(metric.key)) for side in sides for line in side
+    ):
+        return verdict
+    first = min if metric.lower_is_better else max
+    theirs = [first(side, key=lambda line: published_value(line.scores[metric.key])) for side in sides]
+    published, gain = compare_rows(theirs, metric, published_value, theirs)
+    if any(line.row.dynamic for line in theirs):
+        published += " (one of them by dynamic evaluation)"
+    if sweep.published_on:
+        published += f" (on {sweep.published_on})"
+    signs = signs_of(theirs, metric.key)
+    return verdict._replace(published=published, published_gain=gain, of_paper=True, published_signs=signs)
 
 
 def not_measured(claim: Claim, sweep: Sweep) -> Verdict:
@@ -288,58 +265,3 @@ def not_measured(claim: Claim, sweep: Sweep) -> Verdict:
 def mean_validation(line: Line) -> float:
     """Its mean score on validation, which decides between several rows on one side of a claim."""
     return fmean([score_of(run.result, "valid") or math.inf for run in line.measured] or [math.inf])
-
-
-def compare_rows(
-    pair: Sequence[Line],
-    metric: Metric,
-    value: Callable[[Any], float],
-    published: Collection[Line],
-) -> tuple[str, float]:
-    """How much better the first of two lines is, in words and relative to the second.
-
-    published: the lines whose number here is the published one; it has a sign where it is not verified, and a measured
-    one where it is a lower bound.
-    """
-    scores = [line.scores[metric.key] for line in pair]
-    one, other = map(value, scores)
-    gain = gain_of(one, other, metric)
-    names = []
-    for line, score in zip(pair, scores, strict=True):
-        theirs = line in published
-        before, after = (
-            "" if theirs else bound_sign(score),
-            UNVERIFIED_SIGN * (theirs and is_unverified(score)),
-        )
-        names.append(f"{line.row.label}: {before}{value(score):.4g}{after}")
-    ahead, behind = ("better", "worse") if metric.lower_is_better is not None else ("more", "less")
-    share = f"{percent(abs(gain))} " if math.isfinite(gain) else ""
-    return f"{'; '.join(names)}; {share}{ahead if gain >= 0 else behind}", gain
-
-
-def gain_of(one: float, other: float, metric: Metric) -> float:
-    """How much better the first number is, relative to the other; infinite where that is 0 and the first is not."""
-    difference = other - one if metric.lower_is_better else one - other
-    return difference / other if other else math.copysign(math.inf, difference) if difference else 0.0
-
-
-def note_on_shortfall(line: Line, metric: Metric) -> str:
-    """How far a row stays behind its own published number, in words; empty where that is not far."""
-    relative = line.scores[metric.key].relative_difference
-    if relative is None or line.row.dynamic:
-        return ""
-    behind = relative if metric.lower_is_better else -relative
-    return (
-        f"{line.row.label} itself is {percent(behind, 0)} worse than published"
-        if behind > WORSE_THAN_PUBLISHED
-        else ""
-    )
-
-
-def note_on_dynamic_evaluation(line: Line, metric: str) -> str:
-    """The measured number of a row by dynamic evaluation, which its published number used; empty if not known."""
-    values = [
-        metric_value(run.result, DYNAMIC_EVALUATION + metric) for run in line.measured if line.row.dynamic
-    ]
-    known = [value for value in values if value is not None]
-    return f"{line.row.label} by dynamic evaluation, as published: {fmean(known):.4g}" if known else ""

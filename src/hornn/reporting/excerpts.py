@@ -6,7 +6,7 @@ The words behind `<!-- rows: -->` and `<!-- claims: -->` say which (see `hornn.b
 from collections.abc import Sequence
 from pathlib import Path
 
-from hornn.reporting.claims import bound_of_gain, gain_of
+from hornn.reporting.gains import bound_of_gain, gain_of
 from hornn.reporting.grid import published_text
 from hornn.reporting.lines import Line, on_one_device
 from hornn.reporting.markdown import (

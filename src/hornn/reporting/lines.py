@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from hornn.reporting.departures import departures
+from hornn.reporting.numbers import format_number
 from hornn.reporting.runs import Run, commits
 from hornn.reporting.scores import (
     ON_DEMAND,
@@ -16,7 +17,7 @@ from hornn.reporting.scores import (
     is_at_limit,
     metric_value,
 )
-from hornn.reporting.sweeps import Row, Sweep
+from hornn.reporting.sweeps import Metric, Row, Sweep
 from hornn.run.code import CLASS, CODE, SOURCE
 from hornn.run.identity import INIT_FROM
 
@@ -99,7 +100,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         scores,
         tuple(runs),
         CONFLICT if conflict else state_in_words(row, row.seeds or sweep.seeds, runs),
-        (*marks, *remarks(row, runs, done, devices, starts)),
+        (*marks, *remarks(row, runs, done, devices, starts), *run_again(runs, sweep.metrics)),
         float(done[0].result["num_parameters"]) if done else None,
         seconds,
         tuple(devices),
@@ -177,9 +178,14 @@ def remarks(
 ) -> Iterable[str]:
     """What a reader must know of the runs; `done`: the runs that the row's numbers come from."""
     whole = [run for run in runs if run.state != "damaged"]
+    keep = ": `python src/report.py --keep` keeps the later run of a seed" if rival_seeds(runs) else ""
     for what, seeds, remedy in (
-        ("configs", by_seed((run.name, run.seed) for run in whole), ""),
-        ("sources", by_seed((run.source, run.seed) for run in whole), ": overwrite=true trains a seed anew"),
+        ("configs", by_seed((run.name, run.seed) for run in whole), keep),
+        (
+            "sources",
+            by_seed((run.source, run.seed) for run in whole),
+            keep or ": overwrite=true trains a seed anew",
+        ),
     ):
         if len(seeds) > 1:
             each = "; ".join(f"{mark}: seed {', '.join(map(str, them))}" for mark, them in seeds.items())
@@ -218,6 +224,25 @@ def remarks(
     for run in runs:
         if run.problem and run.state != "done":
             yield f"seed {run.seed} {run.state}: {f'{run.path}: ' if run.state == 'damaged' else ''}{run.problem}"
+
+
+def rival_seeds(runs: Iterable[Run]) -> set[int]:
+    """The seeds that have several results, of different configs or sources."""
+    seeds = [run.seed for run in runs if run.result]
+    return {seed for seed in seeds if seeds.count(seed) > 1}
+
+
+def run_again(runs: Iterable[Run], metrics: Iterable[Metric]) -> Iterable[str]:
+    """What the same run came to here, where a committed result of it counts."""
+    for run in runs:
+        if again := run.again:
+            numbers = [
+                f"{metric.label} {format_number(metric.key, value)}"
+                for metric in metrics
+                if metric.key not in TIMES and (value := metric_value(again.result, metric.key)) is not None
+            ]
+            came_to = ", ".join(numbers) if again.state == "done" else again.state
+            yield f"seed {run.seed} was also run here, and the committed result counts: {came_to} ({again.path})"
 
 
 def by_seed(marked: Iterable[tuple[str | None, int]]) -> dict[str, list[int]]:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
-from hornn.reporting.lines import SECONDS, by_data
+from hornn.reporting.lines import SECONDS, by_data, rival_seeds
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
+from hornn.run.code import SHORT
 
 LISTED = 5  # commits, more than which a reader would not look up one by one
 
@@ -44,14 +45,16 @@ def spreads(table: Table, metric: Metric) -> list[str]:
     """The spread over seeds by a metric that tells the errors on each corpus."""
     groups = by_data(line for line in table.lines if metric.key in line.scores)
     whole = spread_over_seeds(metric.key, table.lines)
-    texts = []
-    for (name, _), lines in groups.items():
+    texts, names = [], [name for name, _ in groups]
+    for (name, text), lines in groups.items():
+        unit = lines[0].measured[0].result.get("corpus", {}).get("unit")
+        several = f" ({unit}, {text.removeprefix('sha256:')[:SHORT]})" if names.count(name) > 1 else ""
         own = spread_over_seeds(metric.key, lines)
         spread = own or whole
         if spread:
             rows = "all rows with several seeds" if own else "all corpora, for this one has too few seeds"
             texts.append(
-                f"Spread over seeds, {metric.label}{f', on {name}' if len(groups) > 1 else ''}: "
+                f"Spread over seeds, {metric.label}{f', on {name}{several}' if len(groups) > 1 else ''}: "
                 f"{percent(spread.share)} of the mean, pooled over {rows}; {spread.freedom} degrees of freedom."
             )
     return texts
@@ -62,7 +65,9 @@ def what_is_missing(table: Table) -> list[str]:
     if not table.runnable:
         return []
     text = f"{table.measured} of {table.runnable} rows are measured."
-    if table.sweep.command and any(line.status for line in table.lines if line.row.run is not None):
+    if table.sweep.command and any(
+        line.status for line in table.lines if line.row.run is not None and not rival_seeds(line.runs)
+    ):
         text += f" `{table.sweep.command}` runs what is missing."
         if any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs):
             text += " With `hydra.sweeper.retry_failed=true` it also repeats what failed."

@@ -18,7 +18,7 @@ from hornn.result import (
     read_json,
     scores_of,
 )
-from hornn.run.code import CODE, own_source
+from hornn.run.code import CODE, other_code, own_source
 from hornn.shown import shown, shown_texts
 from hornn.sweep.entry import RECORDINGS, Entry, read_record
 from hornn.writing import write_atomically
@@ -32,7 +32,8 @@ class Run(NamedTuple):
     """One run of a row. `state`: done, diverged, damaged, lost, or what its record says: queued, running, failed.
 
     `result` holds result.json where it can be read, `problem` says why not, or what failed. `records` holds the epochs
-    so far of one without a result, `progress` says how far it is.
+    so far of one without a result, `progress` says how far it is. `again` is the same run, trained here once more,
+    whose result does not count.
     """
 
     seed: int
@@ -44,6 +45,7 @@ class Run(NamedTuple):
     folder: Path | None = None
     records: tuple[Mapping[str, float], ...] = ()
     progress: str = ""
+    again: "Run | None" = None
 
     @property
     def source(self) -> str:
@@ -89,7 +91,7 @@ def find_runs(
 def add_run(runs: list[Run], new: Run) -> None:
     """Keep one result for each seed, config and source: the first, or the same run's that mends it.
 
-    What a record says counts where there is none.
+    The first one then says what the same run has that does not count. What a record says counts where there is none.
     """
     if new.state == "damaged":
         if all(old.path != new.path for old in runs):
@@ -109,16 +111,29 @@ def add_run(runs: list[Run], new: Run) -> None:
         for old in rivals
     ):
         runs[:] = [old for old in runs if old not in rivals] + [new]
+    elif new.result:
+        runs[:] = [
+            old._replace(again=new) if old in rivals and finish_time(old) != finish_time(new) else old
+            for old in runs
+        ]
 
 
 def mends(new: Run, old: Run) -> bool:
-    """Whether the new result of a run takes the old one's place: the old one diverged, or the new one has more parts.
+    """Whether the new result of a run takes the old one's place: the old one diverged, or the new one is better known.
 
-    A new result that lacks a part of the old one does not, unless the old one diverged.
+    A new result that lacks a part of the old one, or diverged, does not, unless the old one diverged.
     """
     if old.state == "diverged" and new.state == "done":
         return True
-    return bool(parts_added(new, old)) and not parts_lost(new, old)
+    return is_better_known(new, old) and not parts_lost(new, old) and old.state == new.state
+
+
+def is_better_known(new: Run, old: Run) -> bool:
+    """Whether the new result of a run has more parts, or finished later by other source code or a clean tree."""
+    other = other_code(old.result.get(CODE), new.result.get(CODE) or {})
+    cleaned = old.result.get("dirty") and not new.result.get("dirty")
+    later = finish_time(new) > finish_time(old)
+    return bool(parts_added(new, old) or (later and (other or cleaned)))
 
 
 def parts_added(new: Run, old: Run) -> list[str]:
@@ -147,7 +162,7 @@ def committed(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> li
 
 
 def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> list[tuple[Row, Run]]:
-    """The runs of the sweep's record; folders in it are relative to the folder that `results` lies in."""
+    """The runs of the sweep's record."""
     path = results / "sweeps" / f"{sweep.name}.json"
     found, rows = [], {row.name: row for row in sweep.rows}
     try:
@@ -168,7 +183,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
             )
             continue
         try:
-            found.append((row, run_of(job, results.parent / job.run_dir / RESULT)))
+            found.append((row, run_of(job, job.folder(results) / RESULT)))
         except OSError as error:
             warn(
                 warnings, sweep, f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})"
@@ -204,8 +219,7 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
 
     A run that several tables share has one file there; a run by another config or source takes the place of one that
     finished before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run
-    once it no longer diverges, or once dynamic evaluation or memory was added to it, unless it lacks a part that the
-    kept one has.
+    where it mends the kept one.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -221,7 +235,7 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
                 continue
             if old and old.name == run.name and old.has_source_of(run):
                 if not mends(run, old):
-                    if parts_added(run, old) and (lost := parts_lost(run, old)):
+                    if is_better_known(run, old) and (lost := parts_lost(run, old)):
                         warn(warnings, sweep, f"{run.path} lacks {lost[0]}, add that too: {old.path} stays")
                     continue
             elif old and finish_time(run) < finish_time(old):

@@ -30,11 +30,11 @@ def unwritten_sweeps(sweeps: Collection[Sweep], results: Path, refused: Collecti
     """
     names = {*refused, *(sweep.name for sweep in sweeps)}
     paths = sorted((results / "sweeps").glob("*.json"))
-    return [unwritten_sweep(path, results.parent) for path in paths if path.stem not in names]
+    return [unwritten_sweep(path, results) for path in paths if path.stem not in names]
 
 
-def unwritten_sweep(path: Path, root: Path) -> Sweep:
-    """root: the folder that the record's folders of runs are relative to."""
+def unwritten_sweep(path: Path, results: Path) -> Sweep:
+    """The table of a record in the folder `results`."""
     try:
         entries = read_record(path)
     except (OSError, ValueError):
@@ -51,7 +51,7 @@ def unwritten_sweep(path: Path, root: Path) -> Sweep:
         name=path.stem,
         title=path.stem,
         paper="",
-        metrics=metrics_of(root / job.run_dir / RESULT for job in entries),
+        metrics=metrics_of(job.folder(results) / RESULT for job in entries),
         rows=tuple(rows),
         path=path,
         figure=Figure(main.label) if main else None,

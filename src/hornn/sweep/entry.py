@@ -8,6 +8,7 @@ from hornn.result import check_kinds, read_json, shorten
 from hornn.shown import shown, shown_texts
 
 VERSION = 2
+OUTPUTS = "outputs"  # the folder, where a sweep is launched, that records and runs lie in
 RECORDINGS = "recordings"  # a folder of outputs/tables, which has a folder for each sweep, too
 STATUSES = ("queued", "running", "done", "failed")
 KINDS: dict[str, tuple[type, ...]] = {
@@ -31,6 +32,12 @@ class Entry(NamedTuple):
     name: str
     status: str
     error: str | None
+
+    def folder(self, results: Path) -> Path:
+        """The run's folder: of one in `outputs`, the same in `results`, which may have another name or place by now."""
+        if Path(self.run_dir).is_relative_to(OUTPUTS):
+            return results / Path(self.run_dir).relative_to(OUTPUTS)
+        return results.parent / self.run_dir
 
 
 def read_record(path: Path) -> list[Entry]:
