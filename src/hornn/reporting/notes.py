@@ -47,7 +47,7 @@ def spreads(table: Table, metric: Metric) -> list[str]:
     whole = spread_over_seeds(metric.key, table.lines)
     texts, names = [], [name for name, _ in groups]
     for (name, text), lines in groups.items():
-        unit = lines[0].measured[0].result.get("corpus", {}).get("unit")
+        unit = (lines[0].measured[0].result.get("corpus") or {}).get("unit")
         several = f" ({unit}, {text.removeprefix('sha256:')[:SHORT]})" if names.count(name) > 1 else ""
         own = spread_over_seeds(metric.key, lines)
         spread = own or whole
