@@ -14,8 +14,9 @@ from hornn.cells.base import Cell
 from hornn.network import SequenceModel
 from hornn.parameters import TABLE
 from hornn.recipe import COUNTED, flatten, load, resolve
-from hornn.reporting.runs import find_runs
+from hornn.reporting.runs import FoundRuns, find_runs
 from hornn.reporting.sweeps import Row, Sweep
+from hornn.reporting.tables import build_table
 from hornn.run.composed import as_dict
 from hornn.run.identity import INIT_FROM, hashed_part, name_of
 from reference.cases import MODEL_NAMES
@@ -151,6 +152,12 @@ def test_every_cell_s_table_leaves_no_cell_out() -> None:
     }
     known = {row.model for row in OmegaConf.load(TABLE).rows}
     assert known - alike - {"nnlm", "fofe_fnn", "memn2n", "dnn"} <= shown
+
+
+def test_no_two_tables_have_one_short_title() -> None:
+    """Which is all that the page's list and a table of claims show of a title."""
+    titles = [build_table(sweep, FoundRuns({}, {})).short_title for sweep in SWEEPS.values()]
+    assert len(titles) == len(set(titles)) > 40
 
 
 def test_the_header_of_a_grid_is_short() -> None:
