@@ -1,6 +1,7 @@
 """Multiruns that cannot be: one line that says so before any job."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,37 @@ def test_bad_input_is_one_line(launch: Launch, words: list[str], message: str) -
     assert err.count("\n") == 1
     assert message in err
     assert not starts()
+
+
+@pytest.mark.parametrize("mode", [["-m"], []])
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        (
+            "sweeps=mini,maxi",
+            "sweeps=mini,maxi: a command takes one table; give python src/train.py -m sweeps=mini, then"
+            " python src/train.py -m sweeps=maxi",
+        ),
+        (
+            "sweeps=[mini]",
+            "sweeps=[mini]: a command takes one table; give python src/train.py -m sweeps=mini",
+        ),
+        (
+            "sweep=mini,maxi",
+            "sweep=mini,maxi: a command takes one table; give python src/train.py -m sweeps=",
+        ),
+        (
+            "sweep=mini",
+            "sweep takes keys, such as sweep.seeds=[1,2], got 'mini'; did you mean sweeps=mini?",
+        ),
+    ],
+)
+def test_a_command_takes_one_table(
+    folder: Path, command: Callable[..., Ended], mode: list[str], word: str, message: str
+) -> None:
+    code, out, err = command("train", "--config-dir=conf", *mode, word)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"error: {message}")
 
 
 def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> None:

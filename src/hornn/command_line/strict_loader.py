@@ -27,6 +27,7 @@ class StrictLoader(Loader):
     def load_configuration(
         self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
     ) -> DictConfig:
+        self._require_one_table(overrides)
         try:
             cfg = super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
             self._check_names(cfg.hydra.runtime.choices)
@@ -55,6 +56,22 @@ class StrictLoader(Loader):
                     raise ValueError(self._describe_choice(group, choice)) from error
             raise
         return self._load_argument(key, config_name, overrides, run_mode, *args, **kwargs)
+
+    def _require_one_table(self, overrides: list[str]) -> None:
+        """Raise ValueError for several sweep files, and for `sweep=NAME`, which is mistyped for `sweeps=NAME`."""
+        chosen = [word for word in overrides if re.match(r"\+*sweeps?=", word)]
+        for override in OverridesParser.create(config_loader=self).parse_overrides(chosen):
+            value: Any = override.value()
+            if override.is_discrete_sweep():
+                value = list(override.sweep_string_iterator())
+            if isinstance(value, list) and value:
+                commands = ", then ".join(f"python src/train.py -m sweeps={name}" for name in value)
+                raise ValueError(f"{override.input_line}: a command takes one table; give {commands}")
+            if override.key_or_group == "sweep" and not isinstance(value, dict):
+                word = override.get_value_element_as_str()
+                raise ValueError(
+                    f"sweep takes keys, such as sweep.seeds=[1,2], got {word!r}; did you mean sweeps={word}?"
+                )
 
     def _check_names(self, choices: Mapping[str, Any]) -> None:
         """Raise ValueError where the file of a choice has the name of another one, in a folder of the search path."""
