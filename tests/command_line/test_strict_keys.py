@@ -1,10 +1,12 @@
 """What a config may hold: on the small application's command line, and of nodes made here."""
 
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from hornn.command_line.strict_keys import BY_FILE, check_keys
 
@@ -123,13 +125,52 @@ def test_check_keys_refuses(changes: dict, message: str) -> None:
         check_keys(OmegaConf.merge(REFERENCE, changes), REFERENCE)
 
 
-def test_a_module_that_python_cannot_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "unread.py").write_text("class Cell(:\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    config = OmegaConf.create({"model": {"_target_": "unread.Cell"}})
-    line = r"cannot use model._target_ 'unread.Cell': invalid syntax \(unread.py, line 1\)"
-    with pytest.raises(ValueError, match=line):
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("class Cell(:", "invalid syntax (unread.py, line 1)"),
+        ("Cell = Rnn", "NameError: name 'Rnn' is not defined (FOLDER/unread.py:1)"),
+        ("raise RuntimeError", "RuntimeError (FOLDER/unread.py:1)"),
+        ("raise SystemExit(3)", "SystemExit: 3 (FOLDER/unread.py:1)"),
+        (
+            "import absent",
+            "ModuleNotFoundError: No module named 'absent' (FOLDER/unread.py:1): put its folder on PYTHONPATH",
+        ),
+        ("Cell = 3", "it is of type int, not a callable: name a class"),
+        ("", "module 'unread' has no attribute 'Cell'"),
+    ],
+)
+def test_a_module_that_cannot_be_used_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
+) -> None:
+    config = own_module(tmp_path, monkeypatch, code)
+    line = f"cannot use model._target_ 'unread.Cell': {message.replace('FOLDER', str(tmp_path))}"
+    with pytest.raises(ValueError, match=f"^{re.escape(line)}$"):
         check_keys(config, config)
+
+
+def test_an_interrupted_import_is_no_error_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = own_module(tmp_path, monkeypatch, "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        check_keys(config, config)
+
+
+def test_a_hint_that_cannot_be_read_allows_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import math\nclass Cell:\n    def __init__(self, size: 'math.Absent' = 1): pass"
+    config = own_module(tmp_path, monkeypatch, code)
+    check_keys(OmegaConf.merge(config, {"model": {"size": 2}}), config)
+
+
+def own_module(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> DictConfig:
+    """A config whose model is the class `Cell` of a module with this code."""
+    (folder / "unread.py").write_text(f"{code}\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "unread", raising=False)
+    return OmegaConf.create({"model": {"_target_": "unread.Cell"}})
 
 
 @pytest.mark.parametrize("group", BY_FILE)

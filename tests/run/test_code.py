@@ -214,6 +214,17 @@ def test_what_is_not_found_has_no_source() -> None:
     assert code_of({"_target_": "Cell"}) == {"class": "Cell"}
 
 
+@pytest.mark.parametrize("statement", ["raise NameError", "raise SystemExit(3)"])
+def test_a_package_that_cannot_be_imported_has_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "unusable").mkdir()
+    (tmp_path / "unusable" / "__init__.py").write_text(f"{statement}\n")
+    (tmp_path / "unusable" / "cell.py").write_text("class Cell: pass\n")
+    assert code_of({"_target_": "unusable.cell.Cell"}) == {"class": "unusable.cell.Cell"}
+
+
 def test_code_that_is_not_on_record_is_no_other_code() -> None:
     code = {"class": "mine.Cell", "source": "abc"}
     for held in (None, {}, "text", {"class": "mine.Cell"}, {"source": None}, code):

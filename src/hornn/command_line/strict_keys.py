@@ -1,7 +1,6 @@
 """What a config may hold: an unknown key, a value of the wrong type or a class that no file chose is an error."""
 
 import inspect
-import pkgutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -15,6 +14,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from hornn.command_line.hydra_patches import known_choices
+from hornn.command_line.targets import parameters_of, resolve_target
 
 # What is read in a node with a target, beside the target's arguments.
 INSTRUCTIONS = {
@@ -60,9 +60,9 @@ def check_keys(
     `supplied`: path of a node -> arguments that the program itself gives the target, so that no key may set
     them; required arguments of a `_partial_` that `reference` leaves out count as supplied without being named.
     """
+    check_classes(cfg, reference)
     for key in left_out(cfg, reference):
         raise ValueError(f"{key!r} cannot be left out: drop ~{key}")
-    check_classes(cfg, reference)
     choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     for key, accepted in unknown_keys(cfg, reference, supplied or {}):
         where = " (from a config file or the command line)"
@@ -75,13 +75,8 @@ def left_out(cfg: DictConfig, reference: DictConfig) -> Iterator[str]:
     for key, expected in _children(reference):
         if key not in list(cfg):
             yield str(key)
-        elif isinstance(expected, DictConfig) and isinstance(node := cfg[key], DictConfig):
-            try:
-                target = pkgutil.resolve_name(str(expected["_target_"]))
-                parameters = inspect.signature(target).parameters
-            # There is no target, or one that is refused below.
-            except (ImportError, AttributeError, KeyError, SyntaxError, ValueError):
-                continue
+        elif has_target(expected) and isinstance(node := cfg[key], DictConfig):
+            parameters = parameters_of(expected["_target_"], _join(str(key), "_target_")) or {}
             for name in map(str, expected):
                 required = name in parameters and parameters[name].default is inspect.Parameter.empty
                 if required and name not in list(node):
@@ -144,22 +139,14 @@ def has_target(value: Any) -> bool:
 
 def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[str]) -> set[str] | None:
     """The keys that a node with a target may hold; None where the target takes any."""
-    try:
-        parameters = inspect.signature(pkgutil.resolve_name(str(node["_target_"]))).parameters.values()
-    except (ImportError, AttributeError, SyntaxError, TypeError) as error:
-        remedy = ": put its folder on PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
-        raise ValueError(
-            f"cannot use {_join(path, '_target_')} {node['_target_']!r}: {error}{remedy}"
-        ) from error
-    except ValueError:  # a builtin that does not tell its signature
-        return None
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+    found = parameters_of(node["_target_"], _join(path, "_target_"))
+    if found is None or any(each.kind is each.VAR_KEYWORD for each in found.values()):
         return None
     kept = isinstance(expected, DictConfig) and expected.get("_target_") == node["_target_"]
     completed = kept and node.get("_partial_", False)
     return INSTRUCTIONS | {
         parameter.name
-        for parameter in parameters
+        for parameter in found.values()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         and parameter.name not in supplied
         and (parameter.default is not parameter.empty or not completed or parameter.name in expected)
@@ -184,10 +171,10 @@ def _check_arguments(node: Any) -> None:
     """Raise ValueError for an argument of a node with a target that is not of the type which the target names."""
     if not has_target(node):
         return
-    target = pkgutil.resolve_name(str(node["_target_"]))
+    target = resolve_target(node["_target_"], node._get_full_key("_target_"))
     try:
         parameters = inspect.signature(target, eval_str=True).parameters
-    except (NameError, ValueError):  # a name that only a type checker sees, or a builtin
+    except Exception:  # of a builtin, or of what only a type checker sees
         return
     for argument, given in _values(node):
         if argument in parameters:

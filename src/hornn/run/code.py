@@ -55,7 +55,7 @@ def code_of(model: Mapping[str, Any]) -> dict[str, str]:
     module = named.rpartition(".")[0]
     try:
         found = find_spec(module)
-    except Exception:  # of a package that cannot be imported, or a class in a class
+    except (Exception, SystemExit):  # of a package that cannot be imported, or a class in a class
         found = None
     if found is None or not found.origin or not Path(found.origin).is_file():
         return {CLASS: named}
