@@ -7,16 +7,18 @@ from functools import partial
 from typing import Any, TypeVar
 
 import torch
-from hydra.utils import get_class, get_method, instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
 
 from hornn.baselines.counts import FittedModel
 from hornn.cells.base import Cell
+from hornn.command_line.targets import resolve_target
 from hornn.contract import in_part
 from hornn.data.base import Data
 from hornn.heads.base import Head
 from hornn.machine import memory_bytes
 from hornn.network import SequenceModel, natural_width
+from hornn.recipe import COUNTED
 from hornn.shown import first_line
 
 Built = TypeVar("Built")
@@ -61,11 +63,21 @@ def call(config: Mapping[str, Any], group: str, **given: Any) -> Any:
 
 def bound(node: Mapping[str, Any], kind: type, name: str) -> partial[Any]:
     """The class that a config node names, a subclass of `kind`, with the node's arguments bound."""
+    return partial(named_class(node, kind, name), **arguments(node))
+
+
+def named_class(node: Mapping[str, Any], kind: type, name: str) -> type:
+    """The class that a config node names. Raises ValueError where that is no subclass of `kind`."""
     named = node.get("_target_")
-    target = get_class(named) if named else None
-    if target is None or not issubclass(target, kind):
+    target = resolve_target(named, f"{name}._target_") if named else None
+    if not isinstance(target, type) or not issubclass(target, kind):
         raise ValueError(f"{name}._target_ must name a {kind.__module__}.{kind.__name__}, got {named}")
-    return partial(target, **arguments(node))
+    return target
+
+
+def check_model(model: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the node of a model names a cell, or a model that is counted where it says so."""
+    named_class(model, FittedModel if model.get(COUNTED) else Cell, "model")
 
 
 def arguments(node: Mapping[str, Any]) -> dict[str, Any]:

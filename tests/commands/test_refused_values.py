@@ -191,6 +191,15 @@ def test_splits_of_one_text_are_told(
     assert result_of(tmp_path / "run")["corpus"]["valid_is_test"] is True
 
 
+@pytest.mark.parametrize("entry", ["train", "tune"])
+@pytest.mark.parametrize("named", ["torch.nn.Linear", "torch.relu", "hornn.baselines.ngram.KneserNey"])
+def test_a_model_is_a_cell(command: Command, tmp_path: Path, entry: str, named: str) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text(f"_target_: {named}\n_partial_: true\nhidden_size: 4\n")
+    line = refusal(command(entry, f"--config-dir={tmp_path}", "model=mine", f"run_dir={tmp_path / 'run'}"))
+    assert line == f"error: model._target_ must name a hornn.cells.base.Cell, got {named}\n"
+
+
 def test_a_table_is_not_one_run(command: Command, tmp_path: Path) -> None:
     line = refusal(command("train", "sweeps=hornn_table1", "seed=2", f"run_dir={tmp_path}"))
     table = yaml.safe_load((Path(__file__).parents[2] / "sweeps" / "hornn_table1.yaml").read_text())

@@ -28,6 +28,9 @@ def main(cfg: DictConfig) -> None:
     reference = compose_reference()
     reference.sweep = {}  # the reader of sweep files knows its keys
     with interrupted_at_once():
+        from hornn.build import check_model
+
+        check_model(reference.model)
         check_keys(cfg, reference, GIVEN)
         check_not_a_table(cfg.sweep, HydraConfig.get())
         cfg.sweep = {}  # the table is no part of a run
