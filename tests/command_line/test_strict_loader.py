@@ -64,6 +64,18 @@ def test_good_input_passes(run: Callable[..., tuple[int, str, str]], command: st
     assert printed in out
 
 
+@pytest.mark.parametrize("content", ["_target_: [x\n", "a: ${\n", "hello\n"])
+def test_a_broken_file_is_told_only_where_it_is_chosen(
+    app: Path, refuse: Callable[[str], str], content: str
+) -> None:
+    path = app / "conf" / "model" / "broken.yaml"
+    path.write_text(content)
+    lines = refuse("model=rnn model.order=3"), refuse("model=broken")
+    path.unlink()
+    assert "unknown key 'model.order'; model=rnn takes: bias, hidden_size; order is a key of" in lines[0]
+    assert "unknown key" not in lines[1]
+
+
 def test_a_file_of_settings_without_its_package_is_named(app: Path, refuse: Callable[[str], str]) -> None:
     """Hydra would put its keys below the name of the group, and refuse another key than the forgotten one."""
     path = app / "conf" / "experiment" / "strange.yaml"

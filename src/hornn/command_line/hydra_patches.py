@@ -60,7 +60,7 @@ class Loader(ConfigLoaderImpl):
         """The keys that the file of a choice names; none where it cannot be read."""
         try:
             found = self.repository.load_config(path)
-        except ValueError:
+        except Exception:  # whoever chooses the file says what is wrong with it
             return ()
         return list(map(str, found.config)) if found else ()
 
