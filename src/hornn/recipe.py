@@ -95,7 +95,7 @@ def resolve(
     choices, values = split(base, "sweeps", folders)
     removed = set()
     for word in run:
-        key, text = word.split("=", 1)
+        key, _, text = word.partition("=")
         if key.startswith("~"):
             removed.add(key[1:])
         elif any((folder / key).is_dir() for folder in folders):

@@ -42,7 +42,11 @@ from reporting.place import SWEEP, read_sweep
             "",
             "row 'stack': give either run, or run: null and state: not built | quoted",
         ),
-        ("run: [model=rnn]", "run: [model]", "row 'rnn': run must list overrides key=value, got ['model']"),
+        (
+            "run: [model=rnn]",
+            "run: [model]",
+            "row 'rnn': run must list overrides key=value or ~key, got ['model']",
+        ),
         (
             "run: [model=rnn]",
             "run: model=rnn",
@@ -185,6 +189,15 @@ sweep:
     path.write_text(path.read_text().replace("{test_ppl:", "{test_bpc:"))
     with pytest.raises(ValueError, match="published names 'test_bpc'; the metrics are: valid_ppl, test_ppl"):
         read_sweep(path)
+
+
+def test_a_row_takes_a_key_away_with_its_value_or_without(broken: Callable[[str, str], Path]) -> None:
+    words = ("~model.hidden_size", "~model.hidden_size=400")
+    bare, full = (
+        read_sweep(broken("run: [model=rnn]", f"run: [model=rnn, {word}]")).rows[0] for word in words
+    )
+    assert "hidden_size" not in bare.recipe.config["model"]
+    assert bare.identity == full.identity
 
 
 def test_the_same_run_has_one_identity_in_every_file(place: Any) -> None:

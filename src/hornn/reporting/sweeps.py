@@ -290,8 +290,8 @@ def read_row(
         raise ValueError(f"{where}: give either run, or run: null and state: {' | '.join(STATES)}")
     if state is not None and state not in STATES:
         raise ValueError(f"{where}: unknown state {state!r}; it is one of: {', '.join(STATES)}")
-    if run is not None and not all(isinstance(word, str) and "=" in word for word in run):
-        raise ValueError(f"{where}: run must list overrides key=value, got {run}")
+    if not all(isinstance(word, str) and ("=" in word or word[:1] == "~") for word in run or ()):
+        raise ValueError(f"{where}: run must list overrides key=value or ~key, got {run}")
     published = node.get("published") or {}
     keys = [metric.key for metric in metrics]
     if len(keys) == 1 and published and keys[0] not in published:
