@@ -28,10 +28,11 @@ from hornn.run.provenance import commit, device_name
 from hornn.sweep.entry import read_record
 from hornn.sweep.record import FOLDER
 from hornn.use.additions import record, result_beside
-from hornn.use.checkpoints import open_model_of_text
+from hornn.use.checkpoints import open_checkpoint
 from hornn.use.corpora import open_corpus
 from hornn.use.figures import files_of, require_probabilities, require_target
-from hornn.use.scorers import NetworkScorer
+from hornn.use.scorers import CountScorer, NetworkScorer
+from hornn.use.sequences import SequenceScorer
 from hornn.writing import require_writable, write_atomically
 
 console = Console(highlight=False, soft_wrap=True)
@@ -40,21 +41,22 @@ CHUNK = 500  # tokens that are read at once
 
 
 def analyse(cfg: DictConfig) -> None:
-    """Show the memory of the network of `checkpoint`, or record it for each finished network of `sweep`.
+    """Show the memory of the network of `checkpoint`, or record it for each finished network of text of `sweep`.
 
-    Raises ValueError or OSError for what cannot be measured.
+    Raises ValueError or OSError for what cannot be measured; of a sweep's models, where none can.
     """
     set_up_process()
     check_options(cfg)
     paths = [Path(str(cfg.checkpoint))] if cfg.sweep is None else runs_of(str(cfg.sweep))
+    left_out = 0
     for path in paths:
-        scorer = open_model_of_text(path, cfg.device)
-        if not isinstance(scorer, NetworkScorer) or not has_states(scorer.network):
-            how = "reads the last word alone" if isinstance(scorer, NetworkScorer) else "counts"
-            said = f"{path} {how} and has no states to measure"
+        scorer = open_checkpoint(path, cfg.device)
+        if not (isinstance(scorer, NetworkScorer) and has_states(scorer.network)):
+            said = f"{path} {why_without_states(scorer)}"
             if cfg.sweep is None:
-                raise ValueError(f"{said}: give the checkpoint of a network that has states")
+                raise ValueError(f"{said}: give the checkpoint of a network that has states and reads text")
             console.print(said, markup=False)
+            left_out += 1
             continue
         result = result_beside(scorer.card or {}, path) if cfg.record or cfg.sweep is not None else None
         if result is not None:
@@ -68,6 +70,17 @@ def analyse(cfg: DictConfig) -> None:
             write_atomically(Path(str(cfg.result)), json.dumps(finite(figures), indent=1) + "\n")
         if result is not None:
             record(path, result, {MEMORY: figures}, console)
+    if left_out == len(paths):
+        raise ValueError(
+            f"sweep={cfg.sweep} has no network to measure: give a sweep with networks that have states and read text"
+        )
+
+
+def why_without_states(opened: NetworkScorer | CountScorer | SequenceScorer) -> str:
+    if isinstance(opened, SequenceScorer):
+        return "is no model of text"
+    how = "reads the last word alone" if isinstance(opened, NetworkScorer) else "counts"
+    return f"{how} and has no states to measure"
 
 
 def check_options(cfg: DictConfig) -> None:

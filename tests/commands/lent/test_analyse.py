@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from commands.lent.conftest import Lent
 from commands.outcomes import refusal, result_of, rewrite
+from hornn.data.base import SPLITS
+from hornn.data.midi import KEYS, write_midi
 from hornn.result import check_result, write_result
 from hornn.sweep.entry import Entry
 from hornn.sweep.record import Record
@@ -99,6 +102,29 @@ def test_a_sweep_is_measured_once(
     assert "run/result.json holds these measurements already" in again.out
     assert (run_dir / "result.json").read_bytes() == measured
     assert "names no finished run" in refusal(command("analyse", "sweep=other"))
+
+
+def test_a_sweep_goes_on_behind_what_is_no_text(
+    command: Command, run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mido")
+    monkeypatch.chdir(tmp_path)
+    for split in SPLITS:
+        Path("songs", split).mkdir(parents=True)
+        write_midi(Path("songs", split, "a.mid"), np.eye(4, KEYS, k=40, dtype=np.uint8), 0.25)
+    words = ("data.root=.", "data.name=songs", "data.cache_dir=cache", "logger=csv", "run_dir=song")
+    done = command("train", "data=midi", "model=key_counts", *words)
+    assert done.code == 0, done.err
+    song, text = (Entry(row, 1, row, [], row * 10, "done", None) for row in ("song", "run"))
+    Record("mixed").merge([song, text])
+    done = command("analyse", "sweep=mixed", "data.cache_dir=cache", *SMALL)
+    assert (done.code, done.err) == (0, "")
+    assert "song/best.ckpt is no model of text\n" in done.out
+    assert "memory" in result_of(run_dir)
+    Record("songs").merge([song])
+    assert "sweep=songs has no network to measure: give a sweep with" in refusal(
+        command("analyse", "sweep=songs", *SMALL)
+    )
 
 
 def test_a_network_without_states_is_one_line(analyse: Command, train: Command, tmp_path: Path) -> None:
