@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from omegaconf import OmegaConf
 from baselines.counted_folder import KN, QUIET, Folder, refusal
 from hornn.baselines.mixture import GAIN
 from hornn.checkpoint import FORMAT
+from hornn.data.base import SPLITS
 from hornn.use.checkpoints import open_model_of_text
 from hornn.use.evaluate import evaluate
 
@@ -141,6 +143,26 @@ def test_an_arpa_file_scores_as_the_model_that_wrote_it(folder: Folder, tmp_path
     names = [str(tmp_path / "reversed.arpa"), folder.checkpoint("kn")]
     mixed = folder.figures(f"mix=[{','.join(names)}]")
     assert mixed["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)
+
+
+def test_blanks_among_letters_take_the_remedy_of_the_error(folder: Folder, tmp_path: Path) -> None:
+    folder.train("letters", *KN, "data.unit=char")
+    line = refusal(
+        folder.evaluate(f"checkpoint={folder.checkpoint('letters')}", f"arpa={tmp_path / 'kn.arpa'}")
+    )
+    assert "cannot hold the word ' '" in line
+    remedy = line.rpartition(" by ")[2]
+    texts = {split: tmp_path / f"{split}.txt" for split in SPLITS}
+    for split, path in texts.items():
+        words = remedy.replace("FILE", str(folder.path / f"{split}.txt")).replace("NEW", str(path))
+        subprocess.run(words, shell=True, check=True)
+    folder.train("marked", *KN, "data.unit=char", *(f"data.{split}={path}" for split, path in texts.items()))
+    before = folder.figures(f"checkpoint={folder.checkpoint('marked')}")
+    folder.evaluate(f"checkpoint={folder.checkpoint('marked')}", f"arpa={tmp_path / 'kn.arpa'}")
+    letters = [" ".join(line) for line in texts["test"].read_text().splitlines()]
+    texts["test"].write_text("\n".join(letters) + "\n")
+    after = folder.figures(f"checkpoint={tmp_path / 'kn.arpa'}", f"text={texts['test']}")
+    assert after["perplexity"] == pytest.approx(before["perplexity"], rel=1e-7)
 
 
 def settings(**given: Any) -> Any:

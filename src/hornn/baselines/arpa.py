@@ -73,7 +73,7 @@ def arpa_lines(model: BackoffModel, words: Sequence[str]) -> Iterator[str]:
         if name == BEGIN or name.encode().split() != [name.encode()]:
             raise ValueError(
                 f"an ARPA file cannot hold the word {name!r}: {BEGIN} is the begin mark, and white space separates "
-                "words; give it another name in `words`"
+                "words; train on a text that writes it otherwise, blanks by sed 's/[[:blank:]]/_/g' FILE > NEW"
             )
     return _all_lines(model, [*names, BEGIN])
 
