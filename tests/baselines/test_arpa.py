@@ -9,6 +9,7 @@ import pytest
 from hornn.baselines.arpa import read_arpa, write_arpa
 from hornn.baselines.ngram import KneserNey
 from hornn.data.ptb import build_data
+from hornn.use.checkpoints import is_arpa
 
 NOTHING = np.zeros(0, dtype=np.int64)
 FALLBACK = [0.5, 1.0, 1.5]
@@ -117,6 +118,13 @@ def test_a_file_without_begin_mark_and_with_other_line_ends(by_hand: Callable[[s
     words, model = read_arpa(by_hand(text.removesuffix("\r\n")))
     assert words == ["a", "b", "<eos>"]
     assert np.exp(-model.score(np.array([1]))) == pytest.approx(1 / 4, rel=1e-6)
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "marked.lm"
+    path.write_text(BY_HAND.removeprefix("made by hand\n\n"), encoding="utf-8-sig")
+    assert is_arpa(path)
+    assert read_arpa(path)[0] == ["a", "b", "<eos>"]
 
 
 def test_no_part_of_a_file_passes_for_the_file(by_hand: Callable[[str], Path]) -> None:

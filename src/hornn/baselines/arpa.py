@@ -16,6 +16,7 @@ The highest order has no back-off weights; in other orders a weight that is left
 the probability 0 written as -99. The word that ends a sentence is `</s>` in a file and `<eos>` in our vocabularies.
 """
 
+import codecs
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from hornn.writing import write_atomically
 
 BEGIN = "<s>"
 END = "</s>"
+DATA = b"\\data\\"  # the line with which the header begins; a byte order mark may precede it
 GREATEST = 30  # log10 of a back-off weight, which no estimate comes near; sums of them stay finite
 NEVER = -99.0  # log10 of the probability 0 of `<s>`
 # By so much the probabilities after a context may miss the sum 1: files of 4 digits and more pass.
@@ -184,7 +186,7 @@ def _header(lines: _Lines) -> tuple[list[int], bytes]:
     """How many n-grams of each order there are, and the line that follows."""
     for line in iter(lines.file.readline, b""):
         lines.number += 1
-        if line.strip() == b"\\data\\":
+        if line.removeprefix(codecs.BOM_UTF8).strip() == DATA:
             break
     else:
         lines.fail("the file ends without a line \\data\\: it is no ARPA file, or an empty one")

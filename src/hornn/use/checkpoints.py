@@ -1,5 +1,6 @@
 """Opens what a checkpoint or an ARPA file holds: a model of text, or of separate sequences."""
 
+import codecs
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hornn.baselines.arpa import read_arpa
+from hornn.baselines.arpa import DATA, read_arpa
 from hornn.baselines.counts import CountModel
 from hornn.card import holds_counts, rebuild_counts, rebuild_network
 from hornn.checkpoint import CARD, read_checkpoint, require_plain
@@ -78,7 +79,7 @@ def is_arpa(path: Path) -> bool:
             begin = file.read(1000)
     if begin.startswith(GZIP):
         raise ValueError(f"{path} is compressed: gunzip -c FILE > NEW, and give that file")
-    return path.suffix == ARPA or begin.lstrip().startswith(b"\\data\\")
+    return path.suffix == ARPA or begin.removeprefix(codecs.BOM_UTF8).lstrip().startswith(DATA)
 
 
 def check_card(card: Mapping[str, Any]) -> None:
