@@ -27,6 +27,9 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[st
         with replacing(path) as file:
             torch.save({**checkpoint, CARD: dict(card)}, file)
     except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
+        # After Ctrl-C or SIGTERM within a file, torch fails to end it.
+        if (signalled := error.__context__) and not isinstance(signalled, Exception):
+            raise signalled from None
         raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
 
 

@@ -1,13 +1,18 @@
 """A command that is refused or fails loses nothing that was there."""
 
 import resource
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from commands.outcomes import contents, refusal
+from hornn.writing import replacing
 
 Command = Callable[..., Any]
 
@@ -72,6 +77,41 @@ def test_a_full_disk_leaves_no_half_checkpoint(train: Command, tmp_path: Path) -
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left <= {".lock", "config.yaml", "csv"}
     assert train().code == 0  # with space again, the same command runs
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated; ")]
+)
+def test_a_signal_within_the_writing_of_a_checkpoint_blames_no_disk(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, said: str
+) -> None:
+    """Interrupted between two parts of the file, torch.save ends with an error of its own."""
+    writes = count()
+
+    @contextmanager
+    def signalled(path: Path) -> Iterator[Any]:
+        def write(data: bytes) -> int:
+            if path.name == "last.ckpt" and next(writes) == 2:
+                signal.raise_signal(number)
+            return int(file.write(data))
+
+        with replacing(path) as file:
+            yield SimpleNamespace(write=write, flush=file.flush)
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr("hornn.checkpoint.replacing", signalled)
+            done = train()
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert done.code == code
+    assert done.err.startswith(f"error: {said}")
+    assert "disk" not in done.err
+    assert not (tmp_path / "run" / "last.ckpt").exists()
+    assert train().code == 0
 
 
 @pytest.mark.parametrize("words", [[], ["overwrite=true"]])
