@@ -1,6 +1,7 @@
 """What a value must be: each check raises ValueError that names the key, what is allowed and what was given."""
 
 import math
+import operator
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -65,10 +66,14 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def require_seed(seed: Any) -> None:
-    """Raise ValueError for what is no seed of random numbers."""
-    holds = type(seed) is int and 0 <= seed < SEEDS
-    require_range("seed", seed, f"from 0 to {SEEDS - 1}", holds)
+def require_seed(seed: Any) -> int:
+    """A seed of random numbers as Python's integer, which may come as NumPy's. Raises ValueError for what is none."""
+    try:
+        whole = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        whole = -1
+    require_range("seed", seed, f"from 0 to {SEEDS - 1}", 0 <= whole < SEEDS)
+    return whole
 
 
 def require_temperature(temperature: Any) -> None:

@@ -205,7 +205,7 @@ def test_next_words_and_samples(folder: Path, name: str | None) -> None:
     assert [p for _, p in best] == sorted((p for _, p in best), reverse=True)
     written = model.generate("a b", length=5, num_samples=3, seed=1)
     assert len(written) == 3
-    assert written == model.generate("a b", length=5, num_samples=3, seed=1)
+    assert written == model.generate("a b", length=5, num_samples=3, seed=np.int64(1))
     assert all(text.startswith("a b") for text in written)
     likeliest = model.generate("a b", length=4, temperature=0)
     assert model.generate("a b", length=4, top_k=1) == likeliest
@@ -275,6 +275,8 @@ def test_generate_takes_the_same_options(command: Any, folder: Path) -> None:
         ({"top_p": "x"}, r"top_p must be in \(0, 1\] or null, got 'x'"),
         ({"seed": None}, "seed must be from 0 to 4294967295, got None"),
         ({"seed": 1.5}, "seed must be from 0 to 4294967295, got 1.5"),
+        ({"seed": True}, "seed must be from 0 to 4294967295, got True"),
+        ({"seed": np.int64(-1)}, r"seed must be from 0 to 4294967295, got np.int64\(-1\)"),
     ],
 )
 def test_an_argument_of_another_kind_is_refused(folder: Path, arguments: dict[str, Any], said: str) -> None:

@@ -170,7 +170,7 @@ class Model:
         of a line only where the training text had one.
         """
         require_positive(num_samples=num_samples)
-        require_seed(seed)
+        seed = require_seed(seed)
         require_truth(allow_unk=allow_unk)
         tokens, vocabulary = self.prompt_tokens(prompt), self.scorer.vocabulary
         banned = [] if allow_unk or vocabulary.unk_id is None else [vocabulary.unk_id]

@@ -73,7 +73,7 @@ class MusicModel:
         """
         require_positive(length=length, num_samples=num_samples, frames=1 if frames is None else frames)
         require_temperature(temperature)
-        require_seed(seed)
+        seed = require_seed(seed)
         prompt = np.zeros((0, KEYS), dtype=np.uint8) if piece is None else self.frames_of(piece)[:frames]
         generator = torch.Generator().manual_seed(seed)
         return [
