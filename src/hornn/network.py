@@ -1,6 +1,7 @@
 """The network: what encodes the input, a stack of recurrent cells, an output layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from inspect import signature
 
@@ -218,6 +219,17 @@ class SequenceModel(nn.Module):
         if not self.training or not rate:
             return x
         return drop(x, rate, same_at_all_steps=self.variational)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Within it nothing is dropped, whatever mode the network is in; the mode comes back at the end."""
+        modes = {module: module.training for module in self.modules()}
+        self.eval()
+        try:
+            yield
+        finally:
+            for module, training in modes.items():
+                module.training = training
 
     @property
     def num_parameters(self) -> int:

@@ -128,6 +128,7 @@ def test_every_sequence_is_read_as_if_alone(seq_len: int) -> None:
     ]
     network.train()
     found = log_probs_of(network, SequenceStream(examples, 3, seq_len))
+    network.eval()
     for example, log_probs in zip(examples, found, strict=True):
         features, _ = network(torch.from_numpy(example.inputs).unsqueeze(1), network.initial_state(1))
         np.testing.assert_allclose(

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,22 @@ def test_an_arpa_file_may_have_any_name(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "kn.arpa.gz").write_bytes(gzip.compress(arpa))
     with pytest.raises(ValueError, match=r"kn.arpa.gz is compressed: gunzip -c FILE > NEW"):
         hornn.load(tmp_path / "kn.arpa.gz")
+
+
+def test_a_network_that_trains_scores_without_dropout(folder: Path) -> None:
+    model = hornn.load(folder / "network/best.ckpt")
+    model.network.dropout = model.network.input_dropout = 0.5
+    ways: list[Callable[[], Any]] = [
+        lambda: model.perplexity(TEXT),
+        lambda: model.score([TEXT]),
+        lambda: model.next_words(TEXT),
+        lambda: model.generate(TEXT),
+    ]
+    expected = [way() for way in ways]
+    model.network.train()
+    model.network.head.eval()
+    assert [way() for way in ways] == expected
+    assert (model.network.training, model.network.head.training) == (True, False)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,7 +16,7 @@ from lightning.pytorch.callbacks import (
     WeightAveraging,
 )
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
-from torch import Tensor, nn
+from torch import Tensor
 
 from hornn.checks import (
     is_number,
@@ -250,17 +250,14 @@ class Samples(OfText):
         from hornn.use.model import Model  # both take a while to load
         from hornn.use.scorers import NetworkScorer
 
-        network: nn.Module = module.network
         card = {"tokenizer": self.data.tokenizer.state()}
         module.swap_averages()
-        network.eval()
         try:
             model = Model(NetworkScorer("the network", module.network, card, self.data.vocabulary))
             return model.generate(
                 self.prompt, self.length, self.temperature, num_samples=self.num_samples, seed=self.seed
             )
         finally:
-            network.train()
             module.swap_averages()
 
     @property

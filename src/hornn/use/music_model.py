@@ -100,7 +100,8 @@ def sample(
     state = network.initial_state(1)
     read = np.concatenate([np.zeros((1, KEYS)), prompt]).astype(np.float32)  # silence comes first
     for _ in range(length):
-        features, state = network(torch.from_numpy(read).unsqueeze(1).to(network.device), state)
+        with network.evaluating():
+            features, state = network(torch.from_numpy(read).unsqueeze(1).to(network.device), state)
         log_p = network.head.log_probs(features[-1, 0]).double().cpu()
         if log_p.isnan().any():
             raise ValueError("the model gives no finite probabilities: its weights have diverged")

@@ -17,13 +17,13 @@ def log_probs_of(network: SequenceModel, stream: SequenceStream) -> list[np.ndar
     """
     if stream.seed is not None:
         raise ValueError("sequences in an order that is drawn cannot be told apart: give them without a seed")
-    network.eval()  # as a training does not leave it
     found: list[np.ndarray] = [np.empty(0)] * len(stream.examples)
     chunks = iter(stream)
     for batch, number in zip(stream.batches, stream.chunks, strict=True):
         state, parts = network.initial_state(len(batch)), []
         for chunk in islice(chunks, number):
-            features, state = network(chunk.inputs.to(network.device), state)
+            with network.evaluating():
+                features, state = network(chunk.inputs.to(network.device), state)
             parts.append(network.head.log_probs(features).cpu().numpy())
         whole = np.concatenate(parts)
         for column, example in enumerate(batch):

@@ -92,12 +92,15 @@ class NetworkScorer(Scorer):
 
     def score(self, ids: np.ndarray) -> np.ndarray:
         start_id = self.vocabulary.eos_id
-        if self.dynamic_lr is not None:
-            return score_dynamically(self.network, ids, start_id, self.seq_len, self.dynamic_lr)
-        return score_stream(self.network, ids, start_id, self.batch_size, self.stream_len)
+        with self.network.evaluating():
+            if self.dynamic_lr is not None:
+                return score_dynamically(self.network, ids, start_id, self.seq_len, self.dynamic_lr)
+            return score_stream(self.network, ids, start_id, self.batch_size, self.stream_len)
 
     def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
-        return score_lines(self.network, ids, lengths, self.vocabulary.eos_id, batch_size, self.seq_len)
+        start_id = self.vocabulary.eos_id
+        with self.network.evaluating():
+            return score_lines(self.network, ids, lengths, start_id, batch_size, self.seq_len)
 
     def reader(self) -> Reader:
         return read_on(self.network, self.vocabulary.eos_id)

@@ -125,7 +125,8 @@ def read_on(network: SequenceModel, start_id: int) -> Reader:
     def read(ids: Sequence[int]) -> Tensor:
         nonlocal state, before
         inputs = torch.tensor([*before, *ids], device=network.device).unsqueeze(-1)
-        features, state = network(inputs, state)
+        with network.evaluating():
+            features, state = network(inputs, state)
         before = []
         log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
         return log_p

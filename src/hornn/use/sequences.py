@@ -145,7 +145,8 @@ def score_split(model: SequenceModel | CountModel, data: SequenceData, split: st
         if chunk.first:
             state, batch = model.initial_state(chunk.width), next(batches)
         wanted = chunk.targets.to(model.device)
-        features, state = model(chunk.inputs.to(model.device), state)
+        with model.evaluating():
+            features, state = model(chunk.inputs.to(model.device), state)
         nats[batch] += model.head.nll(features, wanted).sum(0, dtype=torch.float64).cpu().numpy()
         targets += chunk.count
         hits += model.head.hits(features, wanted).cpu()
