@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,3 +242,16 @@ def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
     )
     assert said in out
     assert ": elman seed=1; overwrite=true trains them anew\n" in out
+
+
+def test_a_file_system_whose_clock_lags_hides_no_outcome(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or one whose clock is ahead, which would let an old result pass for a new one."""
+    ours = time.time
+    assert launch("sweeps=mini", ONE_EPOCH).code == 0
+    for ahead in (3600, -3600):
+        monkeypatch.setattr(time, "time", lambda ahead=ahead: ours() + ahead)
+        done = launch("sweeps=mini", ONE_EPOCH, "overwrite=true")
+        assert (done.code, done.err) == (0, "")
+    assert {len(lines) for lines in starts().values()} == {3}

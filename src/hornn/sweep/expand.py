@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hornn.run.identity import CONFIG, Identity, differing, identify, weights_gi
 from hornn.sweep.entry import Entry
 from hornn.sweep.job import Job
 from hornn.sweep.record import Record
+from hornn.sweep.run_state import moment_of_files
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
 NO_SETTING = ("--", "hydra.", "seed=", "overwrite=", "sweep.name=")  # words that make no other row of a job
@@ -71,7 +71,7 @@ def compose_jobs(
     """
     common = set.intersection(*(set(overrides) for overrides in batch)) if batch else set()
     jobs: dict[Path, Job] = {}
-    launched = time.time()
+    launched = moment_of_files()
     for place, overrides in enumerate(batch):
         own = [word for word in overrides if not word.startswith(ROW)]
         identity, config = compose(loader, master, own)

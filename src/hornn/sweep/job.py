@@ -32,7 +32,7 @@ class Job:
     cut_off: bool = False  # somebody else has ended its process: the next launch continues it
     in_the_way: bool = False  # its folder holds the result of another run: to try again is no help
     overwrite: bool = False  # replace what a run before the launch left
-    launched: float = 0.0  # when the launch began, in seconds since the epoch
+    launched: float = 0.0  # when the launch began, by `moment_of_files`
     epoch: float | None = None
     valid_score: float | None = None
     test_score: float | None = None

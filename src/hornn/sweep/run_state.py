@@ -1,11 +1,14 @@
 """What a run's folder tells while the run is at work and afterwards, without torch."""
 
+import os
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
 from hornn.result import RESULT, digits_of, read_result, score_of
 from hornn.run.epochs import read_epochs
 from hornn.run.lock import LOCK, is_locked, take_lock
+from hornn.sweep.record import FOLDER
 
 LOG = "train.log"
 LAST_BYTES = 65536  # of a log that are looked at
@@ -27,8 +30,15 @@ def read_progress(run_dir: Path) -> Progress | None:
     return None if epoch is None or valid_score is None else Progress(epoch, valid_score, digits_of(last))
 
 
+def moment_of_files() -> float:
+    """The present moment in seconds since the epoch, by the clock that dates files, which may be another machine's."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=FOLDER) as file:
+        return os.fstat(file.fileno()).st_mtime
+
+
 def is_since(path: Path, moment: float) -> bool:
-    """Whether a file is there and was written at this moment or later, in seconds since the epoch."""
+    """Whether a file is there and was written at this moment of `moment_of_files` or later."""
     try:
         return path.stat().st_mtime >= moment
     except (FileNotFoundError, NotADirectoryError):

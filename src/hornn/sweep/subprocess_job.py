@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
@@ -16,7 +15,7 @@ from hornn.sweep.job import Job
 from hornn.sweep.onlooker import SINCE, WATCHED
 from hornn.sweep.progress import Watch
 from hornn.sweep.record import Record
-from hornn.sweep.run_state import result_of
+from hornn.sweep.run_state import moment_of_files, result_of
 from hornn.sweep.workers import Workers
 
 
@@ -39,7 +38,7 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     run = (str(identity.folder), identity.name)
     rows = [entry.row for entry in entries if (entry.run_dir, entry.name) == run]
     job = Job(rows or [row or choices["model"]], [*options, *own], identity, config)
-    job.overwrite, job.launched = config["overwrite"], float(os.environ.get(SINCE, time.time()))
+    job.overwrite, job.launched = config["overwrite"], float(os.environ.get(SINCE) or moment_of_files())
     check_folder(job)
     if cfg.sweep.get("row"):
         check_start(job, {entry.run_dir: entry.status for entry in entries})
