@@ -22,7 +22,7 @@ from hornn.optim.descent import MomentumSGD
 from hornn.optim.schedules import Constant
 from hornn.result import score_of
 from hornn.run.checkpoint_io import AtomicCheckpointIO
-from hornn.run.identity import LAST
+from hornn.run.identity import BEST, LAST
 from hornn.run.keeper import PAYLOAD, RunKeeper, check_whole
 from run.one_rank import run
 from speech.equal import prepare_tiny
@@ -176,6 +176,34 @@ def test_the_last_epoch_is_on_record_when_its_checkpoint_is(
     monkeypatch.undo()
     run([*text, *COMMON, f"run_dir={tmp_path / 'cut'}"])
     assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_newer_best_checkpoint_is_of_an_epoch_that_counts(
+    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU may compute the epoch to other digits the second time; the weights of the best one before it are lost."""
+    original, words = AtomicCheckpointIO.save_checkpoint, [*text, *COMMON, f"run_dir={tmp_path}/run"]
+    best, last = tmp_path / "run" / BEST, tmp_path / "run" / LAST
+
+    def cut(
+        self: AtomicCheckpointIO, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
+    ) -> None:
+        original(self, checkpoint, path, storage_options)
+        if Path(path).name == BEST and checkpoint["global_step"] == 2 * 14:
+            raise Killed
+
+    monkeypatch.setattr(AtomicCheckpointIO, "save_checkpoint", cut)
+    with pytest.raises(Killed):
+        run(words)
+    monkeypatch.undo()
+    kept = torch.load(last, weights_only=True)
+    for record in (kept[PAYLOAD]["best"], *kept[PAYLOAD]["records"]):
+        record["valid_nll"] = 0.1  # better than the epoch will be
+    torch.save(kept, last)
+    run(words)
+    epoch = json.loads((tmp_path / "run" / "result.json").read_text())["best_epoch"]
+    assert epoch > 1
+    assert torch.load(best, weights_only=True)["global_step"] == epoch * 14
 
 
 def test_a_run_that_goes_on_in_another_precision_says_so(

@@ -209,6 +209,10 @@ class RunKeeper(Checkpoint):
         self.stream = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
+        # Of the best epoch before a newer best.ckpt the weights are gone: the epoch that is run again takes its place,
+        # also where a GPU computes it to other digits.
+        if self.best and read_checkpoint(self.folder / BEST)["global_step"] > self.best["step"]:
+            self.best = None
         self.clock.past = saved["seconds"]
         self.starts.past = saved["starts"]
         for part, before in self.starts.other_precisions().items() if trainer.is_global_zero else ():
