@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -21,6 +20,7 @@ from hypothesis import settings
 import fork_server
 from fork_server import write_program
 from order import deal
+from outcome import Outcome
 from small_text import SMALL, write_text
 from words import settled
 
@@ -61,14 +61,6 @@ def pytest_collection_finish() -> None:
     """Let no collection of garbage look through what stays: the libraries, and thousands of tests."""
     gc.collect()
     gc.freeze()
-
-
-class Outcome(NamedTuple):
-    """What a shell sees of a command."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)

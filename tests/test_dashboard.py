@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +11,9 @@ import pytest
 
 from hornn import dashboard
 from hornn.dashboard import Settings, build_dashboard, cells, measured_tables, read_settings, show
+from outcome import Command
 from reporting.place import Place
 
-Command = Callable[..., Any]
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # that wandb-workspaces is written in
 NEEDED = "needs wandb-workspaces: pip install -e '.[dashboard]'"

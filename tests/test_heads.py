@@ -16,6 +16,7 @@ from hornn.heads.two_level import TwoLevelSoftmaxHead
 from hornn.kernels import library
 from hornn.metrics import perplexity
 from hornn.network import SequenceModel
+from reference.cases import seeded
 
 T, B, H = 5, 4, 6
 COUNTS = [40, 21, 13, 8, 5, 4, 3, 2, 2, 1, 1, 0]  # 100 words; clusters of 1, 2, 7 and 2 at K = 4
@@ -23,10 +24,6 @@ V = len(COUNTS)
 
 heads = pytest.mark.parametrize("head_class", [SoftmaxHead, TwoLevelSoftmaxHead])
 biases = pytest.mark.parametrize("bias", [False, True])
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def build(

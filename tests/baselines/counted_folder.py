@@ -1,23 +1,15 @@
 """A small corpus with models of counts and a network trained on it, and the commands that use them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-Command = Callable[..., Any]
+from outcome import Command
+
 KN = ["model=kn", "model.order=3", "model.fallback_discounts=[0.5,1,1.5]"]
 QUIET = ["logger=csv", "trainer.enable_progress_bar=false"]
-
-
-def refusal(outcome: Any) -> str:
-    code, out, err = outcome
-    assert code == 2, (out, err)
-    assert err.count("\n") == 1
-    assert err.startswith("error: ")
-    return str(err)
 
 
 class Folder:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baselines.zipf import zipf
 from hornn.baselines.arpa import read_arpa, write_arpa
 from hornn.baselines.ngram import KneserNey
 from hornn.data.ptb import build_data
@@ -34,11 +35,6 @@ ngram 2=1
 
 \\end\\
 """
-
-
-def zipf(seed: int, size: int, vocab_size: int) -> np.ndarray:
-    p = 1 / np.arange(1, vocab_size + 1)
-    return np.random.default_rng(seed).choice(vocab_size, size, p=p / p.sum())
 
 
 def fitted(order: int, eos_id: int | None = 0) -> KneserNey:

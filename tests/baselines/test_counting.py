@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hydra.utils import get_class
 
-from baselines.counted_folder import KN, QUIET, Folder, refusal
+from baselines.counted_folder import KN, QUIET, Folder
+from commands.outcomes import refusal
 from hornn.baselines.counts import FittedModel
 from hornn.recipe import COUNTED
 from hornn.use.checkpoints import open_model_of_text

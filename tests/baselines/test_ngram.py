@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baselines.zipf import zipf
 from hornn.baselines.ngram import KneserNey
 from hornn.data.ptb import build_data
 from hornn.data.text8 import build_data as build_text8
@@ -16,11 +17,6 @@ from reference.ngram import kneser_ney, sentences
 
 FALLBACK = [0.5, 1.0, 1.5]  # lmplz's
 NOTHING = np.zeros(0, dtype=np.int64)
-
-
-def zipf(seed: int, size: int, vocab_size: int) -> np.ndarray:
-    p = 1 / np.arange(1, vocab_size + 1)
-    return np.random.default_rng(seed).choice(vocab_size, size, p=p / p.sum())
 
 
 def fitted(train: np.ndarray, vocab_size: int, eos_id: int | None, order: int) -> KneserNey:

@@ -12,7 +12,8 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from baselines.counted_folder import KN, QUIET, Folder, refusal
+from baselines.counted_folder import KN, QUIET, Folder
+from commands.outcomes import refusal
 from hornn.baselines.mixture import GAIN
 from hornn.checkpoint import FORMAT
 from hornn.data.base import SPLITS

@@ -4,9 +4,10 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+
+from outcome import Outcome
 
 FILES = {
     "conf/config.yaml": """
@@ -137,12 +138,6 @@ def main(cfg):
 launch(main)
 """,
 }
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,11 @@
 """`override /hydra/launcher` in an experiment or a sweep counts (hydra#2946), below the command line."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from outcome import Command
+
 FILES = {
     "experiment/by_joblib": "joblib",
     "sweeps/by_basic": "basic",

@@ -1,12 +1,10 @@
 """Commands on the small corpus."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.fixture

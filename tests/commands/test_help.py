@@ -1,7 +1,6 @@
 """What --help shows."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from commands.outcomes import refusal
 from hornn.command_line.help_text import fit
 from hornn.commands.entry import COMMANDS, main
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:

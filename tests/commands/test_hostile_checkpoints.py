@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 import torch
 
 from commands.outcomes import refusal, rewrite
+from outcome import Command
 from small_text import write_text
-
-Command = Callable[..., Any]
 
 # A part of a checkpoint -> what a stranger may write there, to have code run or a server asked; all of it is plain
 # text, which weights_only=True lets pass.

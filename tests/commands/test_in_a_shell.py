@@ -1,14 +1,11 @@
 """Commands in processes of their own, as a shell starts them."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.outcomes import refusal
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.mark.slow

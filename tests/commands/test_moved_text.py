@@ -2,16 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.outcomes import refusal, result_of, rewrite
+from outcome import Command
 from small_text import SMALL, write_text
 
-Command = Callable[..., Any]
 SPLITS = ("train", "valid", "test")
 
 

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.outcomes import result_of
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.mark.slow

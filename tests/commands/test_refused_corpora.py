@@ -11,8 +11,7 @@ import pytest
 
 from commands.outcomes import contents, refusal
 from hornn.data import files
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.mark.each(3)

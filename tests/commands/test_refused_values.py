@@ -1,16 +1,13 @@
 """Settings that cannot be: one line that says so before any training."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import yaml
 
 from commands.outcomes import refusal, result_of
-
-Command = Callable[..., Any]
+from outcome import Command
 
 # Setting -> what the one line says of it.
 VALUES = {

@@ -3,7 +3,6 @@
 import csv
 import fcntl
 import math
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +17,9 @@ from hornn.kernels.reduced import multiplies_in
 from hornn.module import TruncatedBptt
 from hornn.optim.divergence import DivergenceError
 from hornn.run.train import describe_divergence
+from outcome import Command
 from small_text import SMALL, write_text
 
-Command = Callable[..., Any]
 PROMISED = (
     *(
         "schema_version",

@@ -1,15 +1,12 @@
 """train.py with Weights & Biases: without a network, and without a login."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.outcomes import result_of
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.mark.thorough

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from faults.mutation import damage_bytes
 from hornn.data.midi import BEAT, KEYS, LARGEST, LOWEST, read_midi, require_frames, write_midi
+from small_music import piece
 
 mido = pytest.importorskip("mido")
 
@@ -145,13 +146,6 @@ def test_what_is_no_length_of_a_frame(tmp_path: Path, length: object) -> None:
 def test_what_are_no_frames(frames: object, got: str) -> None:
     with pytest.raises(ValueError, match=rf"must be an array of frames \(N, 88\) of 0 and 1, got {got}"):
         require_frames(frames)
-
-
-def piece(length: int, seed: int = 0) -> np.ndarray:
-    """Frames (length, 88), of which the first and the last have a note."""
-    frames = (np.random.default_rng(seed).random((length, KEYS)) < 0.1).astype(np.uint8)
-    frames[[0, -1], 40] = 1
-    return frames
 
 
 @given(

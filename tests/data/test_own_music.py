@@ -7,16 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hornn.data.midi import KEYS, read_midi, write_midi
+from hornn.data.midi import read_midi, write_midi
 from hornn.data.own_music import build_data
+from small_music import piece
 
 pytest.importorskip("mido")
-
-
-def piece(length: int, seed: int) -> np.ndarray:
-    frames = (np.random.default_rng(seed).random((length, KEYS)) < 0.1).astype(np.uint8)
-    frames[[0, -1], 40] = 1
-    return frames
 
 
 def fill(folder: Path) -> Path:
@@ -105,8 +100,8 @@ def test_files_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         same = data_of(folder, **given)
         assert same.describe() == data.describe()
         for split in ("train", "valid", "test"):
-            for piece, other in zip(data.whole(split), same.whole(split), strict=True):
-                assert (piece == other).all()
+            for one, other in zip(data.whole(split), same.whole(split), strict=True):
+                assert (one == other).all()
 
 
 def encrypted(content: bytes) -> bytes:

@@ -1,19 +1,15 @@
 """What a run leaves that no fault may change, and how two runs are held against each other."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from commands.outcomes import result_of
+
 TIMED = ("seconds", "tokens_per_second")
 FIGURES = ("status", "name", "seed", "epochs", "best_epoch", "valid_ppl", "test_ppl", "num_parameters")
-
-
-def result_of(run_dir: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run_dir / "result.json").read_text())
-    return found
 
 
 def figures(run_dir: Path) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from commands.outcomes import result_of
 from faults.commands import ForkServer
 from faults.draws import cases, spread
-from faults.same import result_of
 from faults.trainings import Trainings
 
 WORDS = ["dynamic_lr=[0.1,0.5]", "seq_len=5", "record=true"]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from commands.outcomes import result_of
 from faults.commands import ROOT, ForkServer
 from faults.draws import cases, draw
-from faults.same import assert_same_run, result_of
+from faults.same import assert_same_run
 from faults.sweeps import SWEEP, make_place, outcome, starts
 from faults.trainings import Trainings
 from hornn.run.lock import Busy

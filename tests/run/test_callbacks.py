@@ -3,9 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,8 +14,8 @@ from hornn.data.cache import TokenCache
 from hornn.data.ptb import CHECKSUMS, PennTreebank
 from hornn.data.text import TextData
 from hornn.run.callbacks import build_callbacks
+from outcome import Command
 
-Command = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 MINE = """
 from lightning.pytorch.callbacks import Callback
@@ -31,12 +29,6 @@ class Halt(Callback):
         if trainer.global_step == self.at:
             trainer.should_stop = True
 """
-
-
-@pytest.fixture
-def train(command: Command, small: list[str], tmp_path: Path) -> Command:
-    """`train("FOLDER", ...)` trains two epochs on the small corpus there."""
-    return lambda folder, *words: command("train", *small, f"run_dir={tmp_path / folder}", *words)
 
 
 def logged(run_dir: Path) -> dict[str, list[float]]:

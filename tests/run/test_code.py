@@ -12,9 +12,9 @@ import yaml
 from commands.outcomes import refusal, result_of, rewrite
 from hornn.places import CONF
 from hornn.run.code import code_of, is_own, other_code, own_source
+from outcome import Command
 from run.offline_log import read_log
 
-Command = Callable[..., Any]
 CELL = """
 from torch.nn import functional as F
 

@@ -2,18 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.outcomes import contents, refusal, result_of
 from hornn.checkpoint import CARD, read_checkpoint
+from outcome import Command
 from run.test_resume import assert_same
 from small_text import SMALL, write_text
 
-Command = Callable[..., Any]
 SCHEDULES = {
     "restores the best weights": ["schedule.threshold=10", "schedule.restore_best=true"],
     "adamw, constant": ["schedule=constant", "optimizer=adamw", "network.dropout=0.2", "model=lstm"],

@@ -1,6 +1,5 @@
 """Whose the files of a folder are: a run replaces its own, and others only when it is told to."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from commands.outcomes import contents, refusal, result_of
 from hornn.checkpoint import write_checkpoint
 from hornn.run.folder import is_put_on_record, put_on_record, require_own
 from hornn.run.identity import Identity
+from outcome import Command
 
-Command = Callable[..., Any]
 NETWORK = ["model=rnn", "model.hidden_size=6", "trainer.max_steps=20"]
 COUNTS = ["model=kn", "model.order=2"]
 FILES = {

@@ -17,11 +17,11 @@ from hornn.command_line.ending import TERMINATED
 from hornn.run.identity import Identity
 from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import note_best, wandb_logger
+from outcome import Command
 from run.offline_log import read_log, records_of, summary_of
 from sweep.mini import wait_for
 from words import settled
 
-Command = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 ABOUT = Identity(
     choices={"model": "hornn_fofe", "data": "ptb"},

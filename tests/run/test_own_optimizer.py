@@ -1,15 +1,12 @@
 """Training by an optimizer of torch's that a config names."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from commands.outcomes import result_of
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 def test_an_output_layer_in_bf16_follows_a_fused_step(

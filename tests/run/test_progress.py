@@ -1,7 +1,6 @@
 """What a person sees of a training: the whole run's bar, lines without a terminal, a warning of a short run."""
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from hornn.metrics import CHARACTERS, WORDS
 from hornn.run import progress, train
 from hornn.run.announce import conclude, describe_epoch, explain_epochs
 from hornn.run.progress import LiveProgress
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.fixture

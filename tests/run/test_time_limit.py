@@ -1,9 +1,7 @@
 """trainer.max_time: the run stops between two updates, says so, and goes on as if nothing had been."""
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -11,13 +9,7 @@ import torch
 from commands.outcomes import refusal, result_of
 from hornn.command_line.ending import UNFINISHED
 from hornn.run.time_limit import TimeLimit
-
-Command = Callable[..., Any]
-
-
-@pytest.fixture
-def train(command: Command, small: list[str], tmp_path: Path) -> Command:
-    return lambda folder, *words: command("train", *small, f"run_dir={tmp_path / folder}", *words)
+from outcome import Command
 
 
 def test_a_run_whose_time_is_over_goes_on(

@@ -1,7 +1,6 @@
 """transcribe.py: words with times, n-best lists that rescore.py reads, refusals."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ import hornn
 from commands.outcomes import refusal
 from hornn.speech.features import read_wave
 from hornn.use.nbest import read_nbest, read_references
+from outcome import Command
 from speech.conftest import Run
 from speech.tiny import SAID, sound, write_wave
-
-Command = Callable[..., Any]
 
 
 @pytest.mark.parametrize("grammar", ["shipped", "bigram"])

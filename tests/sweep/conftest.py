@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sweep.mini import ROOT, TABLE, Ended, words, write_table
+from outcome import Outcome
+from sweep.mini import ROOT, TABLE, Launch, Start, words, write_table
 from words import settled
 
 
@@ -19,11 +20,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def launch(
-    folder: Path, command: Callable[..., Ended], quick_jobs: None, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Ended]:
+    folder: Path, command: Callable[..., Outcome], quick_jobs: None, monkeypatch: pytest.MonkeyPatch
+) -> Launch:
     """`launch("key=value", ..., FAKE_FAIL="1")`: a multirun of runs that cost nothing, here and now."""
 
-    def run(*overrides: str, **environment: str) -> Ended:
+    def run(*overrides: str, **environment: str) -> Outcome:
         with monkeypatch.context() as context:
             context.delenv("OMP_NUM_THREADS", raising=False)
             for key, value in environment.items():
@@ -34,7 +35,7 @@ def launch(
 
 
 @pytest.fixture
-def start(folder: Path, forked_python: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(folder: Path, forked_python: str) -> Iterator[Start]:
     """The same as a process that goes on; its output is read from `communicate()`."""
     started: list[subprocess.Popen[str]] = []
 

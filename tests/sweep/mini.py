@@ -4,13 +4,15 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from hornn.sweep.entry import Entry
 from hornn.sweep.record import Record
+from outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
 FAKE = Path(__file__).with_name("fake_train.py")
+Launch = Callable[..., Outcome]
+Start = Callable[..., subprocess.Popen[str]]
 
 TABLE = """# @package _global_
 defaults:
@@ -28,12 +30,6 @@ sweep:
     - {name: second-order, label: second-order, run: [model=hornn, model.order=2]}
     - {name: told-of, label: told-of, run: null, state: quoted}
 """
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 def write_table(text: str) -> None:

@@ -1,7 +1,7 @@
 """The sweeps for agents of Weights & Biases."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -10,9 +10,9 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+from outcome import Command
 from run.offline_log import read_log
 
-Command = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 AGENTS = sorted((ROOT / "sweeps" / "wandb").glob("*.yaml"))
 

@@ -1,13 +1,11 @@
 """A sweep on a text of one's own knows what the text holds."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweep.mini import Ended, recorded, starts, statuses, write_table
+from sweep.mini import Launch, recorded, starts, statuses, write_table
 
-Launch = Callable[..., Ended]
 TABLE = """# @package _global_
 defaults:
   - override /data: files

@@ -3,15 +3,13 @@
 import errno
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import hornn.sweep.record
-from sweep.mini import Ended, recorded, starts, statuses
+from sweep.mini import Launch, recorded, starts, statuses
 
-Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
 ONE_EPOCH = "trainer.max_epochs=1"
 

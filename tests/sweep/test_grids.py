@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from outcome import Outcome
 from reporting.place import read_sweep
-from sweep.mini import TABLE, Ended, recorded, starts, write_table
+from sweep.mini import TABLE, Launch, recorded, starts, write_table
 
-Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
 ONE_EPOCH = "trainer.max_epochs=1"
 GRID = """# @package _global_
@@ -86,7 +86,7 @@ def test_a_wrong_grid_is_one_line(launch: Launch, old: str, new: str, words: lis
     assert not starts()
 
 
-def test_a_grid_is_no_single_run(folder: Path, command: Callable[..., Ended]) -> None:
+def test_a_grid_is_no_single_run(folder: Path, command: Callable[..., Outcome]) -> None:
     write_table(GRID.replace(GRID[GRID.index("  rows:") : GRID.index("  grid:")], ""))
     code, _, err = command("train", "--config-dir=conf", "sweeps=mini")
     assert code == 2

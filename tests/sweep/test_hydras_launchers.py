@@ -14,21 +14,21 @@ from hornn.run.identity import Identity
 from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.record import Record
-from sweep.mini import FAKE, TABLE, Ended, recorded, starts, statuses, wait_for, write_table
+from outcome import Outcome
+from sweep.mini import FAKE, TABLE, Launch, recorded, starts, statuses, wait_for, write_table
 
-Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
 ONE_EPOCH = "trainer.max_epochs=1"
 
 
 @pytest.fixture
 def launch(
-    folder: None, command: Callable[..., Ended], quick_jobs: None, monkeypatch: pytest.MonkeyPatch
+    folder: None, command: Callable[..., Outcome], quick_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> Launch:
     """`launch("key=value", ..., FAKE_FAIL="1")`: such a multirun, here and now."""
     monkeypatch.setattr("hornn.commands.train.script_of", lambda path: FAKE)
 
-    def run(*overrides: str, **environment: str) -> Ended:
+    def run(*overrides: str, **environment: str) -> Outcome:
         with monkeypatch.context() as context:
             for key, value in environment.items():
                 context.setenv(key, value)

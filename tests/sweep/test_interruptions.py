@@ -3,14 +3,12 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweep.mini import is_alive, pid_of, recorded, starts, statuses, wait_for
+from sweep.mini import Start, is_alive, pid_of, recorded, starts, statuses, wait_for
 
-Start = Callable[..., subprocess.Popen[str]]
 pytestmark = pytest.mark.slow
 
 

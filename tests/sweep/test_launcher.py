@@ -4,14 +4,12 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweep.mini import TABLE, Ended, recorded, starts, statuses, write_table
+from sweep.mini import TABLE, Launch, recorded, starts, statuses, write_table
 
-Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
 ONE_EPOCH = "trainer.max_epochs=1"
 

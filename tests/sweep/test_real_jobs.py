@@ -12,7 +12,8 @@ import yaml
 
 from hornn.run.lock import Busy
 from hornn.sweep.run_state import is_running
-from sweep.mini import ROOT, TABLE, Ended, wait_for, write_table
+from outcome import Outcome
+from sweep.mini import ROOT, TABLE, wait_for, write_table
 from words import settled
 
 
@@ -46,7 +47,7 @@ def test_a_killed_sweep_is_continued(
 
 
 def test_a_launcher_knows_the_exit_code_of_a_run_that_comes_second(
-    command: Callable[..., Ended], small: list[str], tmp_path: Path
+    command: Callable[..., Outcome], small: list[str], tmp_path: Path
 ) -> None:
     with (tmp_path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -56,7 +57,7 @@ def test_a_launcher_knows_the_exit_code_of_a_run_that_comes_second(
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
-    command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None
+    command: Callable[..., Outcome], small: list[str], folder: Path, quick_jobs: None
 ) -> None:
     words = ["-m", "--config-dir=conf", "hydra/launcher=basic", "sweeps=mini", "sweep.seeds=[1,2]", *small]
     assert command("train", *words).code == 0
@@ -67,7 +68,7 @@ def test_the_rows_of_a_table_under_a_launcher_of_hydras_own(
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_a_row_that_starts_from_a_trained_network(
-    command: Callable[..., Ended], small: list[str], folder: Path, quick_jobs: None
+    command: Callable[..., Outcome], small: list[str], folder: Path, quick_jobs: None
 ) -> None:
     write_table(
         f"{TABLE}    - {{name: again, label: again, run: [model=rnn, init_from_lr=0.5], start: elman}}\n"

@@ -1,13 +1,11 @@
 """Multiruns that cannot be: one line that says so before any job."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweep.mini import TABLE, Ended, starts, write_table
+from sweep.mini import TABLE, Launch, starts, write_table
 
-Launch = Callable[..., Ended]
 pytestmark = pytest.mark.slow
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from hornn.sweep.run_state import claim, is_claimed
+from outcome import Command
 from words import settled
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-Command = Callable[..., Any]
 NARROW = [
     "space.optimizer={lr:{low:0.1,high:2.0,log:true},weight_decay:null,max_norm:null,clip:null,clip_mode:null}",
     "space.schedule=null",

@@ -1,18 +1,15 @@
 """The search for constants of a cell of somebody's own, whose source changes."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.outcomes import refusal
 from hornn.run.code import code_of
+from outcome import Command
 from run.test_code import Own
 from sweep.test_search import FAKE, runs
-
-Command = Callable[..., Any]
 
 
 @pytest.mark.thorough

@@ -1,16 +1,12 @@
 """Runs that another process works on are waited for."""
 
 import fcntl
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweep.mini import Ended, recorded, starts, statuses, wait_for
+from sweep.mini import Launch, Start, recorded, starts, statuses, wait_for
 
-Launch = Callable[..., Ended]
-Start = Callable[..., subprocess.Popen[str]]
 pytestmark = pytest.mark.slow
 ONE_EPOCH = "trainer.max_epochs=1"
 

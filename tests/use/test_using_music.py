@@ -3,12 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from outcome import Command
+
 mido = pytest.importorskip("mido")
-Command = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """A network that is trained on MIDI files: their scores, what it writes, and the same in Python."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +9,9 @@ import pytest
 import hornn
 from hornn.data.midi import KEYS
 from hornn.use.pieces import frame_length_of
+from outcome import Command
 
 pytest.importorskip("mido")
-Command = Callable[..., Any]
 TUNE = [39, 43, 46, 43]
 
 

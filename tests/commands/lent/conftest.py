@@ -1,15 +1,13 @@
 """One finished run on the small corpus, for tests that change neither it nor the corpus, but a copy of the run."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
+from outcome import Command
 from small_text import SMALL, write_text
-
-Command = Callable[..., Any]
 
 
 class Lent(NamedTuple):

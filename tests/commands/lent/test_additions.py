@@ -9,8 +9,7 @@ import pytest
 
 from commands.outcomes import refusal, result_of
 from hornn.run.lock import lock_folder
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +14,8 @@ from hornn.data.midi import KEYS, write_midi
 from hornn.result import check_result, write_result
 from hornn.sweep.entry import Entry
 from hornn.sweep.record import Record
+from outcome import Command
 
-Command = Callable[..., Any]
 SMALL = ("lags=5", "windows=6", "targets=20")
 
 

@@ -14,8 +14,7 @@ from commands.outcomes import refusal, result_of
 from hornn.kernels import library
 from hornn.use.figures import report
 from hornn.use.scorers import NetworkScorer
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.fixture

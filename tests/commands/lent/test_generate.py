@@ -11,8 +11,7 @@ import torch
 import hornn
 from commands.outcomes import close, refusal, rewrite
 from hornn.shown import ACTING
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.fixture

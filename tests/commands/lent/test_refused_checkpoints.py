@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from commands.outcomes import refusal, rewrite
+from outcome import Command
 
-Command = Callable[..., Any]
 PARTS = ("name", "seed", "where", "choices", "config", "data")
 
 

@@ -2,17 +2,13 @@
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from commands.lent.conftest import Lent
 from commands.outcomes import contents, refusal
-
-Command = Callable[..., Any]
-
+from outcome import Command
 
 EVALUATE = {
     "split=dev": "split must be one of train, valid, test, got 'dev'",

@@ -4,16 +4,13 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import hornn
 from commands.outcomes import refusal, rewrite
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -13,8 +13,7 @@ import pytest
 
 from commands.outcomes import contents, refusal
 from hornn.writing import replacing
-
-Command = Callable[..., Any]
+from outcome import Command
 
 
 @pytest.mark.each(4)

@@ -15,9 +15,9 @@ import hornn
 from commands.lent.conftest import Lent
 from commands.outcomes import close, refusal, rewrite
 from hornn.use import scorers
+from outcome import Command
 
 ROOT = Path(__file__).parents[3]
-Command = Callable[..., Any]
 LINES = ["a b c", "", "a \N{SNOWMAN} zz f", "a b c", "c d " * 150]
 
 

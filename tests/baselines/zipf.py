@@ -1,0 +1,9 @@
+"""Texts whose words are as frequent as those of a language."""
+
+import numpy as np
+
+
+def zipf(seed: int, size: int, vocab_size: int) -> np.ndarray:
+    """The ids (size,) of a text; the id k has a probability proportional to 1 / (k + 1)."""
+    p = 1 / np.arange(1, vocab_size + 1)
+    return np.random.default_rng(seed).choice(vocab_size, size, p=p / p.sum())
