@@ -82,7 +82,7 @@ def test_bad_input_is_one_line(launch: Launch, words: list[str], message: str) -
     ],
 )
 def test_a_command_takes_one_table(
-    folder: Path, command: Callable[..., Ended], mode: list[str], word: str, message: str
+    folder: Path, command: Launch, mode: list[str], word: str, message: str
 ) -> None:
     code, out, err = command("train", "--config-dir=conf", *mode, word)
     assert (code, out, err.count("\n")) == (2, "", 1)
