@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from commands.outcomes import result_of
+from commands.outcomes import refusal, result_of
 from hornn.command_line.ending import FAILED, UNFINISHED
 from hornn.run.lock import Busy, lock_folder
 from hornn.run.termination import ProcessLost, explain_lost_rank
@@ -49,9 +49,22 @@ def test_a_run_of_one_process_is_the_first_of_it(
         assert command("train", *words).code == Busy.exit_code
     done = command("train", *words)
     assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"{model} on files: loading\n")
     assert result_of(tmp_path / "run")["status"] == "completed"
     assert (tmp_path / "run" / "config.yaml").exists()
     assert (tmp_path / "run" / "csv" / "version_0" / "metrics.csv").exists()
+
+
+def test_a_process_beyond_the_devices_is_refused(
+    command: Callable[..., Any], small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    words = [*small, *TWO[:2], "trainer.devices=1", f"run_dir={tmp_path / 'run'}"]
+    assert refusal(command("train", *words)) == (
+        "error: LOCAL_RANK=1 says that this is process 2 of this machine, and trainer.devices makes 1: give more "
+        "trainer.devices, or unset LOCAL_RANK\n"
+    )
 
 
 @pytest.mark.slow

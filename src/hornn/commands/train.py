@@ -6,7 +6,7 @@ from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from hornn.command_line.ending import interrupted_at_once
 from hornn.command_line.messages import launch
@@ -41,7 +41,9 @@ def main(cfg: DictConfig) -> None:
 
 def say_what_begins(cfg: DictConfig) -> None:
     """The first line, before the check of the config, which takes seconds: it loads what the config names."""
-    if os.environ.get("LOCAL_RANK", "0") == "0":
+    # With one device the run has one process on this machine, whatever a cluster numbers it.
+    alone = OmegaConf.select(cfg, "trainer.devices", throw_on_resolution_failure=False) in (1, "1")
+    if alone or os.environ.get("LOCAL_RANK", "0") == "0":
         choices = HydraConfig.get().runtime.choices
         print(f"{choices.get('model')} on {choices.get('data')}: loading", flush=True)
 

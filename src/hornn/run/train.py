@@ -156,6 +156,11 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
     callbacks = build_callbacks(config["callbacks"] or {}, data)
     trainer = build_trainer(config, keeper, make_card(identity.to_dict(), data), callbacks)
+    if trainer.local_rank >= trainer.num_devices:
+        raise ValueError(
+            f"LOCAL_RANK={trainer.local_rank} says that this is process {trainer.local_rank + 1} of this machine, and "
+            f"trainer.devices makes {trainer.num_devices}: give more trainer.devices, or unset LOCAL_RANK"
+        )
     module.configure_optimizers()
     network, device = module.network, trainer.strategy.root_device
     network.prepare(device)
