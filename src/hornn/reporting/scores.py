@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric, Published, Sweep
-from hornn.result import MEMORY, score_of
+from hornn.result import MEMORY, score_of, unit_of
 
 DYNAMIC_EVALUATION = "dynamic."  # begins the scores of a run that is evaluated so, too
 # What counts steps back, of which `lags` were looked at.
@@ -93,6 +93,11 @@ def metric_value(result: Mapping[str, Any], key: str) -> float | None:
 
 def of_characters(result: Mapping[str, Any]) -> bool:
     return bool(result.get("corpus", {}).get("unit") == "char")
+
+
+def key_of(result: Mapping[str, Any], split: str) -> str:
+    """The score by which a result is read on a split: bits of characters, else perplexity or nats."""
+    return f"{split}_{'bpc' if of_characters(result) else unit_of(result)}"
 
 
 def has_other_unit(metric: Metric, sweep: Sweep, result: Mapping[str, Any]) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 from hornn.recipe import read_yaml
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
 from hornn.reporting.runs import read_run
-from hornn.reporting.scores import of_characters
+from hornn.reporting.scores import key_of
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
-from hornn.result import LARGEST, RESULT, score_of, unit_of
+from hornn.result import LARGEST, RESULT, score_of
 from hornn.sweep.entry import Entry, read_record
 
 LABELS = {
@@ -63,12 +63,8 @@ def unwritten_sweep(path: Path, results: Path) -> Sweep:
 def metrics_of(paths: Iterable[Path]) -> tuple[Metric, ...]:
     """The scores by which the results in these files are read, perplexity where there is none yet."""
     results = [read_run(path, 0).result for path in paths]
-    keys = {key_of(result) for result in results if score_of(result, "test") is not None}
+    keys = {key_of(result, "test") for result in results if score_of(result, "test") is not None}
     return tuple(Metric(key, label, True) for key, label in LABELS.items() if key in (keys or {"test_ppl"}))
-
-
-def key_of(result: Mapping[str, Any]) -> str:
-    return "test_bpc" if of_characters(result) else f"test_{unit_of(result)}"
 
 
 def axes_of(jobs: Sequence[Entry]) -> tuple[tuple[Axis, ...], list[GridRow]]:

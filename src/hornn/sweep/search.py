@@ -26,8 +26,7 @@ from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.grid_rows import as_text
 from hornn.reporting.run_data import known_name
-from hornn.reporting.scores import of_characters
-from hornn.result import unit_of
+from hornn.reporting.scores import key_of
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
@@ -247,7 +246,8 @@ class Teller:
             self.add(attempt, states.PRUNED, attempt.scores[: attempt.pruned_at])
             say(f"{attempt.title}    pruned    {found}{took}: epoch {attempt.pruned_at}", "dim")
         elif job.status == "done" and job.valid_score is not None:
-            earlier, metric = best(self.study), metric_of_run(job)
+            result = result_of(job.run_dir, job.name, job.seed) or {}
+            earlier, metric = best(self.study), key_of(result, "valid")
             mark = "*" if earlier is None or job.valid_score < earlier.value else " "
             self.add(attempt, states.COMPLETE, attempt.scores, job.valid_score, {METRIC: metric})
             say(f"{attempt.title}  {score_text(job.valid_score, metric):>8} {mark}  {found}{took}")
@@ -297,12 +297,6 @@ class Teller:
             ],
         }
         write_atomically(self.folder / SUMMARY, json.dumps(summary, indent=1) + "\n")
-
-
-def metric_of_run(job: Job) -> str:
-    """What is read of a finished run on validation text: `valid_bpc` of characters, else as its result has it."""
-    result = result_of(job.run_dir, job.name, job.seed) or {}
-    return "valid_bpc" if of_characters(result) else f"valid_{unit_of(result)}"
 
 
 def score_text(score: float, metric: str) -> str:
