@@ -91,6 +91,12 @@ def test_an_override_that_cannot_be(run: list[str], message: str) -> None:
         resolve(run, {}, ROOT / "conf")
 
 
+def test_null_takes_the_place_of_a_whole_node() -> None:
+    """As to Hydra: `logger: null` in a sweep file leaves the loggers out."""
+    assert "wandb" in resolve([], {}, ROOT / "conf")[1]["logger"]
+    assert resolve([], {"logger": None}, ROOT / "conf")[1]["logger"] is None
+
+
 def test_all_our_files_can_be_read() -> None:
     paths = [path for folder in ("conf", "sweeps") for path in (ROOT / folder).rglob("*.yaml")]
     assert len(paths) > 100

@@ -121,7 +121,8 @@ def resolve(
                 found = read(folders, f"{group}/{word}")[1]
                 flat |= {f"{group}.{key}": value for key, value in found.items()}
     for _, theirs in layers:
-        flat |= theirs
+        emptied = tuple(f"{key}." for key, value in theirs.items() if value is None)
+        flat = {key: value for key, value in flat.items() if not key.startswith(emptied)} | theirs
     return chosen, nest(
         {key: value for key, value in flat.items() if not key.startswith("hydra.") and key not in removed}
     )

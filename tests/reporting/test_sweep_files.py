@@ -83,13 +83,13 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
     A table of another paper, or of none, may do without one.
     """
     run = row.run or ()
-    chosen = dict(word.split("=", 1) for word in run)
+    chosen = dict(word.partition("=")[::2] for word in run)
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         cfg = compose("config", [f"sweeps={sweep.name}", *run], return_hydra_config=True)
     choices = cfg.hydra.runtime.choices
     assert choices.experiment == chosen.pop("experiment", choices.experiment)
     paper = {"Soltani": "hornn", "Mikolov": "scrn", "Pascanu": "deep_rnn"}.get(sweep.paper.split()[0])
-    if paper and "experiment" not in dict(word.split("=", 1) for word in run):
+    if paper and "experiment" not in dict(word.partition("=")[::2] for word in run):
         assert choices.experiment.startswith(f"{paper}/")
     for key, value in chosen.items():
         found = (
