@@ -27,7 +27,9 @@ class StrictLoader(Loader):
     def load_configuration(
         self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
     ) -> DictConfig:
-        self._require_one_table(overrides)
+        # In the other commands `sweep` names a sweep.
+        if config_name == "config":
+            self._require_one_table(overrides)
         try:
             cfg = super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
             self._check_names(cfg.hydra.runtime.choices)
