@@ -72,7 +72,7 @@ const sort = button => {
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
   const value = row => row.cells[column].dataset.value ?? plain(row.cells[column]);
-  const number = text => head.matches(".label, .device") ? NaN : parseFloat(text);
+  const number = text => head.matches(".label, .device") ? NaN : parseFloat(text.replaceAll(",", ""));
   // Numbers before words, so that one order holds for all of a column; nothing is last in both directions
   const compare = (a, b) => isNaN(number(a)) - isNaN(number(b)) || number(a) - number(b) || a.localeCompare(b, undefined, { numeric: true });
   body.append(...[...body.rows].sort((a, b) => {
