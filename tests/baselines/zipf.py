@@ -1,4 +1,4 @@
-"""Texts whose words are as frequent as those of a language."""
+"""Random texts by Zipf's law: the k-th most frequent word occurs 1 / k times as often as the first."""
 
 import numpy as np
 

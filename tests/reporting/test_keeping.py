@@ -14,7 +14,7 @@ SOURCES = [{"code": {"class": "hornn.cells.rnn.RNN", "source": letter * 64}} for
 
 
 def test_finished_runs_are_kept_for_the_commit(place: Any) -> None:
-    """Those that are not kept yet, each once; a newer recipe's in the place of the older one's."""
+    """Each run that is not kept yet is kept once; a run by a newer recipe replaces the run by the older recipe."""
     old = place.commit("rnn", 1, 130.0, name="old")
     same = place.commit("sum-2", 1, 111.0)
     place.record(

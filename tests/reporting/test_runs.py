@@ -1,4 +1,4 @@
-"""Which runs a row takes: those of records, those that are committed, and what is damaged."""
+"""Which runs a row takes: runs on record, committed results, and damaged ones."""
 
 import json
 import math

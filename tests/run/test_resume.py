@@ -156,25 +156,31 @@ def test_speech_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytest
     assert_goes_on([*speech, "data.seq_len=30"], 5, 1, tmp_path, monkeypatch)
 
 
-def test_the_last_epoch_is_on_record_when_its_checkpoint_is(
-    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that was cut off right behind its last checkpoint has no epoch left that would write metrics.csv."""
+def run_until_written(name: str, step: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is cut off right behind the writing of this checkpoint at this step."""
     original = AtomicCheckpointIO.save_checkpoint
 
     def cut(
         self: AtomicCheckpointIO, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
     ) -> None:
         original(self, checkpoint, path, storage_options)
-        if Path(path).name == LAST and checkpoint["global_step"] == 4 * 14:
+        if Path(path).name == name and checkpoint["global_step"] == step:
             raise Killed
 
+    with monkeypatch.context() as patch:
+        patch.setattr(AtomicCheckpointIO, "save_checkpoint", cut)
+        with pytest.raises(Killed):
+            run(words)
+
+
+def test_the_last_epoch_is_on_record_when_its_checkpoint_is(
+    text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was cut off right behind its last checkpoint has no epoch left that would write metrics.csv."""
     run([*text, *COMMON, f"run_dir={tmp_path / 'whole'}"])
-    monkeypatch.setattr(AtomicCheckpointIO, "save_checkpoint", cut)
-    with pytest.raises(Killed):
-        run([*text, *COMMON, f"run_dir={tmp_path / 'cut'}"])
-    monkeypatch.undo()
-    run([*text, *COMMON, f"run_dir={tmp_path / 'cut'}"])
+    words = [*text, *COMMON, f"run_dir={tmp_path / 'cut'}"]
+    run_until_written(LAST, 4 * 14, words, monkeypatch)
+    run(words)
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
@@ -182,20 +188,9 @@ def test_a_newer_best_checkpoint_is_of_an_epoch_that_counts(
     text: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A GPU may compute the epoch to other digits the second time; the weights of the best one before it are lost."""
-    original, words = AtomicCheckpointIO.save_checkpoint, [*text, *COMMON, f"run_dir={tmp_path}/run"]
+    words = [*text, *COMMON, f"run_dir={tmp_path}/run"]
     best, last = tmp_path / "run" / BEST, tmp_path / "run" / LAST
-
-    def cut(
-        self: AtomicCheckpointIO, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
-    ) -> None:
-        original(self, checkpoint, path, storage_options)
-        if Path(path).name == BEST and checkpoint["global_step"] == 2 * 14:
-            raise Killed
-
-    monkeypatch.setattr(AtomicCheckpointIO, "save_checkpoint", cut)
-    with pytest.raises(Killed):
-        run(words)
-    monkeypatch.undo()
+    run_until_written(BEST, 2 * 14, words, monkeypatch)
     kept = torch.load(last, weights_only=True)
     for record in (kept[PAYLOAD]["best"], *kept[PAYLOAD]["records"]):
         record["valid_nll"] = 0.1  # better than the epoch will be
