@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.json_table import table_json
-from hornn.reporting.packing import packed
+from hornn.reporting.packing import differences, packed
 from hornn.reporting.run_data import address, curves, page_data
 from reporting.place import SWEEP, Place, table_of
 
@@ -69,7 +69,7 @@ def test_packed_runs_and_rows_are_columns(filled: Place) -> None:
     assert small["rows"]["address"] == ["toy/sum-2", "toy/sum-3", "toy/max-2"]
     assert small["rows"]["numbers"]["test_ppl"] == [[112.0, "112.0 ± 0.7"], None, None], "one seed: its run's"
     assert small["runs"]["numbers"]["test_ppl"][2] == [107.0, "107.0"]
-    assert small["runs"]["curves"]["seconds"][0] == [12.5] * 3
+    assert small["runs"]["curves"]["seconds"][0] == [1, 125, 125, 125], "12.5, 25.0, 37.5"
 
 
 def test_curves_are_columns_and_each_epoch_has_its_own_time() -> None:
@@ -85,9 +85,9 @@ def test_curves_are_columns_and_each_epoch_has_its_own_time() -> None:
         {"epoch": 2, "step": 20, "seconds": 2.5, "valid_nll": 4.1, "valid_ppl": 64.0, "note": "odd"},
     ]
     found = curves(records, characters=False, timed=True)
-    assert found == {"epoch": [1, 2], "step": [10, 20], "seconds": [2.0, 2.5], "valid_ppl": [100.0, 64.0]}
+    assert found == {"epoch": [1, 2], "step": [10, 20], "seconds": [2.0, 4.5], "valid_ppl": [100.0, 64.0]}
     short = curves([records[0] | {"seconds": 1000.0}, *records[1:]], characters=False, timed=True)
-    assert short["seconds"] == [1000.0, 2.5], "a short epoch behind a long one keeps its length"
+    assert short["seconds"] == [1000.0, 1002.0], "to four digits of all"
     assert curves(records, characters=True, timed=True)["valid_bpc"] == [6.644, 6.0]
     music = [{"epoch": 1, "valid_nll": 7.5, "valid_accuracy": 0.3}]
     assert curves(music, characters=False, timed=True) == {
@@ -97,6 +97,22 @@ def test_curves_are_columns_and_each_epoch_has_its_own_time() -> None:
     }
     assert curves([], characters=False, timed=True) == {}
     assert "seconds" not in curves(records, characters=False, timed=False)
+
+
+@pytest.mark.parametrize(
+    ("curve", "small"),
+    [
+        ([3.528, 3.5, None, 3.6], [3, 3528, -28, None, 100]),
+        ([0.00025, 1e-5], [5, 25, -24]),
+        ([4, 7], [0, 4, 3]),
+        ([12300.0, 12340.0], [0, 12300, 40]),
+        ([4.297e31, 190.1], [None, 4.297e31, 190.1]),
+        (["a text", 2], [None, "a text", 2]),
+        ([], [0]),
+    ],
+)
+def test_a_curve_is_packed_as_exact_differences(curve: list[Any], small: list[Any]) -> None:
+    assert differences(curve) == small
 
 
 def test_no_text_of_a_result_can_end_the_script(filled: Place) -> None:

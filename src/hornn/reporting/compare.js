@@ -5,8 +5,13 @@ const readData = async (page = document) => {
   const columns = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
   const { address = [], ...rows } = columns.rows, { seed = [] } = columns.runs;
   const runs = seed.map((_, n) => nthOf(columns.runs, n));
-  for (const { curves } of runs) { let sum = 0; curves.seconds = curves.seconds?.map(taken => sum += taken); }
+  for (const { curves } of runs) for (const key in curves) curves[key] = curveOf(curves[key]);
   data = { ...columns, runs, rows: Object.fromEntries(address.map((each, n) => [each, nthOf(rows, n)])) };
+};
+/** A curve of the differences between its values, which count its last decimal; of the values where it has no decimals. */
+const curveOf = ([decimals, ...values]) => {
+  let sum = 0;
+  return decimals === null ? values : values.map(value => value === null ? null : (sum += value) / 10 ** decimals);
 };
 /** One of the mappings that are held by column; it has no key whose value is null. */
 const nthOf = (columns, n) => Object.fromEntries(Object.entries(columns)

@@ -4,7 +4,12 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
+
+from hornn.checks import is_number
+
+EXACT = 2**53  # the largest integer up to which a script's numbers are exact
 
 
 def packed(data: Mapping[str, Any]) -> str:
@@ -13,9 +18,33 @@ def packed(data: Mapping[str, Any]) -> str:
     Runs and rows are held by column, where alike values stand side by side.
     """
     rows = [{"address": address, **row} for address, row in data["rows"].items()]
-    small = {**data, "runs": by_column(data["runs"]), "rows": by_column(rows)}
+    runs = [
+        {**run, "curves": {key: differences(curve) for key, curve in run["curves"].items()}}
+        for run in data["runs"]
+    ]
+    small = {**data, "runs": by_column(runs), "rows": by_column(rows)}
     text = json.dumps(small, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def differences(curve: Sequence[Any]) -> list[Any]:
+    """[decimals, first value, second - first, ...]: integers that count the last decimal, as they deflate better.
+
+    A value that is missing stays None. A curve with anything but exact numbers stays as it is, behind [None].
+    """
+    known = [Decimal(str(value)).normalize() for value in curve if is_number(value)]
+    decimals = max([0, *(-int(value.as_tuple().exponent) for value in known)])
+    if len(known) < len(curve) - curve.count(None) or any(
+        abs(each.scaleb(decimals)) > EXACT for each in known
+    ):
+        return [None, *curve]
+    steps: list[Any] = []
+    last = 0
+    for value in curve:
+        whole = None if value is None else int(Decimal(str(value)).scaleb(decimals))
+        steps.append(None if whole is None else whole - last)
+        last = last if whole is None else whole
+    return [decimals, *steps]
 
 
 def by_column(mappings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

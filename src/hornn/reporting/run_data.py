@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -264,7 +265,10 @@ def mean_text(key: str, values: Sequence[float], line: Line) -> str:
 
 
 def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:
-    """The epochs as columns: scores to four digits, the rest to three."""
+    """The epochs as columns: scores to four digits, the rest to three.
+
+    `seconds` are counted from the start of the training.
+    """
     if not records:
         return {}
     keys = dict.fromkeys(key for record in records for key, value in record.items() if is_number(value))
@@ -275,7 +279,7 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) 
     if "step" in keys:
         columns["step"] = [record.get("step") for record in records]
     if timed and all(is_number(record.get("seconds")) for record in records):
-        columns["seconds"] = [shorter(record["seconds"], 3) for record in records]
+        columns["seconds"] = summed([record["seconds"] for record in records])
     for key in drawn:
         values = [value if is_number(value := record.get(key)) else None for record in records]
         if characters and key.endswith("_ppl"):
@@ -284,6 +288,13 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) 
         digits = 4 if key.partition("_")[0] in SPLITS else 3
         columns[key] = [None if value is None else shorter(value, digits) for value in values]
     return columns
+
+
+def summed(seconds: Sequence[float]) -> list[float]:
+    """The sums of the first epochs, all to the place that is the fourth digit of the last one."""
+    sums = list(accumulate(seconds))
+    last = f"{sums[-1]:.3e}"
+    return [round(value, 3 - int(last.partition("e")[2])) for value in sums]
 
 
 def shorter(value: float, digits: int = 5) -> float:
