@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hornn import dashboard
-from hornn.dashboard import Settings, build_dashboard, cells, measured_tables, read_settings, show
+from hornn.dashboard import Settings, build_dashboard, cells, measured_tables, show
 from outcome import Command
 from reporting.place import Place
 
@@ -36,11 +36,11 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def words(place: Place) -> list[str]:
-    return ["project=tests", f"results={place.results}", f"sweeps={place.sweeps}"]
+    return ["--project=tests", f"--results={place.results}", f"--sweeps={place.sweeps}"]
 
 
-def settings_of(place: Place, **changes: str) -> Settings:
-    return Settings("tests", results=str(place.results), sweeps=str(place.sweeps), **changes)
+def settings_of(place: Place, **changes: Any) -> Settings:
+    return Settings("tests", place.results, place.sweeps, **changes)
 
 
 def test_a_table_has_the_numbers_of_its_csv_and_the_place_in_the_figure(place: Place) -> None:
@@ -61,7 +61,7 @@ def test_a_table_has_the_numbers_of_its_csv_and_the_place_in_the_figure(place: P
 
 @pytest.mark.slow
 def test_tables_are_logged_without_a_network(process: Command, place: Place, words: list[str]) -> None:
-    done = process("dashboard", *words, "offline=true", WANDB_API_KEY=None)
+    done = process("dashboard", *words, "--offline", WANDB_API_KEY=None)
     folder = place.results / "report" / "wandb"
     assert (done.code, done.err) == (0, "")
     assert done.out == f"2 tables, to be uploaded: wandb sync {folder / 'offline-run-*'}\n"
@@ -92,16 +92,12 @@ def test_nothing_to_show_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_sweep_files_are_found_outside_of_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("wandb_workspaces", reason=NEEDED)
     monkeypatch.chdir(tmp_path)
-    done = show(Settings("tests", results=str(ROOT / "outputs"), spec="spec.json"))
-    assert done.startswith("spec.json: the spec of the dashboard, ")
-    with pytest.raises(ValueError, match="there is no folder absent: give sweeps=FOLDER"):
-        show(Settings("tests", sweeps="absent"))
-    with pytest.raises(ValueError, match="there is no folder absent: give config_dir=FOLDER"):
-        show(Settings("tests", config_dir="absent"))
+    done = process("dashboard", "--project=tests", f"--results={ROOT / 'outputs'}", "--spec=spec.json")
+    assert done.out.startswith("spec.json: the spec of the dashboard, ")
 
 
 def test_a_table_that_cannot_be_read_is_left_out_and_one_of_ones_own_is_shown(
@@ -113,7 +109,7 @@ def test_a_table_that_cannot_be_read_is_left_out_and_one_of_ones_own_is_shown(
     own.mkdir(parents=True)
     (own / "mine.yaml").write_text((place.sweeps / "toy.yaml").read_text().replace("name: toy", "name: mine"))
     (place.sweeps / "sizes.yaml").write_text("sweep: {name: [\n")
-    warning, said = show(settings_of(place, offline="true", config_dir=str(own.parent))).splitlines()
+    warning, said = show(settings_of(place, offline=True, config_dir=own.parent)).splitlines()
     assert warning.startswith(f"warning: left out: {place.sweeps / 'sizes.yaml'}")
     assert said.startswith("2 tables, to be uploaded: ")
     assert sorted(logged) == ["mine", "toy"]
@@ -122,17 +118,20 @@ def test_a_table_that_cannot_be_read_is_left_out_and_one_of_ones_own_is_shown(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "which project? give project=NAME"),
-        (["project=a", "entty=b"], "cannot use 'entty': give KEY=VALUE; the keys are project=, entity=, "),
-        (["--project", "a"], "cannot use '--project=': give KEY=VALUE"),
-        (["project="], "cannot use 'project=': give KEY=VALUE"),
-        (["project=a", "offline=1"], "offline must be true or false, got '1'"),
+        ([], "the following arguments are required: --project"),
+        (["--project=a", "--entty=b"], "unrecognized arguments: --entty=b"),
+        (["project=a"], "the following arguments are required: --project"),
+        (["--project=a", "--offline", "--spec=a.json"], "--spec: not allowed with argument --offline"),
+        (["--project=a", "--spec="], "--spec must name a file"),
+        (["--project=a", "--sweeps=absent"], "there is no folder absent: give --sweeps FOLDER"),
+        (["--project=a", "--config-dir=absent"], "there is no folder absent: give --config-dir FOLDER"),
     ],
 )
-def test_a_wrong_word_is_named(words: list[str], message: str) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        read_settings(words)
-    assert message in str(caught.value)
+def test_a_wrong_word_is_named(command: Command, words: list[str], message: str) -> None:
+    done = command("dashboard", *words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert done.err.count("\n") == 1
 
 
 def panels_of(spec: dict[str, Any]) -> list[tuple[list[Any], dict[str, Any]]]:
@@ -152,7 +151,7 @@ def panels_of(spec: dict[str, Any]) -> list[tuple[list[Any], dict[str, Any]]]:
 @pytest.fixture
 def spec(command: Command, words: list[str], tmp_path: Path) -> dict[str, Any]:
     pytest.importorskip("wandb_workspaces", reason=NEEDED)
-    done = command("dashboard", *words, f"spec={tmp_path / 'spec.json'}")
+    done = command("dashboard", *words, f"--spec={tmp_path / 'spec.json'}")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"{tmp_path / 'spec.json'}: the spec of the dashboard, 2 tables; nothing was sent\n"
     found: dict[str, Any] = json.loads((tmp_path / "spec.json").read_text())
@@ -285,5 +284,5 @@ def test_it_loads_no_torch(words: list[str], tmp_path: Path) -> None:
         f"runpy.run_path({str(ROOT / 'src' / 'dashboard.py')!r}, run_name='__main__'); "
         "sys.exit(bool({'torch', 'lightning', 'hydra'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program, *words, f"spec={tmp_path / 's.json'}"])
+    done = subprocess.run([sys.executable, "-c", program, *words, f"--spec={tmp_path / 's.json'}"])
     assert done.returncode == 0

@@ -57,7 +57,7 @@ def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path
     assert "python src" not in (tmp_path / "outputs" / "report" / "index.html").read_text()
     shown_by = {
         "score": "hornn score checkpoint=PATH",
-        "dashboard": "hornn dashboard project=",
+        "dashboard": "usage: hornn dashboard",
         "report": "usage: hornn report",
     }
     for entry, shown in shown_by.items():

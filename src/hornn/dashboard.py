@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wandb
 
-from hornn.places import sweep_files
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.commands import find_tables
 from hornn.reporting.notes import table_notes
@@ -37,38 +36,15 @@ NUMBERS = {
 
 
 class Settings(NamedTuple):
-    """What the command line says; `spec`: the file that takes the report's spec, so that nothing is sent.
-
-    sweeps: the folder of sweep files; empty, it is found as the report finds it. config_dir: a folder of the user's own
-    like conf, whose tables are shown, too.
-    """
+    """What the command line says: the options of `commands/dashboard.py`."""
 
     project: str
+    results: Path
+    sweeps: Path
+    config_dir: Path | None = None
     entity: str = ""
-    offline: str = "false"
-    spec: str = ""
-    results: str = "outputs"
-    sweeps: str = ""
-    config_dir: str = ""
-
-
-def read_settings(words: Sequence[str]) -> Settings:
-    """From KEY=VALUE words. Raises ValueError for anything else."""
-    pairs = dict(word.partition("=")[::2] for word in words)
-    for key, value in pairs.items():
-        if key not in Settings._fields or not value:
-            known = ", ".join(f"{field}=" for field in Settings._fields)
-            raise ValueError(
-                f"cannot use {key if value else f'{key}='!r}: give KEY=VALUE; the keys are {known}"
-            )
-    if "project" not in pairs:
-        raise ValueError(
-            "which project? give project=NAME, the project that the runs were logged to (hornn unless set)"
-        )
-    settings = Settings(**pairs)
-    if settings.offline not in ("true", "false"):
-        raise ValueError(f"offline must be true or false, got {settings.offline!r}")
-    return settings
+    offline: bool = False
+    spec: Path | None = None
 
 
 def show(settings: Settings) -> str:
@@ -76,15 +52,7 @@ def show(settings: Settings) -> str:
 
     Raises ValueError where there is nothing to show, the extra is missing, or W&B cannot be reached.
     """
-    sweeps = Path(settings.sweeps) if settings.sweeps else sweep_files()
-    if not sweeps.is_dir():
-        raise ValueError(
-            f"there is no folder {sweeps}: give sweeps=FOLDER, the one that holds the sweep files"
-        )
-    own = Path(settings.config_dir) if settings.config_dir else None
-    if own and not own.is_dir():
-        raise ValueError(f"there is no folder {own}: give config_dir=FOLDER, a folder of your own like conf")
-    tables, refused = measured_tables(Path(settings.results), sweeps, own)
+    tables, refused = measured_tables(settings.results, settings.sweeps, settings.config_dir)
     return "\n".join([*(f"warning: left out: {shown(why)}" for why in refused), publish(tables, settings)])
 
 
@@ -93,10 +61,10 @@ def publish(tables: Sequence[Table], settings: Settings) -> str:
     if settings.spec:
         spec = build_dashboard(tables, settings.project, settings.entity)._to_model().spec
         text = json.dumps(spec.model_dump(mode="json", by_alias=True, exclude_none=True), indent=1)
-        write_atomically(Path(settings.spec), text + "\n")
+        write_atomically(settings.spec, text + "\n")
         return f"{settings.spec}: the spec of the dashboard, {len(tables)} tables; nothing was sent"
-    folder = Path(settings.results) / "report"
-    if settings.offline == "true":
+    folder = settings.results / "report"
+    if settings.offline:
         runs = [log_table(table, settings, folder) for table in tables]
         return f"{len(runs)} tables, to be uploaded: wandb sync {folder / 'wandb' / 'offline-run-*'}"
     build_dashboard(tables, settings.project, settings.entity)  # without the extra, nothing is sent
@@ -108,7 +76,7 @@ def publish(tables: Sequence[Table], settings: Settings) -> str:
     except (wandb.Error, OSError) as error:
         raise ValueError(
             f"Weights & Biases cannot be reached or refuses ({first_line(error)}): log in once with "
-            "`wandb login`, or use offline=true or spec=FILE"
+            "`wandb login`, or use --offline or --spec FILE"
         ) from error
 
 
@@ -122,7 +90,7 @@ def measured_tables(results: Path, folder: Path, own: Path | None = None) -> tup
     if not tables:
         raise ValueError(
             f"no sweep has results below {results}: run one, python src/train.py -m sweeps=hornn_table1, or give "
-            "results=FOLDER"
+            "--results FOLDER"
         )
     return tables, [*refused.values()]
 
@@ -130,7 +98,7 @@ def measured_tables(results: Path, folder: Path, own: Path | None = None) -> tup
 def log_table(table: Table, settings: Settings, folder: Path) -> Any:
     """A run that holds the table. Logged again it is the same run, which then shows the new table."""
     folder.mkdir(parents=True, exist_ok=True)
-    name, offline = f"{REPORT}-{table.sweep.name}", settings.offline == "true"
+    name = f"{REPORT}-{table.sweep.name}"
     run = wandb.init(
         project=settings.project,
         entity=settings.entity or None,
@@ -140,8 +108,8 @@ def log_table(table: Table, settings: Settings, folder: Path) -> Any:
         job_type=REPORT,
         notes=table.sweep.title,
         dir=folder,
-        mode="offline" if offline else "online",
-        resume=None if offline else "allow",
+        mode="offline" if settings.offline else "online",
+        resume=None if settings.offline else "allow",
         reinit="finish_previous",
         settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, init_timeout=30),
     )
@@ -172,8 +140,8 @@ def build_dashboard(tables: Sequence[Table], project: str, entity: str = "") -> 
         from wandb_workspaces.expr import And, Config, Metric
     except ImportError as error:
         raise ValueError(
-            "the dashboard needs wandb-workspaces: pip install -e '.[dashboard]', or use offline=true for the "
-            "tables alone"
+            "the dashboard needs wandb-workspaces: pip install -e '.[dashboard]', or use --offline for the tables "
+            "alone"
         ) from error
     training = wr.Runset(name="runs", filters=And(Metric("JobType") != REPORT))
     blocks: list[Any] = [

@@ -94,8 +94,8 @@ def entry_to_run(python: str, entry: str, words: str, steer: str) -> list[str]:
     written = f"{CHECK} {python} src/{entry}.py{words}"
     if steer == COMPOSE_ONLY or (entry == "bench" and "--write" not in words):
         return [written]
-    if entry == "dashboard" and "spec=" not in words:
-        return [f"{python} src/dashboard.py{words.replace(' offline=true', '')} spec=dashboard.json"]
+    if entry == "dashboard" and "--spec" not in words:
+        return [f"{python} src/dashboard.py{words.replace(' --offline', '')} --spec=dashboard.json"]
     if entry not in ("train", "tune"):
         return [f"{python} src/{entry}.py{with_words(words, given)}"]
     several = re.search(r"(^| )(-m|--multirun)( |$)", words)

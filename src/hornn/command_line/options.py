@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hornn.command_line.ending import FAILED, end
-from hornn.places import PACKAGE
+from hornn.places import PACKAGE, sweep_files
+
+RESULTS = Path("outputs")
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,3 +21,21 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         end(f"{message}; --help lists the options", FAILED)
+
+    def add_folders(self) -> None:
+        """The options that say where results and sweep files lie."""
+        self.add_argument(
+            "--results",
+            type=Path,
+            default=RESULTS,
+            help="folder of runs, records and tables; default %(default)s",
+        )
+        self.add_argument(
+            "--sweeps", type=Path, default=sweep_files(), help="folder of sweep files; default %(default)s"
+        )
+        self.add_argument(
+            "--config-dir",
+            type=Path,
+            metavar="FOLDER",
+            help="a folder like conf, with models and sweeps of your own",
+        )

@@ -1,25 +1,35 @@
-"""What sweeps found, on Weights & Biases: tables, curves and scores by order, alpha and time.
+"""What sweeps found, on Weights & Biases: tables, curves and scores by order, alpha and time."""
 
-    python src/dashboard.py project=hornn                  # logs the tables, publishes the dashboard
-    python src/dashboard.py project=hornn entity=TEAM      # in a team's project
-    python src/dashboard.py project=hornn offline=true     # the tables alone, without a network: `wandb sync` later
-    python src/dashboard.py project=hornn spec=FILE        # writes what would be published, sends nothing
-
-results=FOLDER and sweeps=FOLDER are where the runs and the sweep files lie: outputs, and sweeps or else the program's
-own sweep files. config_dir=FOLDER adds the tables of your own. A table that cannot be read is left out, with a warning.
-"""
-
-import sys
+from pathlib import Path
 
 from hornn.command_line import ending
+from hornn.command_line.options import Parser
 
 
-def main() -> str | None:
-    if {"-h", "--help"} & set(sys.argv):
-        return __doc__
-    from hornn.dashboard import read_settings, show
+def main() -> str:
+    parser = Parser(
+        description=f"{__doc__} A table that cannot be read is left out, with a warning.",
+    )
+    parser.add_argument(
+        "--project", required=True, help="the project that the runs were logged to, hornn unless set"
+    )
+    parser.add_argument(
+        "--entity", default="", metavar="TEAM", help="whose project it is, unless it is yours"
+    )
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument(
+        "--offline",
+        action="store_true",
+        help="log the tables alone, without a network: `wandb sync` uploads them later",
+    )
+    one.add_argument("--spec", type=Path, metavar="FILE", help="write what would be published, send nothing")
+    parser.add_folders()
+    given = parser.parse_args()
+    if given.spec and not given.spec.name:
+        parser.error(f"--spec must name a file, got {given.spec}")
+    from hornn.dashboard import Settings, show
 
-    return show(read_settings(sys.argv[1:]))
+    return show(Settings(**vars(given)))
 
 
 def run() -> None:

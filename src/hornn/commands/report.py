@@ -4,31 +4,15 @@ from functools import partial
 from pathlib import Path
 
 from hornn.command_line import ending
-from hornn.command_line.options import Parser
-from hornn.places import sweep_files
+from hornn.command_line.options import RESULTS, Parser
 
-RESULTS = Path("outputs")
 OUT = RESULTS / "report"
 PORT = 8321
 
 
 def main() -> str | None:
     parser = Parser(description=__doc__)
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=RESULTS,
-        help="folder of runs, records and tables; default %(default)s",
-    )
-    parser.add_argument(
-        "--sweeps", type=Path, default=sweep_files(), help="folder of sweep files; default %(default)s"
-    )
-    parser.add_argument(
-        "--config-dir",
-        type=Path,
-        metavar="FOLDER",
-        help="a folder like conf, with models and sweeps of your own",
-    )
+    parser.add_folders()
     parser.add_argument("--out", type=Path, help=f"folder written; default {OUT}")
     one = parser.add_mutually_exclusive_group()
     for option, does in (
