@@ -249,6 +249,20 @@ def scores_of(result: Mapping[str, Any]) -> list[str]:
     return [f"{split}_{unit_of(result)}" for split in ("valid", "test")]
 
 
+def content_of(corpus: Mapping[str, Any]) -> str:
+    """What tells the content of data from other data's, of `Data.describe`: its checksum, and the tokens of each split.
+
+    The checksum is of all splits in a row, and so does not know where one ends.
+    """
+    tokens = corpus.get("tokens")
+    lengths = (
+        ", ".join(f"{split} {number}" for split, number in tokens.items())
+        if isinstance(tokens, Mapping)
+        else ""
+    )
+    return f"{corpus.get('text_checksum', '')}{f' of {lengths}' if lengths else ''}"
+
+
 def score_of(node: Mapping[str, Any], split: str) -> float | None:
     """The score on `valid` or `test` of a result, or of the record of an epoch; None where it has none."""
     value: float | None = node.get(f"{split}_{unit_of(node)}")

@@ -141,3 +141,37 @@ def test_an_export_needs_no_corpus(command: Command, text: list[str], tmp_path: 
     assert found["ngrams"][0] == "10 of order 1"  # 9 words and <s>
     assert len(found["ngrams"]) == 3
     assert arpa.read_text().startswith("\\data\\\nngram 1=10\n")
+
+
+def test_a_text_that_is_cut_elsewhere_is_another_one(command: Command, trained: Path) -> None:
+    """All words are the same, in the same order: lines of the validation text have become lines of the test text."""
+    moved = move(trained)
+    valid, test = (Path(word.partition("=")[2]) for word in moved[1:])
+    lines = valid.read_text().splitlines(keepends=True)
+    valid.write_text("".join(lines[:-3]))
+    test.write_text("".join(lines[-3:]) + test.read_text())
+    for run in ("run", "kn"):
+        words = [f"checkpoint={trained}/{run}/best.ckpt", "data.cache_dir=cache", *moved]
+        assert "is not the one that this checkpoint was trained on" in refusal(command("evaluate", *words))
+
+
+def test_a_mixture_is_of_models_of_one_text(command: Command, trained: Path) -> None:
+    """A model that was trained on the validation text of the others would get all of the weight."""
+    more = trained / "more.txt"
+    more.write_text((trained / "train.txt").read_text() + (trained / "valid.txt").read_text())
+    places = [f"data.{split}={trained}/{split}.txt" for split in SPLITS]
+    other = ["data=files", f"data.train={more}", *places[1:], "model=kn", "logger=csv", "run_dir=other"]
+    assert command("train", *other).code == 0
+    mixed = f"mix=[{trained}/kn/best.ckpt,other/best.ckpt]"
+    line = refusal(command("evaluate", mixed, *places))
+    assert line.startswith("error: other/best.ckpt was trained on another text than data=files")
+    assert "mix models of one text" in line
+
+
+def test_a_text_of_the_training_is_not_written_over(command: Command, trained: Path) -> None:
+    """Where the checkpoint, and no word of the command, says that it is read."""
+    for target in (trained / "test.txt", trained / "train.txt"):
+        before = target.read_bytes()
+        line = refusal(command("evaluate", f"checkpoint={trained}/run/best.ckpt", f"result={target}"))
+        assert f"{target} is a file of the files corpus: give another name to write to" in line
+        assert target.read_bytes() == before

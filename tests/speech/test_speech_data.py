@@ -86,6 +86,11 @@ def test_the_mixtures_are_scored_on_the_cepstra_that_trained_them(tmp_path: Path
         assert (cepstra == trained_on[recording.id]).all()
 
 
+def test_a_bigram_without_discounts_of_its_own_is_told(folder: Path) -> None:
+    (said,) = data_of(folder).remarks()
+    assert said.startswith("warning: the bigram grammar: the training text gives no Kneser-Ney discounts for")
+
+
 @pytest.mark.parametrize("damage", ["cut", "other", "absent"])
 def test_a_damaged_file_is_not_used(tmp_path: Path, damage: str) -> None:
     data = data_of(write_corpus(tmp_path / "tiny"))

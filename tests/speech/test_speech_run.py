@@ -146,3 +146,31 @@ def test_after_a_test_the_network_is_where_it_was_trained(monkeypatch: pytest.Mo
     module = TruncatedBptt(network, partial(MomentumSGD, lr=1.0), Constant())
     training = train.Training(data, 1, module, trainer, SimpleNamespace())  # type: ignore[arg-type]
     assert training.log_probs("test") == ["meta"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prior": None},
+        {"weights": None},
+        {"weights": np.array(1.0)},
+        {"sizes": np.array([0, 3, 1])},
+        {"sizes": np.array([-1, 4, 1])},
+        {"sizes": np.array([1.0, 2.0, 1.0])},
+        {"means": np.zeros((4, 38))},
+        {"more": np.zeros(1)},
+    ],
+)
+def test_mixtures_of_a_checkpoint_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
+    state = {
+        "sizes": np.array([1, 2, 1]),
+        "weights": np.array([1.0, 0.5, 0.5, 1.0]),
+        "means": np.zeros((4, 39)),
+        "inverse_variances": np.ones((4, 39)),
+        "stay": np.full(3, 0.5),
+        "prior": np.full(3, 1 / 3),
+    }
+    GmmCounts(3).load_state(state)
+    changed = {name: value for name, value in {**state, **change}.items() if value is not None}
+    with pytest.raises(ValueError, match="these mixtures are not of 3 states: train them anew"):
+        GmmCounts(3).load_state(changed)

@@ -1,6 +1,7 @@
 """transcribe.py: words with times, n-best lists that rescore.py reads, refusals."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -177,13 +178,17 @@ def test_a_telephone_recording_is_refused(command: Command, run: Run, tmp_path: 
             {"recogniser": {"pronunciations": [["YES", "EE"]], "stay": [0.5] * 6, "grammars": {}}},
             "the parts of",
         ),
+        ("no bigram", "the parts of"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(
-    command: Command, run: Run, tmp_path: Path, change: dict[str, Any], message: str
+    command: Command, run: Run, tmp_path: Path, change: Any, message: str
 ) -> None:
     checkpoint = torch.load(run.folder / "best.ckpt", weights_only=True)
-    checkpoint["hornn"] |= change
+    if change == "no bigram":
+        del checkpoint["hornn"]["recogniser"]["grammars"]["bigram"]
+    else:
+        checkpoint["hornn"] |= change
     torch.save(checkpoint, tmp_path / "damaged.ckpt")
     given = ["acoustic_scale=0.1", f"wav={write_wave(tmp_path / 'a.wav', sound('YES', 1))}"]
     assert message in refusal(command("transcribe", f"checkpoint={tmp_path / 'damaged.ckpt'}", *given))
@@ -192,8 +197,30 @@ def test_a_damaged_checkpoint_is_refused(
 def test_a_scale_that_nothing_says_is_asked_for(command: Command, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "alone.ckpt"
     path.write_bytes((run.folder / "best.ckpt").read_bytes())
-    line = refusal(command("transcribe", f"checkpoint={path}", "wav=x.wav"))
-    assert line.rstrip().endswith("put the one of its run there, or give acoustic_scale=")
+    other = json.loads((run.folder / "result.json").read_text()) | {"name": "another run"}
+    for beside in (None, other):
+        if beside:
+            (tmp_path / "result.json").write_text(json.dumps(beside))
+        line = refusal(command("transcribe", f"checkpoint={path}", "wav=x.wav"))
+        assert line.rstrip().endswith("put the one of its run there, or give acoustic_scale=")
+
+
+def test_a_recording_from_a_pipe_is_refused() -> None:
+    reading, writing = os.pipe()
+    with (
+        os.fdopen(reading),
+        os.fdopen(writing),
+        pytest.raises(ValueError, match="is a pipe, and a recording is"),
+    ):
+        read_wave(Path(f"/dev/fd/{reading}"))
+
+
+def test_the_references_of_a_corpus_are_not_written_over(command: Command, run: Run) -> None:
+    target = run.root / "tiny" / "etc" / "tiny_test.transcription"
+    before = target.read_bytes()
+    line = refusal(command("transcribe", run.checkpoint, "split=test", *run.places, f"references={target}"))
+    assert f"{target} is a file of the" in line
+    assert target.read_bytes() == before
 
 
 def test_other_commands_send_a_model_of_speech_here(command: Command, run: Run, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class Heard:
             self.gmm.stay,
             {
                 "shipped": read_shipped(self.corpus.grammar),
-                "bigram": estimate_bigram(self.lexicon, self.said("train")),
+                "bigram": estimate_bigram(self.lexicon, self.said("train"))[0],
             },
         )
 
@@ -216,7 +216,7 @@ def test_the_graphs_of_an4_are_far_below_the_bound(corpus_root: Any) -> None:
     lexicon = read_lexicon(corpus.dictionary)
     said = [each.words for each in corpus.splits["train"]]
     asked = 0
-    for text in (read_shipped(corpus.grammar), estimate_bigram(lexicon, said)):
+    for text in (read_shipped(corpus.grammar), estimate_bigram(lexicon, said)[0]):
         grammar = parse(text, "AN4's")
         sentences = graphs.grammar(lexicon, grammar.words, grammar.model)
         asked += graphs.arcs_asked(lexicon, sentences)

@@ -80,7 +80,7 @@ def test_data_are_read_by_a_model_of_their_sizes_alone(
     assert isinstance(scorer, sequences.SequenceScorer)
     data = GivenMusic([], 1, 1)
     data.pieces["train"] = [np.ones((3, KEYS))]
-    monkeypatch.setattr(sequences, "data_of", lambda card, places: data)
+    monkeypatch.setattr(sequences, "data_of", lambda card, places, written: data)
     if parts is MUSIC:
         assert sequences.open_data(scorer, SimpleNamespace(), 2, 3) is data  # type: ignore[arg-type]
         return

@@ -112,6 +112,8 @@ def test_a_file_is_continued(
             ["to=x.mid", "frame_length=-1"],
             "frame_length must be a number of quarter notes from 1/480 on",
         ),
+        ("evaluate", ["midi=[{songs}/test,{songs}/test/0.mid]"], "midi= names a file twice: give each once"),
+        ("evaluate", ["midi={songs}/test", "result={songs}/test/0.mid"], "is a file that this command reads"),
         ("evaluate", ["midi={songs}/test", "split=test"], "midi= is scored in place of a split"),
         ("evaluate", ["midi={songs}"], None),
         ("evaluate", ["midi={songs}/none"], "none: No such file or directory"),

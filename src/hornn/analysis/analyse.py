@@ -35,7 +35,7 @@ from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
 from hornn.writing import require_writable, write_atomically
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, emoji=False)
 SETTINGS = ("split", "lags", "windows", "targets")
 CHUNK = 500  # tokens that are read at once
 

@@ -18,6 +18,7 @@ from hornn.reporting.scores import (
     metric_value,
 )
 from hornn.reporting.sweeps import Metric, Row, Sweep
+from hornn.result import content_of
 from hornn.run.code import CLASS, CODE, SOURCE
 from hornn.run.identity import INIT_FROM
 
@@ -50,10 +51,9 @@ class Line(NamedTuple):
 
 
 def data_read(line: Line) -> tuple[str, str]:
-    """The corpus of a measured row, and the checksum of the text that its runs read of it: words or characters."""
+    """The corpus of a measured row, and what its runs read of it: words or characters, in which splits."""
     corpus = line.measured[0].result.get("corpus") or {}
-    # of a stranger's file both may be anything
-    return str(corpus.get("name", "")), str(corpus.get("text_checksum", ""))
+    return str(corpus.get("name", "")), content_of(corpus)  # of a stranger's file all may be anything
 
 
 def by_data(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:

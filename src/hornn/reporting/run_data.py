@@ -23,7 +23,7 @@ from hornn.reporting.running import in_words
 from hornn.reporting.runs import Run
 from hornn.reporting.scores import is_at_limit, metric_value, of_characters
 from hornn.reporting.tables import Table
-from hornn.result import LETTERS, SAMPLES, score_of
+from hornn.result import LETTERS, SAMPLES, content_of, score_of
 from hornn.run.identity import INIT_FROM, default_folder
 
 SPLITS = {"test": "test", "valid": "validation", "train": "training"}  # in the order of their scores
@@ -177,8 +177,8 @@ def run_data(
 def corpus_of(result: Mapping[str, Any]) -> str:
     """What a score is of: scores of another text, in other units or over other words do not compare. Empty: unknown."""
     corpus = result.get("corpus") or {}
-    said = {key: corpus[key] for key in ("name", "text_checksum", "unit", "vocab_size") if key in corpus}
-    return json.dumps(list(said.values())) if said else ""
+    said = [*(corpus[key] for key in ("name", "unit", "vocab_size") if key in corpus), content_of(corpus)]
+    return json.dumps(said) if any(said) else ""
 
 
 def samples(result: Mapping[str, Any]) -> dict[str, Any]:

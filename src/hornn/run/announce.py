@@ -11,7 +11,7 @@ from hornn.data.base import Data
 from hornn.metrics import Units
 
 # What it prints holds paths and words of the user's, as they are.
-console = Console(markup=False, highlight=False)
+console = Console(markup=False, highlight=False, emoji=False)
 
 
 def announce(run_dir: Path, model: str, size: str, data: Data, notes: Sequence[str], resume: bool) -> None:

@@ -12,7 +12,7 @@ from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from hornn.checkpoint import CARD, read_checkpoint
 from hornn.data.base import Data
 from hornn.recipe import load
-from hornn.result import read_result, score_of, write_result
+from hornn.result import content_of, read_result, score_of, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.code import CODE, other_code
 from hornn.run.epochs import METRICS
@@ -184,7 +184,7 @@ def require_same(identity: Identity, data: Data, card: Mapping[str, Any]) -> Non
         )
     anew = "overwrite=true starts anew by this code"
     require_same_code(f"{folder} holds an unfinished run", card, identity, anew)
-    then, now = card["data"]["text_checksum"], data.describe()["text_checksum"]
+    then, now = map(content_of, (card["data"], data.describe()))
     if then != now:
         raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {REPLACE}")
 

@@ -19,7 +19,7 @@ from hornn.speech.corpus import Recording, SpeechCorpus, read_corpus
 from hornn.speech.features import BANDS, cepstra, normalise_speakers, read_wave
 from hornn.speech.gmm_counts import Utterances
 from hornn.speech.grammar import BIGRAM, SHIPPED, estimate_bigram, read_shipped
-from hornn.speech.lexicon import read_lexicon
+from hornn.speech.lexicon import Lexicon, read_lexicon
 from hornn.speech.packages import require_packages
 from hornn.speech.prepared import Prepared, SpeechCache, Train
 from hornn.speech.recogniser import Recogniser, acoustic_scores, choose_scale
@@ -243,12 +243,23 @@ class SpeechData(SequenceData):
     @cached_property
     def recogniser(self) -> Recogniser:
         """What finds words, by the grammar of the corpus and by a bigram of what is said in training."""
-        lexicon = read_lexicon(self.corpus.dictionary)
         grammars = {
             SHIPPED: read_shipped(self.corpus.grammar),
-            BIGRAM: estimate_bigram(lexicon, self.said("train")),
+            BIGRAM: self.bigram[0],
         }
-        return Recogniser(lexicon, self.prepared.model["stay"], grammars)
+        return Recogniser(self.lexicon, self.prepared.model["stay"], grammars)
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        return read_lexicon(self.corpus.dictionary)
+
+    @cached_property
+    def bigram(self) -> tuple[str, list[str]]:
+        """As `estimate_bigram` gives it, of what is said in training."""
+        return estimate_bigram(self.lexicon, self.said("train"))
+
+    def remarks(self) -> list[str]:
+        return [f"warning: the {BIGRAM} grammar: {note}" for note in self.bigram[1]]
 
     def interface(self) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ from hornn.speech.packages import load
 
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
+CEPSTRA = 39  # those that the Gaussian mixtures read
 # Samples of a recording, an hour; a few bytes that are compressed, as FLAC, may stand for any number.
 LONGEST = 3600 * RATE
 PIECE = RATE  # samples that are made a list at once, which takes eight times the memory of their array
@@ -29,6 +30,8 @@ def read_wave(path: Path) -> np.ndarray:
     soundfile = load("soundfile")
 
     with path.open("rb") as file:
+        if not file.seekable():
+            raise ValueError(f"{path} is a pipe, and a recording is read twice: write it into a file first")
         head = file.read(12)  # the reader takes what is left of a file as the whole
         promised = int.from_bytes(head[4:8], "little") + 8
         if head[:4] == b"RIFF" and path.stat().st_size < promised < STREAMED:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hornn.baselines.counts import CountModel, State
+from hornn.speech.features import CEPSTRA
 
 
 class Utterances(NamedTuple):
@@ -85,6 +86,16 @@ class GmmCounts(CountModel):
 
     def load_state(self, state: Mapping[str, np.ndarray | int | float]) -> None:
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        if arrays["sizes"].shape != (self.vocab_size,) or arrays["sizes"].sum() != len(arrays["means"]):
-            raise ValueError(f"these mixtures are not of {self.vocab_size} states")
+        shapes = {name: array.shape for name, array in arrays.items()}
+        sizes, number = arrays.get("sizes", np.zeros(0)), np.size(arrays.get("weights", ()))
+        wanted = {
+            "sizes": (self.vocab_size,),
+            "weights": (number,),
+            "means": (number, CEPSTRA),
+            "inverse_variances": (number, CEPSTRA),
+            "prior": (self.vocab_size,),
+            "stay": (self.vocab_size,),
+        }
+        if shapes != wanted or sizes.dtype.kind != "i" or sizes.min() < 1 or sizes.sum() != number:
+            raise ValueError(f"these mixtures are not of {self.vocab_size} states: train them anew")
         self.arrays = arrays

@@ -43,15 +43,15 @@ def read_shipped(path: Path) -> str:
     return text
 
 
-def estimate_bigram(lexicon: Lexicon, sentences: Sequence[Sequence[str]]) -> str:
-    """The ARPA text of a bigram of these sentences over the words of the lexicon, by Kneser-Ney smoothing."""
+def estimate_bigram(lexicon: Lexicon, sentences: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
+    """A bigram of these sentences over the words of the lexicon, by Kneser-Ney smoothing: ARPA text and notes."""
     names = [*lexicon.words, EOS]
     ids = {name: i for i, name in enumerate(names)}
     model = KneserNey(len(names), ids[EOS], order=2)
     model.fit(
         np.array([ids[word] for words in sentences for word in [*words, EOS]]), np.zeros(0, dtype=np.int64)
     )
-    return "".join(arpa_lines(model, names))
+    return "".join(arpa_lines(model, names)), model.notes
 
 
 def parse(text: str, name: str) -> Grammar:

@@ -23,12 +23,16 @@ def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
         raise ValueError(
             f"record=true adds to {path}, which cannot be read: give the best.ckpt of a finished run"
         )
-    same = all(result.get(key) == card.get(key) for key in ("name", "seed"))
-    if result.get("status") != "completed" or not same or checkpoint.name != BEST:
+    if result.get("status") != "completed" or not is_of(result, card) or checkpoint.name != BEST:
         raise ValueError(
             f"{path} is not the result of the finished run of {checkpoint}: give the best.ckpt beside it"
         )
     return result
+
+
+def is_of(result: Mapping[str, Any], card: Mapping[str, Any]) -> bool:
+    """Whether a result is of the run that a checkpoint's card names."""
+    return all(result.get(key) == card.get(key) for key in ("name", "seed"))
 
 
 def to_record(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from hornn.use.sequences import SequenceScorer, evaluate_sequences, require_neut
 # Keys that speak of music, and their neutral values.
 OF_MUSIC = {"midi": None, "frame_length": None}
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, emoji=False)
 
 
 def evaluate(cfg: DictConfig) -> None:

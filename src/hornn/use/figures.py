@@ -22,8 +22,13 @@ def require_probabilities(mean: float, name: str, dynamic_lr: float | None = Non
     dynamic_lr: the rate at which it learned from that text, if it did.
     """
     if not math.isfinite(perplexity(mean)):
-        damaged = "its weights are damaged or have diverged"
-        cause = damaged if dynamic_lr is None else f"dynamic_lr={dynamic_lr:g} is too large"
+        cause = "its weights are damaged or have diverged"
+        if dynamic_lr is not None:
+            cause = f"dynamic_lr={dynamic_lr:g} is too large"
+        elif mean == math.inf:  # of counts, or of an ARPA file with log10 p = -inf
+            cause = (
+                f"a token has the probability 0, or {cause}; a mixture with another model knows such a token"
+            )
         raise ValueError(f"{name} gives no finite score ({mean}): {cause}")
     if mean < 0:
         raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")

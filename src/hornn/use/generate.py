@@ -16,7 +16,7 @@ from hornn.use.sequences import SequenceScorer, require_neutral
 # Keys that speak of music, and their neutral values.
 OF_MUSIC = {"to": None, "midi": None, "piece": None, "frames": FRAMES, "frame_length": None}
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, emoji=False)
 
 
 def generate(cfg: DictConfig) -> None:
@@ -31,7 +31,9 @@ def generate(cfg: DictConfig) -> None:
     prompt = "" if given is None else str(given)
     if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
-        Console(stderr=True, highlight=False, soft_wrap=True).print(note, style="yellow", markup=False)
+        Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(
+            note, style="yellow", markup=False
+        )
     written = model.generate(
         prompt, cfg.length, cfg.temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )

@@ -10,7 +10,7 @@ from hornn.baselines.counts import FittedModel
 from hornn.data.base import Data
 from hornn.data.text import TextData
 from hornn.use.checkpoints import load_ready
-from hornn.use.corpora import is_trained_on
+from hornn.use.corpora import require_one_text
 from hornn.use.scorers import Mixture
 
 
@@ -43,14 +43,7 @@ class MixtureModel(FittedModel):
         if not isinstance(data, TextData):
             raise ValueError(f"model=mixture mixes models of text, and data={data.name} is none")
         self.mixture = Mixture(load_ready([Path(path) for path in paths], "cpu", 100, "fp32"), self.lengths)
-        for scorer in self.mixture.scorers:
-            if not is_trained_on(scorer, data):
-                there = scorer.card["data"]["text_checksum"] if scorer.card else None
-                here = data.describe()["text_checksum"]
-                raise ValueError(
-                    f"{scorer.name} was trained on another text than data={data.name} (checksum {there}, here {here}) "
-                    "or with another vocabulary: mix models of one text, and give their settings of data="
-                )
+        require_one_text(self.mixture.scorers, data)
 
     def fit(self, train: np.ndarray, valid: np.ndarray) -> None:
         self.mixture.fit(valid)

@@ -1,6 +1,6 @@
 """Music that a network writes, kept as MIDI files and as pictures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -51,23 +51,23 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
         )
     paths = targets(Path(str(cfg.to)), cfg.num_samples)
     read = [Path(str(cfg.checkpoint)), *([] if cfg.midi is None else files_given(cfg.midi))]
-    for path in paths:
-        picture = path.with_suffix(".png")
+    pictures = [path.with_suffix(".png") for path in paths]
+    for path, picture in zip(paths, pictures, strict=True):
         require_target(path, read)
         require_target(picture)
         if picture.exists() and not path.exists():
             raise ValueError(f"{picture}, the name of the picture, is taken: give another to=")
-    piece = prompt_of(model, cfg)[: cfg.frames + cfg.length]
+    piece = prompt_of(model, cfg, [*paths, *pictures])[: cfg.frames + cfg.length]
     prompt = piece[: cfg.frames]
     who = shown(f"{card['choices']['model']} on {card['data']['name']}, seed {card['seed']}")
     title = f"{who}: {len(prompt)} frames given, {cfg.length} written"
     given = prompt if len(prompt) else None
     written = model.generate(given, cfg.length, None, cfg.temperature, cfg.num_samples, cfg.seed)
-    for path, frames in zip(paths, written, strict=True):
+    for path, picture, frames in zip(paths, pictures, written, strict=True):
         write_midi(path, frames, model.frame_length)
         rolls = {title: frames} | ({"the piece itself": piece} if len(piece) else {})
-        draw(path.with_suffix(".png"), rolls, len(prompt))
-        said = f"{path}, {path.with_suffix('.png')}: {len(prompt)} frames given, {cfg.length} written"
+        draw(picture, rolls, len(prompt))
+        said = f"{path}, {picture}: {len(prompt)} frames given, {cfg.length} written"
         console.print(said, markup=False)
 
 
@@ -76,10 +76,10 @@ def targets(target: Path, number: int) -> list[Path]:
     return [target] if number == 1 else [target.with_stem(f"{target.stem}-{n + 1}") for n in range(number)]
 
 
-def prompt_of(model: MusicModel, cfg: DictConfig) -> np.ndarray:
+def prompt_of(model: MusicModel, cfg: DictConfig, written: Iterable[Path]) -> np.ndarray:
     """The piece that is to be continued, of the MIDI file or of the test split; without either, no frames.
 
-    Raises ValueError or OSError for one that is not there.
+    written: as of `data_of`. Raises ValueError or OSError for one that is not there.
     """
     if cfg.midi is not None:
         first, *others = files_given(cfg.midi)
@@ -88,12 +88,12 @@ def prompt_of(model: MusicModel, cfg: DictConfig) -> np.ndarray:
                 f"midi={cfg.midi} names {len(others) + 1} pieces, and one is continued: give one file"
             )
         return model.frames_of(first)
-    return np.zeros((0, KEYS), dtype=np.uint8) if cfg.piece is None else piece_of(model.scorer, cfg)
+    return np.zeros((0, KEYS), dtype=np.uint8) if cfg.piece is None else piece_of(model.scorer, cfg, written)
 
 
-def piece_of(scorer: SequenceScorer, cfg: DictConfig) -> np.ndarray:
+def piece_of(scorer: SequenceScorer, cfg: DictConfig, written: Iterable[Path]) -> np.ndarray:
     """The piece of the test split that is to be continued. ValueError for a number that it does not have."""
-    data = open_data(scorer, cfg.data, 1, 1)
+    data = open_data(scorer, cfg.data, 1, 1, written)
     if not isinstance(data, MusicData):
         raise ValueError(f"{scorer.name} was trained on {data.name}, which is no music: leave out piece=")
     pieces = data.whole("test")

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from hornn.use.checkpoints import load_ready
-from hornn.use.corpora import chosen_on, open_corpus
+from hornn.use.corpora import chosen_on, open_corpus, require_one_text
 from hornn.use.scorers import Mixture, Scorer
 
 
@@ -39,7 +39,9 @@ def mix(scorers: Sequence[Scorer], lengths: Sequence[int], cfg: DictConfig) -> M
     if len(scorers) == 1 and not lengths:
         return None
     mixture = Mixture(scorers, lengths)
-    mixture.fit(open_corpus(mixture, cfg).tokens("valid"))
+    data = open_corpus(mixture, cfg)
+    require_one_text((scorer for scorer in scorers if scorer.card is not None), data)
+    mixture.fit(data.tokens("valid"))
     return mixture
 
 

@@ -87,4 +87,7 @@ def files_given(midi: Any) -> list[Path]:
     named = [Path(str(each)) for each in (midi if isinstance(midi, ListConfig) else [midi]) if each]
     if not named:
         raise ValueError("midi= names no MIDI file: give the path of one")
-    return [file for path in named for file in (midi_files(path) if path.is_dir() else [path])]
+    files = [file for path in named for file in (midi_files(path) if path.is_dir() else [path])]
+    if len({file.resolve() for file in files}) < len(files):
+        raise ValueError("midi= names a file twice: give each once")
+    return files

@@ -62,7 +62,7 @@ def rescore(cfg: DictConfig) -> None:
         **found,
         **(error_rates("wer", said, lists, heard) if said else {}),
     }
-    report(figures, Console(stderr=True, highlight=False, soft_wrap=True), cfg.result)
+    report(figures, Console(stderr=True, highlight=False, soft_wrap=True, emoji=False), cfg.result)
 
 
 def fixed_weights(cfg: DictConfig) -> dict[str, float]:

@@ -62,7 +62,7 @@ def score(cfg: DictConfig) -> None:
         "precision": model.scorer.precision,
         **weights_of(model.scorer),
     }
-    report(figures, Console(stderr=True, highlight=False, soft_wrap=True), cfg.result)
+    report(figures, Console(stderr=True, highlight=False, soft_wrap=True, emoji=False), cfg.result)
 
 
 def writes_utf8(stream: TextIO) -> bool:

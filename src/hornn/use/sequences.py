@@ -1,7 +1,7 @@
 """Models of separate sequences, such as music, and their scores on a split."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from hornn.network import SequenceModel
 from hornn.result import UTTERANCES
 from hornn.use.additions import record, to_record
 from hornn.use.corpora import data_of
-from hornn.use.figures import report, require_probabilities
+from hornn.use.figures import files_of, report, require_probabilities, require_target
 from hornn.use.pieces import GivenFiles
 from hornn.use.posteriors import log_probs_of
 from hornn.use.scoring import CHUNK
@@ -64,9 +64,11 @@ def require_neutral(cfg: DictConfig, neutral: Mapping[str, Any], kind: str, name
         raise ValueError(f"{given[0]}= is for models of {kind}, and {name} is none: leave it out")
 
 
-def open_data(scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_len: int) -> SequenceData:
-    """The data that the model was trained on, in batches to score. ValueError where those at hand are others."""
-    data = data_of(scorer.card, places)
+def open_data(
+    scorer: SequenceScorer, places: DictConfig, batch_size: int, seq_len: int, written: Iterable[Path] = ()
+) -> SequenceData:
+    """The data that the model was trained on, in batches to score. written, errors: as of `data_of`."""
+    data = data_of(scorer.card, places, written)
     wanted = data.counted if isinstance(scorer.model, CountModel) and data.counted else data.predicts
     if (
         not isinstance(data, SequenceData)
@@ -93,7 +95,9 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
     given = (
         None if cfg.midi is None else GivenFiles(cfg.midi, scorer.card, scorer.name, cfg.frame_length, *sizes)
     )
-    data = given or open_data(scorer, cfg.data, *sizes)
+    if given:
+        require_target(cfg.result, given.files)
+    data = given or open_data(scorer, cfg.data, *sizes, files_of(cfg, "result"))
     units = data.units
     named = units.score.replace(" ", "_")
     started = time.perf_counter()

@@ -81,7 +81,7 @@ def of_files(given: Any, nbest: bool) -> Mapping[str, np.ndarray]:
 def of_split(cfg: DictConfig, scorer: SequenceScorer) -> Mapping[str, np.ndarray]:
     """The frames (N, 80) of the utterances of a split, and what is said in them to a file, where one is given."""
     require_choice("split", cfg.split, SPLITS)
-    data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len)
+    data = open_data(scorer, cfg.data, cfg.batch_size, cfg.seq_len, files_of(cfg, "references"))
     assert isinstance(data, SpeechData)
     recordings = data.corpus.splits[cfg.split]
     if cfg.references is not None:

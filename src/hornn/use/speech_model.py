@@ -17,6 +17,7 @@ from hornn.speech.data import GRAMMARS
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.grammar import SHIPPED
 from hornn.speech.recogniser import Hypothesis, Word, acoustic_scores, from_plain
+from hornn.use.additions import is_of
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import SequenceScorer
@@ -55,6 +56,7 @@ class SpeechModel:
             type(delay) is not int
             or not 0 <= delay <= 1000
             or len(self.counts) != self.recogniser.lexicon.number
+            or set(self.recogniser.grammars) != set(GRAMMARS)
         ):
             raise ValueError(f"the parts of {scorer.name} do not fit: train it anew")
         self.delay = delay
@@ -100,8 +102,10 @@ class SpeechModel:
         require_choice("grammar", grammar, GRAMMARS)
         scale: Any = self.acoustic_scale
         if scale is None:
-            folder = Path(self.scorer.name).parent
-            scale = (read_result(folder) or {}).get(f"acoustic_scale{GRAMMARS[grammar]}")
+            result = read_result(Path(self.scorer.name).parent) or {}
+            scale = (
+                result.get(f"acoustic_scale{GRAMMARS[grammar]}") if is_of(result, self.scorer.card) else None
+            )
         if scale is None:
             raise ValueError(
                 f"no result.json beside {self.scorer.name} says which acoustic scale validation chose: put the one of "

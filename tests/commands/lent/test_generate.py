@@ -11,6 +11,7 @@ import torch
 import hornn
 from commands.outcomes import close, refusal, rewrite
 from hornn.shown import ACTING
+from hornn.use import generate as generate_command
 from outcome import Command
 
 
@@ -35,6 +36,11 @@ def test_generate_writes_as_much_as_asked(generate: Command) -> None:
         assert out.startswith("a b")
         # an <eos> is a line's end, and print ends the last line
         assert len(out.removesuffix("\n").replace("\n", " <eos> ").split()) == length + 2
+
+
+def test_a_text_is_shown_letter_by_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    generate_command.console.print("the :x: and [red]:key:", markup=False)
+    assert capsys.readouterr().out == "the :x: and [red]:key:\n"
 
 
 def test_a_word_of_a_vocabulary_is_no_command_to_the_terminal(
