@@ -251,10 +251,10 @@ class TruncatedBptt(lightning.LightningModule):
         self.states["train"] = state
         self.window = list(chunks[1:] if len(chunks) == self.window_chunks else chunks)
 
-    def report(self, metrics: dict[str, float]) -> None:
-        """Log under the number of updates so far."""
+    def report(self, metrics: dict[str, float], updates: int = 0) -> None:
+        """Log under the number of updates so far, and of those under way."""
         for logger in self.loggers:
-            logger.log_metrics(metrics, step=self.trainer.global_step)
+            logger.log_metrics(metrics, step=self.trainer.global_step + updates)
 
     def on_validation_start(self) -> None:
         self.settle()

@@ -13,7 +13,7 @@ from hornn.data.base import SPLITS
 from hornn.data.cache import TokenCache
 from hornn.data.ptb import CHECKSUMS, PennTreebank
 from hornn.data.text import TextData
-from hornn.run.callbacks import build_callbacks
+from hornn.run.callbacks import Samples, build_callbacks
 from outcome import Command
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +60,12 @@ def test_layer_norms_are_those_of_the_optimizer(train: Command, tmp_path: Path) 
     assert (
         train("run", "callbacks=layer_norms", "trainer.log_every_n_steps=1", "trainer.max_steps=3").code == 0
     )
+    with next((tmp_path / "run").glob("csv/*/metrics.csv")).open() as file:
+        rows = list(csv.DictReader(file))
+    of_parts, of_whole = (
+        [row["step"] for row in rows if row[key]] for key in ("grad_norm/head.W_out", "train/grad_norm")
+    )
+    assert of_parts == of_whole == ["1", "2", "3"], "both under the number of the update that they belong to"
     columns = logged(tmp_path / "run")
     whole = columns["train/grad_norm"]
     parts = [numbers for key, numbers in columns.items() if key.startswith("grad_norm/")]
@@ -96,6 +102,22 @@ def test_samples_are_a_table_of_the_best_epochs(train: Command, tmp_path: Path) 
     result = result_of(tmp_path / "run")
     assert result["samples"]["texts"] == [text for *_, text in rows[-3:]], "a result keeps the best epoch's"
     assert result["samples"]["epoch"] == result["best_epoch"]
+
+
+def test_a_result_keeps_the_texts_of_its_best_epoch_alone() -> None:
+    """Also of a run that is continued with another number of texts."""
+    samples = Samples(num_samples=5)
+    assert samples.kept == {}
+    samples.load_state_dict({"rows": [[epoch, 9.0, f"{epoch} {n}"] for epoch in (1, 2) for n in range(3)]})
+    assert samples.kept["epoch"] == 2
+    assert samples.kept["texts"] == ["2 0", "2 1", "2 2"]
+
+
+def test_epochs_whose_weights_are_not_kept_are_named(train: Command, tmp_path: Path) -> None:
+    done = train("run", "callbacks=snapshots", "callbacks.snapshots.epochs=[1,3]")
+    assert done.code == 0
+    assert "callbacks.snapshots kept no weights of epochs [3]: training did not come there\n" in done.out
+    assert [path.name for path in (tmp_path / "run").glob("epoch-*")] == ["epoch-1.ckpt"]
 
 
 def test_samples_of_a_run_that_never_improves_are_of_its_first_epoch(train: Command, tmp_path: Path) -> None:

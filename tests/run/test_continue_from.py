@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.outcomes import contents, refusal, result_of
+from commands.outcomes import contents, refusal, result_of, rewrite
 from hornn.checkpoint import CARD, read_checkpoint
 from outcome import Command
 from run.test_resume import assert_same
@@ -73,7 +73,7 @@ def test_the_best_epoch_may_be_one_of_the_finished_run(
 def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A folder with a finished run, `short`, and one that ended within its first epoch, `cut`; their words.
 
-    `mixed` is the first one with the best weights of the second.
+    `mixed` is the first one with the best weights of the second, `elsewhere` the first one of another text.
     """
     folder = tmp_path_factory.mktemp("finished")
     words = [*write_text(folder), *SMALL]
@@ -81,6 +81,12 @@ def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tupl
         assert command("train", *words, f"run_dir={folder / name}", *more).code == 0
     shutil.copytree(folder / "short", folder / "mixed")
     shutil.copy(folder / "cut" / "best.ckpt", folder / "mixed")
+    shutil.copytree(folder / "short", folder / "elsewhere")
+    for name in ("best.ckpt", "last.ckpt"):
+        rewrite(
+            folder / "elsewhere" / name,
+            lambda held: held[CARD]["data"].update(text_checksum="sha256:another"),
+        )
     return folder, words
 
 
@@ -94,7 +100,8 @@ def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tupl
         "trainer.max_epochs=4 seed=2": "is another run: seed is 1 there and 2 here: give the words of that run",
         "trainer.max_epochs=4 optimizer.lr=0.3": "optimizer.lr is 0.1 there and 0.3 here",
         "trainer.max_epochs=4 model=rnn": "is another run: model",
-        "trainer.max_epochs=4 continue_from=FOLDER/cut": "of 2 epochs: what has ended before its",
+        "trainer.max_epochs=4 continue_from=FOLDER/cut": "was ended by trainer.max_steps, its schedule or a callback",
+        "trainer.max_epochs=4 continue_from=FOLDER/elsewhere": "is a run on another text (sha256:another of train",
         "trainer.max_epochs=4 continue_from=FOLDER/mixed": "mixed/best.ckpt is of another run, and last.ckpt says",
         "trainer.max_epochs=4 overwrite=true": "in a folder that holds no run yet: leave out overwrite=true",
         "trainer.max_epochs=4 continue_from=FOLDER/short/best.ckpt": (

@@ -308,3 +308,22 @@ def test_resume_after_sigkill_in_mid_epoch(text: list[str], tmp_path: Path, fork
     assert first["started"] <= second["started"]
     assert result["commit"] == second["commit"] == first["commit"]
     assert result["wall_seconds"] == first["seconds"] + second["seconds"]
+
+
+def test_averages_come_back_too_where_the_rate_falls_at_a_new_best_epoch(
+    text: list[str], tmp_path: Path
+) -> None:
+    averaged = [
+        "optimizer=asgd",
+        "optimizer.lr=1",
+        "optimizer.start=3",
+        "schedule=halve_on_plateau",
+        "trainer.max_epochs=2",
+    ]
+    run([*text, *COMMON, *averaged, "schedule.threshold=10", f"run_dir={tmp_path / 'run'}"])
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["best_epoch"] == 2
+    best, last = (
+        torch.load(tmp_path / "run" / name, weights_only=True)["state_dict"] for name in (BEST, LAST)
+    )
+    assert all(torch.equal(best[key], last[key]) for key in best)

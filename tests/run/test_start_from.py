@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from commands.outcomes import refusal
+from commands.outcomes import refusal, result_of
 from hornn.cells.deep import DeepRnn, StackedRnn
 from hornn.cells.elman import Rnn
 from hornn.checkpoint import CARD, FORMAT
@@ -47,6 +47,36 @@ def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
     assert found.keys() - copied == {"head.W_out", *fresh}
     for name in copied:
         assert_close(found[name], trained.get_parameter(name), rtol=0, atol=0)
+
+
+def test_what_is_taken_and_what_is_not_is_told_and_needed_once(
+    command: Callable[..., Any], small: list[str], tmp_path: Path
+) -> None:
+    """A run that was cut off goes on without the checkpoint that it started from."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert command("train", *small, "model=dts_rnn", f"run_dir={first}").code == 0
+    start = [*small, "model=dots_rnn", f"init_from={first / 'best.ckpt'}", f"run_dir={second}"]
+    done = command("train", *start)
+    assert (done.code, done.err) == (0, "")
+    taken = "taken from init_from, at 0.1 times the learning rate: "
+    assert taken in done.out
+    whole = result_of(second)["test_ppl"]
+    (second / "result.json").unlink()
+    (first / "best.ckpt").unlink()
+    done = command("train", *start)
+    assert (done.code, done.err) == (0, "")
+    assert taken in done.out
+    assert result_of(second)["test_ppl"] == whole
+
+
+def test_an_input_matrix_alone_is_no_start(
+    command: Callable[..., Any], small: list[str], tmp_path: Path
+) -> None:
+    first = tmp_path / "first"
+    assert command("train", *small, "model.order=2", f"run_dir={first}").code == 0
+    words = [*small, "model.order=3", f"init_from={first / 'best.ckpt'}", f"run_dir={tmp_path / 'second'}"]
+    line = refusal(command("train", *words))
+    assert "has no recurrent parameter of this model's names and shapes (cells.0.W_h)" in line
 
 
 @pytest.mark.parametrize("part", [CARD, "state_dict"])

@@ -136,7 +136,7 @@ class LayerNorms(Callback):
             norms[f"weight_norm/{name}"] = float(norm([weight.detach()]))
             if weight.grad is not None:
                 norms[f"grad_norm/{name}"] = float(norm([dense(weight.grad)]))
-        module.report(norms)
+        module.report(norms, updates=1)
 
 
 def dense(gradient: Tensor) -> Tensor:
@@ -162,6 +162,16 @@ class Snapshots(Callback):
             name = SNAPSHOTS.replace("*", str(epoch))
             trainer.save_checkpoint(Path(trainer.default_root_dir) / name, weights_only=True)
             module.swap_averages()
+
+    def on_fit_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        folder = Path(trainer.default_root_dir)
+        absent = [
+            epoch for epoch in self.epochs if not (folder / SNAPSHOTS.replace("*", str(epoch))).exists()
+        ]
+        if absent and trainer.is_global_zero:
+            console.print(
+                f"callbacks.snapshots kept no weights of epochs {absent}: training did not come there"
+            )
 
 
 class WordFrequency(OfText):
@@ -263,7 +273,7 @@ class Samples(OfText):
     @property
     def kept(self) -> dict[str, Any]:
         """The samples of the best epoch, for a result."""
-        best = self.rows[-self.num_samples :]
+        best = [row for row in self.rows if row[0] == self.rows[-1][0]][-self.num_samples :]
         texts = [text[:LETTERS] for *_, text in best[:SAMPLES]]
         return {"epoch": best[0][0], "temperature": self.temperature, "texts": texts} if best else {}
 

@@ -8,7 +8,7 @@ from hornn.card import make_card
 from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import RESULT
-from hornn.run.folder import put_on_record, require_best, require_own, require_same_code
+from hornn.run.folder import put_on_record, require_best, require_own, require_same_code, require_same_content
 from hornn.run.identity import BEST, LAST, Identity, other_run
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
@@ -37,17 +37,20 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     last, best = (read_checkpoint(source / file) for file in (LAST, BEST))
     try:
         check_same(name, last[CARD], identity)
+        require_same_content(f"{name} is a run", last[CARD], data, "give the text of that run")
         require_best(source, last)
         records, stopped = last[PAYLOAD]["records"], last[PAYLOAD]["stopped"]
         epochs, steps = records[-1]["epoch"], records[-1]["step"]
         before = last[CARD]["config"]["trainer"]["max_epochs"]
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"{name} lacks a part of a finished run ({error!r}): give another one") from error
-    if stopped or epochs != before:
+    if stopped:
         raise ValueError(
-            f"{name} ended after {epochs} of {before} epochs: what has ended before its {EPOCHS}, or is not at its end "
-            "yet, has no run with more epochs"
+            f"{name} was ended by {STEPS}, its schedule or a callback, after {epochs} epochs: only a run that {EPOCHS} "
+            "ends has one with more epochs"
         )
+    if epochs != before:
+        raise ValueError(f"{name} is at {epochs} of {before} epochs: let it finish first, by its own command")
     trainer = identity.config["trainer"]
     for key, made, of in ((EPOCHS, epochs, "epochs"), (STEPS, steps, "updates")):
         bound = trainer.get(key.removeprefix("trainer."))

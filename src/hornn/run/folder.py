@@ -56,14 +56,12 @@ class OpenRun:
         """
         if not self.main:
             return
-        for name in FILES:
+        for name in (*FILES, SNAPSHOTS):
             for temporary in self.dir.glob(f".{name}.*"):  # of a writer that was killed
                 temporary.unlink()
             if not self.resume:
-                (self.dir / name).unlink(missing_ok=True)
-        if not self.resume:
-            for snapshot in self.dir.glob(SNAPSHOTS):
-                snapshot.unlink()
+                for file in self.dir.glob(name):
+                    file.unlink()
         put_on_record(self.identity)
         for logger in self.loggers:
             logger.log_hyperparams(
@@ -184,9 +182,14 @@ def require_same(identity: Identity, data: Data, card: Mapping[str, Any]) -> Non
         )
     anew = "overwrite=true starts anew by this code"
     require_same_code(f"{folder} holds an unfinished run", card, identity, anew)
+    require_same_content(f"{folder} holds an unfinished run", card, data, REPLACE)
+
+
+def require_same_content(what: str, card: Mapping[str, Any], data: Data, remedy: str) -> None:
+    """Raise ValueError for a checkpoint of a run on other content than these data have."""
     then, now = map(content_of, (card["data"], data.describe()))
     if then != now:
-        raise ValueError(f"{folder} holds an unfinished run on another text ({then}, now {now}): {REPLACE}")
+        raise ValueError(f"{what} on another text ({then}, now {now}): {remedy}")
 
 
 def require_same_code(what: str, card: Mapping[str, Any], identity: Identity, anew: str) -> None:

@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from hornn.checkpoint import read_checkpoint, require_plain
 from hornn.module import TruncatedBptt
+from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.divergence import require_finite_loss
 from hornn.optim.schedules import Decision
 from hornn.run.announce import console, describe_epoch, explain_epochs
@@ -22,7 +23,7 @@ from hornn.run.provenance import Starts, peak_memory_mb
 PAYLOAD = "training"  # the key of a checkpoint's part for a resumed run
 KINDS = {"records": list, "starts": list, "stopped": bool, "seconds": float, "schedule": dict}  # of that part
 # Of each epoch: what a result is made of.
-MEASURED = ("epoch", "step", "valid_nll", "max_grad_norm", "seconds")
+MEASURED = ("epoch", "step", "valid_nll", "seconds")
 
 
 class Clock:
@@ -121,7 +122,8 @@ class RunKeeper(Checkpoint):
             module.swap_averages()
             trainer.save_checkpoint(self.folder / BEST, weights_only=True)
             module.swap_averages()
-        elif decision.restore:
+        # after the best epoch they are in hand, but for averages of them
+        if decision.restore and (not is_best or isinstance(module.optimizer, AveragedSGD)):
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
         # a callback may have asked for the end, too
         trainer.should_stop = self.stopped = self.stopped or decision.stop or trainer.should_stop
@@ -141,14 +143,14 @@ class RunKeeper(Checkpoint):
         valid_nll = require_finite_loss("validation", module.tally("valid").mean_nll)
         step = trainer.global_step
         epoch = step / len(trainer.train_dataloader)  # type: ignore[arg-type]
+        norms = module.grad_norms  # an optimizer of the user's own may measure none
         record: Epoch = {
             "epoch": int(epoch) if epoch.is_integer() else round(epoch, 4),
             "step": step,
             "lr": module.learning_rate,
             **module.figures("train"),
             **module.figures("valid"),
-            "grad_norm": sum(module.grad_norms) / max(len(module.grad_norms), 1),
-            "max_grad_norm": max(module.grad_norms, default=0.0),
+            **({"grad_norm": sum(norms) / len(norms), "max_grad_norm": max(norms)} if norms else {}),
             **module.factors,
             "seconds": self.clock.seconds,
             "tokens_per_second": self.speed(module),
@@ -158,7 +160,7 @@ class RunKeeper(Checkpoint):
             self.best = record
         device = trainer.strategy.root_device
         measured = {key: record[key] for key in ("epoch", "lr", "seconds", "tokens_per_second")}
-        gradient = {"train/max_grad_norm": record["max_grad_norm"]} if module.grad_norms else {}
+        gradient = {"train/max_grad_norm": max(norms)} if norms else {}
         module.report(
             {
                 **measured,
@@ -189,6 +191,7 @@ class RunKeeper(Checkpoint):
         device = trainer.strategy.root_device
         checkpoint[PAYLOAD] = {
             **module.carried(),
+            "pretrained": [*module.pretrained],
             "records": self.records,
             "best": self.best,
             "stopped": self.stopped,

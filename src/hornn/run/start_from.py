@@ -8,14 +8,16 @@ import torch
 
 from hornn.checkpoint import CARD, read_checkpoint, require_plain
 from hornn.network import SequenceModel
+from hornn.run.keeper import PAYLOAD
 
 
-def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) -> set[str]:
+def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) -> list[str]:
     """Copy the weights of another run's checkpoint that have a parameter's name and shape; their names.
 
     interface: of this run's data (`hornn.data.base.Data.interface`), its vocabulary if it has one. The output layer
     starts afresh: in a deeper model it reads other features. Raises what `read_checkpoint` raises, and ValueError where
-    vocabularies differ, no parameter matches or a weight is not plain numbers in fp32.
+    vocabularies differ, no matrix that acts on a state matches (no parameter but the embedding, where the network has
+    no such matrix) or a weight is not plain numbers in fp32.
     """
     checkpoint = read_checkpoint(Path(path))
     try:
@@ -28,7 +30,7 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
         raise ValueError(
             f"init_from={path} has another vocabulary: give a checkpoint trained on the same data"
         )
-    copied = set()
+    copied: list[str] = []
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             weight = weights[name]
@@ -36,10 +38,25 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
             if alike and not name.startswith("head."):
                 require_plain(Path(path), name, weight)
                 parameter.copy_(weight)
-                copied.add(name)
-    if not copied - {"embedding.weight"}:
+                copied.append(name)
+    recurrent = [id(weight) for cell in network.cells for weight in cell.recurrent_weights()]  # type: ignore
+    names = [name for name, weight in network.named_parameters() if id(weight) in recurrent]
+    needed = names or [name for name, _ in network.named_parameters() if name != "embedding.weight"]
+    if not set(copied) & set(needed):
         raise ValueError(
-            f"init_from={path} has no recurrent parameter of this model's names and shapes "
-            f"({', '.join(name for name, _ in network.named_parameters())}): give a checkpoint of a related model"
+            f"init_from={path} has no recurrent parameter of this model's names and shapes ({', '.join(needed)}): give "
+            "a checkpoint of a related model"
         )
     return copied
+
+
+def taken_before(last: Path) -> list[str] | None:
+    """The names that `start_from` gave when an unfinished run began, by its checkpoint `last`; None where none says so.
+
+    All weights lie there, so that the run goes on without the checkpoint that it once started from.
+    """
+    if not last.is_file():
+        return None
+    payload = read_checkpoint(last).get(PAYLOAD)
+    names = payload.get("pretrained") if isinstance(payload, Mapping) else None
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None

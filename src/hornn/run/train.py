@@ -38,7 +38,7 @@ from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
-from hornn.run.start_from import start_from
+from hornn.run.start_from import start_from, taken_before
 from hornn.run.termination import (
     EndAtOnce,
     end_together,
@@ -150,7 +150,7 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     require_same_text(identity, config["data"])
     data.stream("train")  # refuses columns and chunks that cannot be
     check_memory(config, data.counts, 3, data.input_width)
-    module = build_module(config, data)
+    module = build_module(config, data, identity.folder / LAST)
     check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
@@ -168,11 +168,17 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     return Training(data, identity.seed, module, trainer, keeper)
 
 
-def build_module(config: Mapping[str, Any], data: Data) -> TruncatedBptt:
-    """The network with its training, from the weights of `init_from` where that is given."""
+def build_module(config: Mapping[str, Any], data: Data, last: Path | None = None) -> TruncatedBptt:
+    """The network with its training, from the weights of `init_from` where that is given.
+
+    last: where the run left off if it is continued; it has all weights.
+    """
     network = build_network(config, data.counts, data.input_width)
-    start = config["init_from"]
-    pretrained = start_from(network, start, data.interface()) if start is not None else set()
+    start, pretrained = config["init_from"], None
+    if start is not None and last is not None and not config["overwrite"]:
+        pretrained = taken_before(last)
+    if start is not None and pretrained is None:
+        pretrained = start_from(network, start, data.interface())
     return TruncatedBptt(
         network,
         call(config, "optimizer"),
@@ -182,7 +188,7 @@ def build_module(config: Mapping[str, Any], data: Data) -> TruncatedBptt:
         data.seq_len,
         config["weight_noise"],
         config["recurrent_dropout"],
-        pretrained,
+        pretrained or [],
         config["init_from_lr"],
         data.units,
     )
@@ -247,6 +253,10 @@ def notes_on(training: Training) -> list[str]:
     kernels = ", native kernels" if network.native else ""
     loop = f"time loop {network.scan_backend} in {network.loop_precision}"
     notes = [f"{loop}, output layer in {network.head.precision}{kernels}"]
+    if taken := training.module.pretrained:
+        anew = [name for name, _ in network.named_parameters() if name not in taken]
+        rate = f"{training.module.pretrained_lr:g} times the learning rate"
+        notes.append(f"taken from init_from, at {rate}: {', '.join(taken)}; anew: {', '.join(anew)}")
     if network.missing:
         notes.append(network.missing)
     if processes > batch_size:
@@ -267,7 +277,7 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
             f"{config['network']['init_std']:g}"
         )
     # an optimizer of the user's own may measure no gradient, and have other keys
-    norms = [*module.grad_norms, *(record["max_grad_norm"] for record in training.keeper.records)]
+    norms = [*module.grad_norms, *(record.get("max_grad_norm", 0.0) for record in training.keeper.records)]
     largest = f"; the largest gradient norm before was {max(norms):.4g}" if any(norms) else ""
     remedies = [
         f"an optimizer.lr below {optimizer['lr']:g}" if "lr" in optimizer else "a lower learning rate"
