@@ -171,6 +171,18 @@ class RootOfZero(Rnn):
         return h_t, RnnState(h_t)
 
 
+class Orthogonal(Rnn):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.W_h = torch.nn.Parameter(torch.linalg.qr(self.W_h.detach())[0])
+
+
+class WeightWithoutNumbers(Rnn):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.E = self.weight(8, 0)
+
+
 class NamedByAText(Rnn):
     recurrent = "W_h"  # type: ignore[assignment]
 
@@ -198,6 +210,8 @@ FAULTS = [
     (NoNumber, "step gives nan or inf within two steps"),
     (Fails, r"step fails: ValueError: unknown data 'ptb' \(.*test_contract.py:\d+; HYDRA_FULL_ERROR=1"),
     (NoActivation, "__init__ must set self.activation"),
+    (Orthogonal, r"W_h must be contiguous, its strides are \(1, 8\): write \.contiguous\(\)"),
+    (WeightWithoutNumbers, r"E holds no number, its shape is \[8, 0\]: leave it out"),
     (
         CountsInIntegers,
         "initial_state must give state.c in torch.float32, as the weights, got torch.int64: "

@@ -20,6 +20,11 @@ def test_a_child_of_a_large_process_reports_its_own_peak() -> None:
     assert 1 < float(child.stdout) < 100
 
 
+def test_a_system_that_does_not_tell_the_peak_is_asked_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda path: "VmSize: 5 kB\nThreads: 1\n")
+    assert peak_memory_mb() > 1
+
+
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux's /proc")
 def test_the_processor_is_what_the_system_says_first() -> None:
     text = Path("/proc/cpuinfo").read_text()

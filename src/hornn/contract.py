@@ -69,6 +69,11 @@ def check_attributes(cell: Cell) -> None:
         )
     if not isinstance(cell.recurrent, tuple):
         refuse(cell, "recurrent", f'must be a tuple such as ("W_h",), got {cell.recurrent!r}')
+    for name, weight in cell.named_parameters():
+        if not weight.numel():
+            refuse(cell, name, f"holds no number, its shape is {list(weight.shape)}: leave it out")
+        if not weight.is_contiguous():
+            refuse(cell, name, f"must be contiguous, its strides are {weight.stride()}: write .contiguous()")
 
 
 def try_out(cell: Cell, x: Tensor) -> Trial:

@@ -193,6 +193,16 @@ def test_equal_taps_and_zero_history(kernels: None, kind: str) -> None:
     check(p, run_eager(p)[0])
 
 
+def test_factors_need_not_lie_side_by_side(kernels: None) -> None:
+    u, history, W_h = torch.randn(4, 3, 20), torch.zeros(2, 3, 20), torch.randn(2, 20, 20)
+    factors = torch.tensor([0.6, 99.0, 0.36, 99.0])[::2]
+    strided, dense = (
+        NativeScan.apply(u, history, W_h, None, "sum", "tanh", factors=each)[0]
+        for each in (factors, factors.contiguous())
+    )
+    assert torch.equal(strided, dense)
+
+
 @pytest.mark.parametrize("kind", CELLS)
 def test_what_needs_no_gradient_gets_none(kernels: None, kind: str) -> None:
     order = 1 if kind == "rnn" else 3

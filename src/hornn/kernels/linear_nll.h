@@ -45,8 +45,8 @@ Summary summarize(int64_t count, const Read& read) {
     const Vec x = read(k);
     high = x > high ? x : high;
   }
-  float most = high[0];
-  for (int l = 1; l < W; ++l) most = std::max(most, high[l]);
+  float most = std::numeric_limits<float>::lowest();  // where a bias excludes all of the words
+  for (int l = 0; l < W; ++l) most = std::max(most, high[l]);
   for (int64_t k = 0; k < count; ++k) sum += exp_of_difference(read(k) - most);
   return {most, static_cast<float>(total(sum))};
 }

@@ -95,7 +95,7 @@ class NativeScan(torch.autograd.Function):
         training: bool,
     ) -> tuple[Tensor, Tensor]:
         history, W_h = history.contiguous(), W_h.contiguous()
-        W_g2 = None if W_g2 is None else W_g2.contiguous()
+        W_g2, factors = (None if each is None else each.contiguous() for each in (W_g2, factors))
         keep = training and any(ctx.needs_input_grad)
         y, *kept = operators().scan(
             u.contiguous(),

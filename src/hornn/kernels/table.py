@@ -338,7 +338,8 @@ def run_native(
     """The time loop of a cell to which there is no obstacle.
 
     in_bf16: round the factors of its products, and of those of its weights' gradients, to bf16; the sums, the states
-    and all else are in fp32. Raises ValueError on a GPU, and where the CPU has no such products.
+    and all else are in fp32, also the products between the levels of a stack and with context units. Raises ValueError
+    on a GPU, and where the CPU has no such products.
     """
     if in_bf16 and u.device.type == "cpu" and not library.operators().has_bf16():
         raise ValueError("a time loop in bf16 needs a CPU with AVX-512 BF16: set network.precision=fp32")
