@@ -1,10 +1,13 @@
 """Config files put together without Hydra. tests/reporting/test_sweep_files.py holds every row against Hydra."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
-from hornn.recipe import load, read_choice, resolve
+from hornn.recipe import flatten, load, read_choice, resolve
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,6 +92,31 @@ def test_a_date_is_a_text_as_to_hydra() -> None:
 def test_an_override_that_cannot_be(run: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         resolve(run, {}, ROOT / "conf")
+
+
+@pytest.mark.parametrize(
+    ("run", "key", "value"),
+    [
+        (["model=rnn", "~model.activation", "+model.activation=relu"], "model.activation", "relu"),
+        (
+            ["callbacks=[snapshots,early_stopping]", "~callbacks.early_stopping"],
+            "callbacks.early_stopping.patience",
+            None,
+        ),
+        (
+            ["callbacks=[snapshots,early_stopping]", "~callbacks.early_stopping"],
+            "callbacks.snapshots.epochs",
+            [1],
+        ),
+        (["experiment=hornn/ptb", "~experiment"], "trainer.max_epochs", 20),
+        (["network={dropout: 0.3}"], "network.dropout", 0.3),
+    ],
+)
+def test_words_count_in_their_order_as_to_hydra(run: list[str], key: str, value: Any) -> None:
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        cfg = OmegaConf.to_container(compose("config", run), resolve=False)
+    for config in (cfg, resolve(run, {}, ROOT / "conf")[1]):
+        assert flatten(config).get(key) == value  # type: ignore[arg-type]
 
 
 def test_null_takes_the_place_of_a_whole_node() -> None:

@@ -93,13 +93,18 @@ def resolve(
     """
     folders = folders_of(conf, own)
     choices, values = split(base, "sweeps", folders)
-    removed = set()
+    removed: set[str] = set()
     for word in run:
         key, _, text = word.partition("=")
         if key.startswith("~"):
-            removed.add(key[1:])
+            removed.add(key := key[1:])
+            choices.pop(key, None)
+            values = without(values, {key})
+        elif text.startswith("{"):
+            values |= flatten({key.lstrip("+"): read_value(word)})
         elif any((folder / key).is_dir() for folder in folders):
             choices[key] = read_value(word) if text.startswith("[") else text
+            removed.discard(key)
         else:
             values[key.lstrip("+")] = read_value(word)
     layers = [read(folders, "config")]
@@ -112,7 +117,11 @@ def resolve(
     )
     data = {**first, **given}.get("data")  # which may choose an output layer
     of_data = read(folders, f"data/{data}")[0] if data else {}
-    chosen = {group: choice for group, choice in {**first, **of_data, **given}.items() if choice is not None}
+    chosen = {
+        group: choice
+        for group, choice in {**first, **of_data, **given}.items()
+        if choice is not None and group not in removed
+    }
     flat: Values = {}
     for group, choice in chosen.items():
         if not group.startswith("hydra/"):
@@ -121,11 +130,17 @@ def resolve(
                 found = read(folders, f"{group}/{word}")[1]
                 flat |= {f"{group}.{key}": value for key, value in found.items()}
     for _, theirs in layers:
+        if theirs is values:
+            flat = without(flat, removed)
         emptied = tuple(f"{key}." for key, value in theirs.items() if value is None)
         flat = {key: value for key, value in flat.items() if not key.startswith(emptied)} | theirs
-    return chosen, nest(
-        {key: value for key, value in flat.items() if not key.startswith("hydra.") and key not in removed}
-    )
+    return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
+
+
+def without(values: Values, removed: Collection[str]) -> Values:
+    """Dotted values less those of the removed keys, and of what lies below these."""
+    below = tuple(f"{key}." for key in removed)
+    return {key: value for key, value in values.items() if key not in removed and not key.startswith(below)}
 
 
 def has_key(

@@ -189,6 +189,14 @@ def test_every_section_runs(tmp_path, monkeypatch, capsys):
         (["--speed"], "error: unrecognized arguments: --speed"),
         (["--against", "absent.json"], "error: absent.json cannot be read"),
         (["--write", "--tables", "absent.json"], "error: absent.json cannot be read"),
+        (
+            ["--write", "--only", "step"],
+            "error: --only is of a measurement, and --write makes none: leave one of the two out",
+        ),
+        (
+            ["--tables", "absent.json"],
+            "error: --tables=absent.json says what --write writes: give --write, or leave it out",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(command, words, message):

@@ -32,6 +32,7 @@ BAD = {
     ),
     "+seed=4": "An item is already at 'seed'. Either remove + prefix: 'seed=4'",
     "seed=1 seed=2": "seed is given twice, by seed=1 and by seed=2: give it once",
+    "seed=1 ++seed=2": "seed is given twice, by seed=1 and by ++seed=2: give it once",
     "-m seed=1,2 seed=3": "seed is given twice, by seed=1,2 and by seed=3: give it once",
     "action=read action=read": "action is given twice, by action=read and by action=read: give it once",
     "--epochs 5": "cannot place '--epochs' on the command line: settings are written key=value",

@@ -11,7 +11,7 @@ from hornn.run.identity import Identity
 from hornn.sweep.entry import Entry
 from hornn.sweep.expand import check_not_a_table, check_start, name_beside
 from hornn.sweep.job import Job
-from hornn.sweep.sweeper import picked
+from hornn.sweep.table_rows import picked
 
 DONE = {"status": "completed", "valid_ppl": 90.0, "test_ppl": 80.0}
 

@@ -27,6 +27,8 @@ def test_gpus_that_are_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         gpu_names([0, 0])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-7f")
     assert gpu_names("auto") == ["2", "GPU-7f"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,-1,1")
+    assert gpu_names("auto") == ["0"], "CUDA shows none behind the first that there is not"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert gpu_names("auto") == []
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")

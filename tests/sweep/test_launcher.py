@@ -45,6 +45,9 @@ def test_a_row_with_seeds_of_its_own_has_those_unless_the_command_line_gives_oth
     assert list(recorded()) == [("counts", 3), ("elman", 1)]
     assert launch(*table, "sweep.seeds=[4]").code == 0
     assert list(recorded()) == [("counts", 3), ("elman", 1), ("counts", 4), ("elman", 4)]
+    for seeds in ("++sweep.seeds=[5]", "sweep={seeds: [5]}"):
+        assert launch(*table, seeds).code == 0
+        assert list(recorded())[4:] == [("counts", 5), ("elman", 5)]
 
 
 def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> None:
@@ -73,6 +76,17 @@ def test_a_row_that_starts_from_another_one_comes_after_it(launch: Launch) -> No
 
 
 @pytest.mark.thorough
+def test_a_row_whose_start_has_meanwhile_succeeded_runs(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: deep, label: deep, run: [model=lstm], start: elman}}\n")
+    table = ("sweeps=mini", "hydra.sweeper.only=[deep]", ONE_EPOCH)
+    assert launch(*table, FAKE_FAIL="1").code == 2
+    assert recorded()["deep", 1].error == "elman, which it starts from, failed"
+    mended = ("sweeps=mini", "hydra.sweeper.only=[elman]", "hydra.sweeper.retry_failed=true", ONE_EPOCH)
+    assert launch(*mended).code == 0
+    assert launch(*table).code == 0
+    assert recorded()["deep", 1].status == "done"
+
+
 def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None:
     write_table(
         f"{TABLE}    - {{name: both, label: both, run: [model=mixture], start: [elman, second-order]}}\n"
@@ -121,6 +135,8 @@ def test_the_product_of_the_command_line(launch: Launch) -> None:
     assert list(Path("outputs/sweeps").glob("*.json")) == [path]
     assert len(recorded(path.stem)) == len(starts()) == 4
     assert ("model=hornn", 2) in recorded(path.stem)
+    assert launch("++seed=1,2", ONE_EPOCH, "model=rnn,hornn", "model.hidden_size=4").code == 0
+    assert len(recorded(path.stem)) == len(starts()) == 4
     assert all(len(lines) == 1 for lines in starts().values())
 
 
@@ -146,7 +162,7 @@ def test_a_table_without_runs_yet(launch: Launch) -> None:
 
 @pytest.mark.thorough
 def test_rows_that_are_one_run_share_it(launch: Launch) -> None:
-    write_table(TABLE + "    - {name: again, label: again, run: [model=rnn, seed=1]}\n")
+    write_table(TABLE + "    - {name: again, label: again, run: [model=rnn, model.bias=false]}\n")
     assert launch("sweeps=mini", ONE_EPOCH).code == 0
     record = recorded()
     assert record["elman", 1].run_dir == record["again", 1].run_dir

@@ -47,6 +47,19 @@ pytestmark = pytest.mark.slow
             ["model=rnn", "seed=1,2", "run_dir=here"],
             "seeds 1 and 2 of rnn would both write to here: leave out run_dir",
         ),
+        (["sweeps=mini", "sweep.sedes=[3]"], "sweep: unknown key 'sedes'; it takes: name, "),
+        (
+            ["sweeps=mini", "sweep.grid.model.order=[1,2]"],
+            "the table of this command has no sweep.grid.model.order",
+        ),
+        (["model=rnn,lstm", "sweep.seeds=[3,4]"], "sweep.seeds is of a table: give one by sweeps=NAME"),
+        (["model=rnn,lstm", "+sweep.seeds=[3,4]"], "sweep.seeds is of a table: give one by sweeps=NAME"),
+        (["model=rnn,lstm", "sweep.nmae=mine"], "sweep: unknown key 'nmae'; it takes: name, "),
+        (
+            ["sweeps=mini", "sweep.seeds=[3]", "seed=4"],
+            "seed= and sweep.seeds= are both the seeds of all rows",
+        ),
+        (["sweeps=mini", "model={order: 3}"], "row 'second-order' of sweep 'mini' sets model.order itself"),
         (["seed=interval(1,2)"], "seed=interval(1,2) is no list of values: write seed=VALUE,VALUE"),
     ],
 )

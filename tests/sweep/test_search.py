@@ -243,6 +243,12 @@ def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search
     )
 
 
+def test_what_a_mapping_sets_is_set(search: Command) -> None:
+    done = search("trials=1", "optimizer={lr: 0.3}")
+    assert done.code == 0
+    assert "optimizer.lr (set)" in done.out
+
+
 def test_trials_share_the_gpus_of_the_launcher(search: Command) -> None:
     gpus = ["trainer=gpu", "hydra.launcher.gpus=[2,5]"]
     assert search("trials=4", "jobs=2", *gpus).code == 0
@@ -267,6 +273,9 @@ def test_trials_share_the_gpus_of_the_launcher(search: Command) -> None:
         (["data=text8"], "data=text8 validates on its test text"),
         (["study=a/b"], "study must be letters"),
         (["study=[a]"], "study must be letters"),
+        (["study=study"], "study=study is the name of a file of the program's own: give another one"),
+        (["space=null"], "space must hold the constants to search with their ranges, got None"),
+        (["~pruning.trials"], "pruning must hold trials and epoch, or be null, got {'epoch': "),
         (["seed=1,2"], "seed has several values, 1,2: give one, or the list [1,2]; train.py -m trains"),
         (["-m"], "a search runs its trials itself, for one model on one corpus: leave out -m"),
         (["hydra.mode=MULTIRUN"], "a search runs its trials itself"),

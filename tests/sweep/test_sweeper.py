@@ -4,7 +4,8 @@ from pathlib import Path
 
 from hornn.run.identity import Identity
 from hornn.sweep.job import Job
-from hornn.sweep.sweeper import picked, waves_of, with_starts
+from hornn.sweep.sweeper import waves_of
+from hornn.sweep.table_rows import picked, with_starts
 
 
 def test_picked_rows_come_as_they_were_named() -> None:

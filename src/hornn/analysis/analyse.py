@@ -17,10 +17,9 @@ from hornn.analysis.signals import POOLED, measure_signals
 from hornn.analysis.stages import START, Stage, find_stages
 from hornn.analysis.terminal import show
 from hornn.analysis.unroll import find_places
-from hornn.checks import require_choice, require_positive, require_range
+from hornn.checks import require_choice, require_file_name, require_positive, require_range
 from hornn.data.base import SPLITS
 from hornn.places import OWN_TEXT
-from hornn.reporting.schema import ROW_NAME
 from hornn.result import MEMORY, MEMORY_VERSION, RESULT, finite, read_result
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
@@ -97,8 +96,7 @@ def check_options(cfg: DictConfig) -> None:
 
 def runs_of(sweep: str) -> list[Path]:
     """The checkpoints of the finished runs that the record of a sweep names. ValueError where there are none."""
-    if not ROW_NAME.fullmatch(sweep):
-        raise ValueError(f"sweep must be the name of a sweep, such as memory, got {sweep!r}")
+    require_file_name("sweep", sweep)
     record = FOLDER / f"{sweep}.json"
     paths = dict.fromkeys(Path(job.run_dir) / BEST for job in read_record(record))
     results = ((path, read_result(path.parent)) for path in paths if path.exists())

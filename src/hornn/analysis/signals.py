@@ -25,9 +25,10 @@ def measure_signals(
     step. All are over the units and over the texts before `places`.
     """
     values: dict[str, list[Tensor]] = {}
-    saturation = []
+    saturation, sizes = [], []
     for before, targets in windows(ids, places, steps, COLUMNS):
         features, layers = unroll(network, before.to(network.device), network.initial_state(len(targets)))
+        sizes.append(len(targets))
         saturation.append([network.saturation(step[None]) for step in features])
         for number, layer in enumerate(layers):
             told = [
@@ -41,7 +42,7 @@ def measure_signals(
         name: describe_path(torch.cat(parts, dim=1).cpu().numpy(), steps // 2)
         for name, parts in values.items()
     }
-    return {"saturation": np.mean(saturation, axis=0).tolist(), "paths": paths}
+    return {"saturation": np.average(saturation, axis=0, weights=sizes).tolist(), "paths": paths}
 
 
 def describe_path(values: np.ndarray, half: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -75,7 +76,7 @@ def show(figures: Mapping[str, Any], console: Console) -> None:
         values = layer["values"]
         console.print(
             f"learned factors: {len(values)}, from {values[0]:.3f} to {values[-1]:.3f}, "
-            f"median {values[len(values) // 2]:.3f}",
+            f"median {median(values):.3f}",
             markup=False,
         )
         for unit in layer["units"]:

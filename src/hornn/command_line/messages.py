@@ -139,11 +139,11 @@ def _check_options() -> None:
 def _check_once(words: Sequence[str]) -> None:
     """Raise ValueError for a key that is set twice: Hydra would take the last value and say nothing.
 
-    `+key` and `~key` are other matters: together they take a key's place.
+    `+key` and `~key` are other matters: together they take a key's place. `++key` sets what `key` sets.
     """
     given: dict[str, str] = {}
     for word in words:
-        key, sign, _ = word.partition("=")
+        key, sign, _ = word.removeprefix("++").partition("=")
         if sign and key in given and key[:1] not in ("", "+", "~"):
             raise ValueError(f"{key} is given twice, by {given[key]} and by {word}: give it once")
         given[key] = word

@@ -1,5 +1,6 @@
 """Measure our code beside torch's own layers on this machine: `hornn bench --help`."""
 
+from argparse import Namespace
 from pathlib import Path
 
 from hornn.command_line import ending
@@ -33,6 +34,15 @@ def main() -> str | None:
         help="default %(default)s",
     )
     options = parser.parse_args()
+    measuring = [
+        key for key in ("out", "against", "only", "device", "rounds", "quick") if given(parser, options, key)
+    ]
+    if options.write and measuring:
+        parser.error(
+            f"--{measuring[0]} is of a measurement, and --write makes none: leave one of the two out"
+        )
+    if not options.write and given(parser, options, "tables"):
+        parser.error(f"--tables={options.tables} says what --write writes: give --write, or leave it out")
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 
     if options.write:
@@ -41,6 +51,10 @@ def main() -> str | None:
     plan = program.choose_plan(options.quick, options.rounds)
     program.run(options.out, options.against, names, plan, options.device)
     return None
+
+
+def given(parser: Parser, options: Namespace, key: str) -> bool:
+    return bool(getattr(options, key) != parser.get_default(key))
 
 
 def run() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import yaml
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from hornn.recipe import load
+from hornn.recipe import flatten, load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import CONFIG, Identity, differing, identify, weights_given
@@ -55,9 +56,15 @@ def name_beside(jobs: Sequence[Job], held: Sequence[Entry]) -> None:
         job.rows = list(dict.fromkeys(rows.get(job.name, free)))
 
 
+def keys_of(override: Override) -> list[str]:
+    """The dotted keys that an override sets: one, or those of the mapping that it gives."""
+    key, value = str(override.key_or_group), override.value()
+    return [*flatten({key: value})] if isinstance(value, dict) and value else [key]
+
+
 def settings_of(overrides: Sequence[str]) -> list[str]:
     """The overrides that tell the row of a job from other rows."""
-    return [word for word in overrides if not word.startswith(NO_SETTING)]
+    return [word for word in overrides if not word.lstrip("+").startswith(NO_SETTING)]
 
 
 def compose_jobs(
@@ -76,7 +83,7 @@ def compose_jobs(
         own = [word for word in overrides if not word.startswith(ROW)]
         identity, config = compose(loader, master, own)
         named = [word.removeprefix(ROW).strip("'") for word in overrides if word.startswith(ROW)]
-        distinct = [word for word in own if word not in common and not word.startswith("seed=")]
+        distinct = [word for word in own if word not in common and not word.lstrip("+").startswith("seed=")]
         row = named[0] if named else " ".join(distinct) or identity.choices["model"]
         overwrite = config["overwrite"]
         job = Job([row], [*options, *own], identity, config, place, overwrite=overwrite, launched=launched)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from hornn.checks import require_positive
@@ -56,7 +57,8 @@ def gpu_names(setting: Any) -> list[str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         found = [name.strip() for name in visible.split(",")]
-        return list(dict.fromkeys(name for name in found if name not in ("", "-1")))
+        # CUDA shows what stands before the first name of no GPU
+        return list(dict.fromkeys(takewhile(lambda name: name not in ("", "-1"), found)))
     try:
         listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=60)
     except FileNotFoundError:

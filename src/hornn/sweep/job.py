@@ -71,8 +71,12 @@ class Job:
     @property
     def start_failed(self) -> str | None:
         """That a job that it starts from failed, in words; None: none has."""
-        failed = next((job for job in self.after if job.status == "failed"), None)
-        return f"{failed.label}, which it starts from, failed" if failed else None
+        return next((job.blamed for job in self.after if job.status == "failed"), None)
+
+    @property
+    def blamed(self) -> str:
+        """What is said of a job that starts from this one, where this one failed."""
+        return f"{self.label}, which it starts from, failed"
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""

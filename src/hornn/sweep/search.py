@@ -30,7 +30,8 @@ from hornn.reporting.scores import key_of
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
-from hornn.sweep.expand import ROW, check_folder, compose_jobs, options_of
+from hornn.sweep.entry import RECORDINGS
+from hornn.sweep.expand import ROW, check_folder, compose_jobs, keys_of, options_of
 from hornn.sweep.gpus import Pool, gpu_names
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
@@ -78,6 +79,8 @@ def search(cfg: DictConfig, program: Path) -> None:
     check_numbers(cfg)
     name = str(cfg.study or runs.name)
     require_file_name("study", name)
+    if f"{name}.json" == SUMMARY or name == RECORDINGS:
+        raise ValueError(f"study={name} is the name of a file of the program's own: give another one")
     folder = FOLDER / name
     lock = claim(folder)
     if lock is None:
@@ -118,13 +121,17 @@ def search(cfg: DictConfig, program: Path) -> None:
 
 
 def check_numbers(cfg: DictConfig) -> None:
-    """Raise ValueError for numbers of trials that cannot be."""
+    """Raise ValueError for numbers of trials that cannot be, and for a `pruning` without its numbers."""
     require_positive(trials=cfg.trials, jobs=cfg.jobs, batch=cfg.batch)
     if cfg.jobs > cfg.batch:
         raise ValueError(
             f"jobs={cfg.jobs}: only batch={cfg.batch} trials are drawn at a time: give fewer jobs, or a larger batch, "
             "which makes another search"
         )
+    if cfg.pruning is not None and not (
+        isinstance(cfg.pruning, DictConfig) and {"trials", "epoch"} <= cfg.pruning.keys()
+    ):
+        raise ValueError(f"pruning must hold trials and epoch, or be null, got {cfg.pruning}")
 
 
 class Runs:
@@ -137,17 +144,19 @@ class Runs:
     def __init__(self, cfg: DictConfig, program: Path) -> None:
         asked = HydraConfig.get()
         own = list(asked.overrides.hydra)
-        keys = {
-            str(override.input_line): str(override.key_or_group)
-            for override in OverridesParser.create().parse_overrides(list(asked.overrides.task))
-        }
+        parsed = OverridesParser.create().parse_overrides(list(asked.overrides.task))
+        keys = [key for override in parsed for key in keys_of(override)]
         script = Path(asked.launcher.get("program") or program)
         self.pool = Pool(gpu_names(asked.launcher.get("gpus", "auto")), asked.launcher.get("per_gpu", 1))
         self.command = [sys.executable, str(script.absolute())]
-        self.words = [word for word, key in keys.items() if key.partition(".")[0] not in OWN]
+        self.words = [
+            str(each.input_line) for each in parsed if str(each.key_or_group).partition(".")[0] not in OWN
+        ]
         self.options = options_of(asked)
         self.loader = GlobalHydra.instance().config_loader()
         self.master = compose("config", [*own, *self.words], return_hydra_config=True)
+        if not isinstance(cfg.space, DictConfig):
+            raise ValueError(f"space must hold the constants to search with their ranges, got {cfg.space}")
         config = as_dict(
             OmegaConf.masked_copy(self.master, [str(key) for key in self.master if key != "hydra"])
         )
@@ -158,11 +167,11 @@ class Runs:
         self.space: dict[str, Any] = {}
         self.left_out: list[str] = []
         for key, values in leaves(OmegaConf.to_container(cfg.space, resolve=True)):  # type: ignore[arg-type]
-            if key in keys.values():
+            if key in keys:
                 self.left_out.append(f"{key} (set)")
             elif key in known:
                 self.space[key] = values
-            elif any(given.startswith(f"space.{key}") for given in keys.values()):
+            elif any(given.startswith(f"space.{key}") for given in keys):
                 raise ValueError(f"space.{key}: these runs have no {key}; --cfg job shows what they have")
             else:
                 self.left_out.append(f"{key} (not in these runs)")

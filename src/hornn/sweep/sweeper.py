@@ -18,14 +18,15 @@ from hornn.recipe import flatten
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.inheritance import load_sweep
-from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
+from hornn.reporting.schema import SWEEP_KEYS, check_known
 from hornn.reporting.sweeps import define
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.expand import ROW, compose, jobs_on_record
+from hornn.sweep.expand import ROW, compose, jobs_on_record, keys_of
 from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.outcome import conclude
 from hornn.sweep.slurm_queue import Queue
+from hornn.sweep.table_rows import check_table, picked, runs_of, seeds_of, starts_of, with_starts
 
 
 class TableSweeper(Sweeper):
@@ -69,18 +70,15 @@ class TableSweeper(Sweeper):
     def _batch(self, arguments: Sequence[str]) -> list[list[str]]:
         """The overrides of each job: every product of the command line's values, of a table in each row and seed."""
         parser = OverridesParser.create(config_loader=self.loader)
-        given = [
-            override
-            for override in parser.parse_overrides(
-                [*(f"{k}={v}" for k, v in self.params.items()), *arguments]
-            )
-            # What they say is in the config by now; the name goes on to each job, for launchers of Hydra's own.
-            if override.key_or_group == "sweep.name" or not str(override.key_or_group).startswith("sweep.")
-        ]
+        parsed = parser.parse_overrides([*(f"{k}={v}" for k, v in self.params.items()), *arguments])
+        of_table = {key for override in parsed for key in keys_of(override) if key.startswith("sweep.")}
+        # What they say is in the config by now; the name goes on to each job, for launchers of Hydra's own.
+        given = [each for each in parsed if {*keys_of(each)}.isdisjoint(of_table - {"sweep.name"})]
         table: Any = OmegaConf.to_container(self.settings.get("sweep", {}), resolve=True)
         table = {key: value for key, value in table.items() if (key, value) != ("name", None)}
         chosen = self.settings.hydra.runtime.choices.get("sweeps")
         check_table(table, chosen)
+        self._check_words(of_table, bool(table.get("rows") or "grid" in table))
         if not chosen:
             check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         batch = product_of(given)
@@ -93,7 +91,7 @@ class TableSweeper(Sweeper):
                     f"hydra.sweeper.only={self.only} picks rows of a table: give one by sweeps=NAME"
                 )
             return batch
-        keys = {str(override.key_or_group) for override in given}
+        keys = {key for override in given for key in keys_of(override)}
         runs = runs_of(table, keys, parser)
         starts = starts_of(table, runs, keys)
         if chosen:
@@ -102,7 +100,9 @@ class TableSweeper(Sweeper):
                 check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         chosen_rows = picked(runs, self.only)
         rows = with_starts(chosen_rows, starts)
-        asked = any(word.startswith("sweep.seeds=") for word in arguments)
+        asked = "sweep.seeds" in of_table
+        if asked and "seed" in keys:
+            raise ValueError("seed= and sweep.seeds= are both the seeds of all rows: give one of the two")
         seeds = (
             {name: [[]] for name in rows} if "seed" in keys else seeds_of(table, self.settings.seed, asked)
         )
@@ -114,6 +114,17 @@ class TableSweeper(Sweeper):
             kept = [] if name in chosen_rows else ["overwrite=false"]
             jobs.append([*product, *runs[name], *start, *kept, f"{ROW}'{name}'", *seed])
         return jobs
+
+    def _check_words(self, keys: set[str], has_rows: bool) -> None:
+        """Raise ValueError for a key of `sweep` on the command line by which nothing is set."""
+        for key in sorted(keys - {"sweep.name"}):
+            check_known([key.split(".")[1]], SWEEP_KEYS, "sweep")
+            if not has_rows:
+                raise ValueError(
+                    f"{key} is of a table: give one by sweeps=NAME; without a table, seed=1,2 gives seeds"
+                )
+            if OmegaConf.select(self.settings, key) is None:
+                raise ValueError(f"the table of this command has no {key}: write it into the sweep file")
 
     def _launch_in_waves(self, batch: Sequence[Sequence[str]]) -> None:
         """Run the jobs by a launcher of Hydra's; a job that starts from the weights of others runs after these others.
@@ -238,108 +249,3 @@ def product_of(overrides: Sequence[Override]) -> list[list[str]]:
         else:
             raise ValueError(f"{override.input_line} is no list of values: write {key}=VALUE,VALUE")
     return [list(words) for words in itertools.product(*values.values())]
-
-
-def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
-    """Raise ValueError for a key that no table takes, and where a sweep file defines a table without rows.
-
-    table: the node `sweep` of the config; chosen: the sweep file, None where the command line says it all.
-    """
-    where = f"sweep {table.get('name') or chosen!r}"
-    check_known(table, SWEEP_KEYS, where)
-    rows = table.get("rows")
-    needed = (chosen and table and "grid" not in table) or "rows" in table
-    if needed and not (isinstance(rows, list) and rows):
-        raise ValueError(f"{where}: rows must list the rows of the table, got {rows!r}")
-    for number, row in enumerate(rows or (), start=1):
-        if not isinstance(row, dict):
-            raise ValueError(f"{where}: row {number} must hold keys and values, got {row!r}")
-        check_known(row, ROW_KEYS, f"{where}, row {row.get('name', number)!r}")
-
-
-def seeds_of(table: Mapping[str, Any], default: int, asked: bool) -> dict[str, list[list[str]]]:
-    """The overrides of the seeds of each row: its own, or the table's; `asked`: the command line gives the table's."""
-    common = read_seeds(table.get("seeds", [default]), "sweep.seeds")
-    found = {}
-    for row in table["rows"]:
-        own = "seeds" in row and not asked
-        seeds = read_seeds(row["seeds"], f"row {row['name']!r}: seeds") if own else common
-        found[str(row["name"])] = [[f"seed={seed}"] for seed in seeds]
-    return found
-
-
-def runs_of(table: Mapping[str, Any], given: set[str], parser: OverridesParser) -> dict[str, list[str]]:
-    """The overrides of each row that is a run; `given`: keys that the command line sets."""
-    runs: dict[str, list[str]] = {}
-    names = [str(row.get("name")) for row in table["rows"]]
-    for row, name in zip(table["rows"], names, strict=True):
-        where = f"row {name!r} of sweep {table.get('name')!r}"
-        if not row.get("name") or "'" in name or names.count(name) > 1:
-            raise ValueError(f"{where}: each row has a name of its own, without quotes")
-        if "run" not in row or not isinstance(row["run"], list | None):
-            raise ValueError(
-                f"{where} has no list 'run' of its overrides: write one, or run: null with a state"
-            )
-        if row["run"] is None:
-            continue
-        words = [str(word) for word in row["run"]]
-        for override in parser.parse_overrides(words):
-            if override.is_sweep_override():
-                raise ValueError(f"{where}: {override.input_line} is several runs; a row is one")
-            if (key := str(override.key_or_group)) == "seed":
-                raise ValueError(f"{where} sets the seed: seeds: [{override.value()}] does so for a row")
-            if key in given:
-                raise ValueError(
-                    f"{where} sets {key} itself: the command line cannot set it for the whole table"
-                )
-        runs[name] = words
-    if not runs:
-        raise ValueError(f"sweep {table.get('name')!r} has no row that can be run yet")
-    return runs
-
-
-def starts_of(
-    table: Mapping[str, Any], runs: Mapping[str, list[str]], given: set[str]
-) -> dict[str, list[str]]:
-    """Row -> the rows whose networks the row starts from or mixes. `given`: keys that the command line sets."""
-    starting = [row for row in table["rows"] if "start" in row]
-    names = {str(row["name"]) for row in starting}
-    seeds = {str(row["name"]): row.get("seeds", "the table's") for row in table["rows"]}
-    starts = {}
-    for row in starting:
-        name, where = str(row["name"]), f"row {row['name']!r} of sweep {table.get('name')!r}"
-        starts[name] = rows_named(row["start"], where)
-        for start in starts[name]:
-            if start not in runs or start in names or name not in runs:
-                raise ValueError(
-                    f"{where} starts from {start!r}: give a row with a run that starts from no other"
-                )
-            if seeds[name] != seeds[start]:
-                raise ValueError(
-                    f"{where} starts from {start!r}: give both the same seeds, got {seeds[name]} and {seeds[start]}"
-                )
-        if INIT_FROM in given:
-            raise ValueError(
-                f"{where} sets {INIT_FROM} itself: the command line cannot set it for the whole table"
-            )
-    return starts
-
-
-def with_starts(names: Sequence[str], starts: Mapping[str, Sequence[str]]) -> list[str]:
-    """These rows, each behind the rows that `starts` has for it."""
-    return list(dict.fromkeys(each for name in names for each in (*starts.get(name, ()), name)))
-
-
-def picked(runs: Mapping[str, list[str]], only: Any) -> list[str]:
-    """The rows that `only` names, in its order; None: all, in the table's."""
-    if only is None:
-        return list(runs)
-    if not isinstance(only, Sequence) or isinstance(only, str) or not only:
-        raise ValueError(
-            f"hydra.sweeper.only must be a list of rows such as [{next(iter(runs))}], got {only!r}"
-        )
-    names = [str(name) for name in only]  # a row may be called 2
-    for name in names:
-        if name not in runs:
-            raise ValueError(f"hydra.sweeper.only: no row {name!r} to run; the table has: {', '.join(runs)}")
-    return list(dict.fromkeys(names))

@@ -185,9 +185,10 @@ class Workers:
         elif result is not None:
             job.status, job.error = "failed", result.get("error") or result["status"]
         elif not retry and (not job.overwrite or job.status == "elsewhere"):
-            run = (str(job.run_dir), job.name)
+            run, of_a_start = (str(job.run_dir), job.name), {start.blamed for start in job.after}
             for entry in self.record.read():
-                if entry.status == "failed" and (entry.run_dir, entry.name) == run:
+                failed = entry.status == "failed" and entry.error not in of_a_start
+                if failed and (entry.run_dir, entry.name) == run:
                     job.status, job.error = "failed", entry.error
 
     def _try(self, job: Job, watched: int) -> None:
