@@ -182,7 +182,10 @@ def test_a_quoted_row_stands_by_its_published_number(place: Any, broken: Any) ->
     write_report(place.results, place.sweeps, place.folder / "report")
     assert "+12.5 ± 0.4 %†‡<" in (place.folder / "report" / "index.html").read_text()
     path.write_text(path.read_text().replace("  title:", "  published_on: news\n  title:"))
-    assert claims_of(place) == [], "of another corpus"
+    with pytest.raises(
+        ValueError, match="'they win': the quoted row 'others' has no test_ppl on the text that the"
+    ):
+        read_sweep(path)
 
 
 def test_a_quoted_row_is_alone_on_its_side(broken: Any) -> None:
@@ -307,3 +310,29 @@ def test_a_claim_between_recipes_is_not_judged(place: Any, broken: Any) -> None:
     assert claims_of(place)[0].endswith(
         "16.7 % better (one seed each). Outcome: not judged (the rows are not trained by one recipe)."
     )
+
+
+def test_a_bound_is_not_judged_by_a_run_that_departs_from_its_recipe(broken: Any, place: Any) -> None:
+    broken("  figure:", '  claims: [{says: "at most 130", better: sum-2, at_most: 130}]\n  figure:')
+    config = {"model": {"order": 2}, "data": {"unit": "word"}, "trainer": {"max_epochs": 3}}
+    place.commit("sum-2", 1, 120.0, config=config)
+    (claim,) = claims_of(place)
+    assert claim.endswith("Outcome: not judged (the row departs from its recipe).")
+
+
+def test_more_tokens_per_second_are_better_beside_a_perplexity(broken: Any, place: Any) -> None:
+    metrics = '[{key: test_ppl, label: ppl}, {key: tokens_per_second, label: "tokens per second"}]'
+    claims = "  claims: [{says: faster, better: sum-3, than: sum-2, metric: tokens_per_second}]\n"
+    path = broken("  figure:", claims + "  figure:")
+    text = (
+        path.read_text()
+        .replace("metric: test_ppl", f"metric: {metrics}")
+        .replace("published: {", "published: {test_ppl: {")
+    )
+    text = text.replace('"table 1"}', '"table 1"}}').replace('"recalled"}', '"recalled"}}')
+    path.write_text(text.replace('  metric_label: "perplexity, test"\n', ""))
+    for row, speed in (("sum-2", 10_000.0), ("sum-3", 20_000.0)):
+        place.commit(row, 1, 120.0, tokens_per_second=speed)
+    (claim,) = claims_of(place)
+    assert "100.0 % better" in claim
+    assert claim.endswith("Outcome: a tendency for it.")

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from hornn.reporting.costs import costs_excerpt
-from reporting.place import table_of
+from hornn.reporting.run_data import page_data
+from reporting.place import SWEEP, table_of
 
 
 def cells(place: Any) -> list[str]:
@@ -32,3 +35,17 @@ def test_a_run_that_shared_its_gpu_has_no_time(place: Any) -> None:
     assert cells(place)[3:] == ["1", "", "", ""]
     place.commit("sum-2", 1, **epochs(2, 10.0))
     assert cells(place)[3:] == ["2", "0.0 (1 of 2 rows)", "below 1", "0"]
+
+
+@pytest.mark.parametrize("key", ["wall_seconds", "tokens_per_second"])
+def test_a_time_of_a_shared_gpu_or_of_several_devices_is_no_number_of_a_row(place: Any, key: str) -> None:
+    place.write_sweep("toy", SWEEP.replace("test_ppl", key))
+    place.commit("rnn", 1, device="gpu", runs_on_gpu=4, **{key: 200.0})
+    place.commit("sum-2", 1, device="one", runs_on_gpu=1, **{key: 100.0})
+    place.commit("sum-2", 2, device="another", runs_on_gpu=1, **{key: 300.0})
+    place.commit("sum-3", 1, device="one", runs_on_gpu=1, **{key: 70.0})
+    table = table_of(place)
+    told = {line.row.name: line.scores[key].values for line in table.lines if line.measured}
+    assert told == {"rnn": (), "sum-2": (), "sum-3": (70.0,)}
+    rows = page_data([table], place.results / "report", {})["rows"]
+    assert not [row for row in ("toy/rnn", "toy/sum-2") if key in rows[row]["numbers"]]

@@ -58,6 +58,11 @@ def test_a_row_of_one_seed_has_the_numbers_of_its_run(tab: Tab) -> None:
         assert "perplexity, test 107.0" in tab.open(address).texts("#compare tbody tr")
 
 
+def test_published_numbers_keep_their_signs(tab: Tab) -> None:
+    assert "(published 108†)" in tab.open("#run=toy/sum-3").texts("#compare p.headline")[0]
+    assert "†: recalled or second-hand: not read in the paper itself." in tab.texts("#compare p.soft")
+
+
 def test_scores_of_different_data_are_not_ranked(tab: Tab) -> None:
     said = "Scores of different data are not ranked."
     tab.open("#compare=toy/sum-2,toy/sum-3")

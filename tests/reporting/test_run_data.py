@@ -26,6 +26,8 @@ def test_a_row_has_its_runs_and_the_mean_of_their_numbers(data: dict[str, Any]) 
     assert [data["runs"][number]["seed"] for number in row["runs"]] == [1, 2]
     assert row["best"] == 1, "by validation"
     assert "toy/rnn" not in data["rows"], "nothing of it is measured"
+    assert data["rows"]["toy/sum-3"]["published"] == {"test_ppl": "108†"}
+    assert data["signs"]["†"].startswith("recalled or second-hand")
 
 
 def test_a_mixture_says_its_weights_and_leaves_no_model(place: Place) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hornn.reporting.gains import distance_of
 from hornn.reporting.seeds import Errors, errors_of_gain
 from hornn.reporting.utterances import bootstrap_error
 from reporting.place import CLAIMS, SWEEP, claims_of, line_of, table_of
@@ -68,14 +69,25 @@ def test_the_errors_over_seeds_and_over_utterances_are_one(heard: Any, place: An
 
 
 def test_at_most_is_tested_against_its_bound(heard: Any, place: Any) -> None:
-    """A gain of 46 % is three standard errors from 0 and half of one from 40 %."""
+    """A gain of 46 % is four standard errors from 0, and less than one from 40 %."""
     path = place.sweeps / "toy.yaml"
     path.write_text(
         path.read_text().replace("better: max-2, than: rnn", "better: max-2, than: rnn, at_most: 40")
     )
     (claim,) = heard("2 2 2 2 2 2 2 2 2 2 2 2")
-    assert "(0.5 standard errors from 40 %, one seed each;" in claim
+    assert "(0.7 standard errors from 40 %, one seed each;" in claim
     assert claim.endswith("Outcome: undecided (under 3.2 standard errors).")
+
+
+def test_a_gain_and_the_loss_that_takes_it_back_are_as_far_from_0(heard: Any, place: Any) -> None:
+    heard("2 2 2 2 2 2 2 2 2 2 2 2")
+    lines = [line_of(table_of(place), name) for name in ("max-2", "rnn")]
+    distances = []
+    for one, other in (lines, lines[::-1]):
+        means = [line.scores["test_wer"].mean for line in (one, other)]
+        error = errors_of_gain(one, other, "test_wer", None).of_all.root
+        distances.append(distance_of(1 - means[0] / means[1], 0.0, error, lower_is_better=True))
+    assert distances[0] == pytest.approx(distances[1])
 
 
 @pytest.mark.parametrize("words", ["", "6 six", "6", "0 " * 40, "9" * 30 + " 6" * 39])

@@ -32,10 +32,10 @@ class Claim(NamedTuple):
 
 
 def read_claims(
-    nodes: Sequence[Any], keys: Sequence[str], states: Mapping[str, str | None], path: Path
+    nodes: Sequence[Any], keys: Sequence[str], rows: Mapping[str, Any], path: Path
 ) -> tuple[Claim, ...]:
     """The claims of a file. Raises ValueError for a wrong one, and where two say the same."""
-    claims = tuple(read_claim(node, keys, states, path) for node in nodes)
+    claims = tuple(read_claim(node, keys, rows, path) for node in nodes)
     said: set[str] = set()
     for claim in claims:
         if claim.says in said:
@@ -46,10 +46,10 @@ def read_claims(
     return claims
 
 
-def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None], path: Path) -> Claim:
+def read_claim(node: Any, keys: Sequence[str], rows: Mapping[str, Any], path: Path) -> Claim:
     """A claim of a file whose metrics have these keys. Raises ValueError for a wrong one.
 
-    states: the name of each row -> its state, None where it is run.
+    rows: each `hornn.reporting.sweeps.Row` by its name.
     """
     where = f"{path}: sweep.claims"
     check(node, CLAIM_KEYS, where, NEEDED - {"metric"})
@@ -60,20 +60,26 @@ def read_claim(node: Any, keys: Sequence[str], states: Mapping[str, str | None],
         tuple(rows_named(node[key], place, key)) if key in node else () for key in ("better", "than")
     )
     for name in (*better, *than):
-        if name not in states:
+        if name not in rows:
             raise ValueError(f"{place} names {name!r}, which is no row")
     if twice := set(better) & set(than):
         raise ValueError(f"{place} names {min(twice)!r} in better and in than: leave it out of one")
     for side in (better, than):
-        if len(side) > 1 and (quoted := [name for name in side if states[name] == QUOTED]):
+        if len(side) > 1 and (quoted := [name for name in side if rows[name].state == QUOTED]):
             raise ValueError(
                 f"{place} names the quoted row {quoted[0]!r} beside others: give it a claim alone"
             )
-    if all(states[name] == QUOTED for name in (*better, *than)):
+    if all(rows[name].state == QUOTED for name in (*better, *than)):
         raise ValueError(f"{place} names quoted rows alone, of which nothing is measured: leave it out")
     metric = node.get("metric", keys[0])
     if metric not in keys:
         raise ValueError(f"{place} names the metric {metric!r}, which the table has not")
+    for name in (*better, *than):
+        published = rows[name].published.get(metric)
+        if rows[name].state == QUOTED and (published is None or published.value is None or published.corpus):
+            raise ValueError(
+                f"{place}: the quoted row {name!r} has no {metric} on the text that the runs read"
+            )
     limit, source = node.get("at_most"), node.get("where", "")
     if not than and limit <= 0:
         raise ValueError(f"{place}: at_most must be above 0 where no row is named in than, got {limit!r}")

@@ -15,7 +15,7 @@ from hornn.reporting.gains import (
     note_on_dynamic_evaluation,
     note_on_shortfall,
 )
-from hornn.reporting.lines import Line, by_data, by_one_recipe, on_one_device
+from hornn.reporting.lines import Line, by_one_recipe, departures_of, what_differs
 from hornn.reporting.numbers import AT_MOST_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
 from hornn.reporting.scores import has_published, is_unverified, published_value
 from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_for
@@ -99,13 +99,6 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         each = (f"{line.row.label}: {line.scores[claim.metric].mean:.4g}" for line in best)
         return verdict._replace(measured="; ".join(each), outcome=NOT_JUDGED, reason=reason)
     return judge_gain(claim, sweep, verdict, best, lines)
-
-
-def what_differs(pair: Sequence[Line], metric: str) -> str:
-    """Why no number of one measured row compares with the other's, in words; empty where they compare."""
-    if not on_one_device(metric, pair):
-        return "on different devices"
-    return "on different data" if len(by_data(pair)) > 1 else ""
 
 
 def judge_gain(
@@ -192,6 +185,8 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
     outcome, reason = settle(value <= limit, distance, errors), ""
     if score.at_limit and outcome != UNDECIDED and value <= limit:
         outcome, reason = NOT_JUDGED, AT_LIMIT
+    if departures_of(line):
+        outcome, reason = NOT_JUDGED, "the row departs from its recipe"
     trust = f"{seeds} seed{'s' * (seeds > 1)}"
     trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
     measured = (

@@ -87,6 +87,9 @@ const drawOne = (place, run, keys, chosen, overLabel, title) => {
 
 const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
   const [what, whatLabel] = choice("Curve", keys.map(key => [key, measureName(key)]));
+  const having = key => items.filter(item => item.runs.some(run => run.curves[key]?.length > 1)).length;
+  const scores = keys.filter(isScore), first = scores.length ? scores : keys;
+  what.value = first.reduce((most, key) => having(key) > having(most) ? key : most);
   const every = element("input", { type: "checkbox" }), several = items.some(item => item.runs.length > 1);
   const figure = element("figure", { class: "chart" }), caption = element("figcaption");
   const draw = () => {
@@ -98,7 +101,8 @@ const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
     const said = drawChart(figure, name, lines, { label: over[1], says: over[3] }, { score: isScore(key) });
     const which = several ? every.checked ? "Every seed. " : "The best seed of each row by validation. " : "";
     const words = measureName(key);
-    caption.textContent = `${words[0].toUpperCase()}${words.slice(1)}, after each epoch. ${which}${over[0] === "seconds" ? "Times compare only on one device. " : ""}${said}`;
+    const bare = distinct(lines.filter(line => !line.points.some(([, value]) => value !== undefined && value !== null)).map(line => line.name));
+    caption.textContent = `${words[0].toUpperCase()}${words.slice(1)}, after each epoch. ${which}${over[0] === "seconds" ? "Times compare only on one device. " : ""}${bare.length ? `Without this curve: ${bare.join(", ")}. ` : ""}${said}`;
   };
   what.onchange = every.onchange = draw;
   figure.append(caption);
@@ -119,7 +123,7 @@ const valuesOf = (packed, item, key) => {
 };
 
 /** A word of a config, which may break after its dots and underscores. */
-const breakable = word => word.split(/(?<=[._])/).flatMap((part, n) => n ? [element("wbr"), part] : [part]);
+const breakable = word => word.split(/(?<=[._])(?!\d)/).flatMap((part, n) => n ? [element("wbr"), part] : [part]);
 
 /** The lines of a table: a name and a cell for each item. */
 const linesOf = (title, lines, columns) => lines.length ? element("tbody", {},
@@ -248,7 +252,9 @@ const renderRuns = (view, addresses) => {
   const folded = (title, ...inside) => element("details", {}, element("summary", {}, element("h2", {}, title)), inside);
   const origin = [...packedLines(data.origins, items, true), ...packedLines(data.origins, items, false)];
   const origins = origin.length ? sidesOf(items, linesOf("", origin, items.length)) : null;
-  const left = [part("Numbers", sidesOf(items, linesOf("", numberLines(items), items.length)),
+  const published = items.flatMap(item => Object.values(item.row.published)).join();
+  const signs = Object.entries(data.signs).filter(([sign]) => published.includes(sign)).map(([sign, text]) => `${sign}: ${text}. `);
+  const left = [part("Numbers", sidesOf(items, linesOf("", numberLines(items), items.length)), signs.length ? element("p", { class: "soft" }, signs) : null,
     several ? element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column.",
       alike(items) ? null : " Scores of different data are not ranked.") : null)];
   const differences = several ? part("Where the configs differ", differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed.")) : null;

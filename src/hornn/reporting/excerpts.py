@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hornn.reporting.gains import bound_of_gain, gain_of
 from hornn.reporting.grid import published_text
-from hornn.reporting.lines import Line, on_one_device
+from hornn.reporting.lines import Line, what_differs
 from hornn.reporting.markdown import (
     capitalized,
     claims_markdown,
@@ -137,7 +137,7 @@ def measured_gain(line: Line, base: Line, metric: Metric, spread: Spread | None)
     if metric.lower_is_better is None or not (one and other) or one.mean is None or other.mean is None:
         return ""
     bound = bound_of_gain([line, base], metric)
-    if bound is None or not on_one_device(metric.key, [line, base]):
+    if bound is None or what_differs([line, base], metric.key):
         return ""
     errors = errors_of_gain(line, base, metric.key, spread)
     return gain_text(gain_of(one.mean, other.mean, metric), errors.total, bound)

@@ -67,7 +67,23 @@ def by_data(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:
 
 def on_one_device(metric: str, lines: Iterable[Line]) -> bool:
     """Whether measured rows compare by this metric as far as their devices go: by a time only on one and the same."""
-    return metric not in TIMES or len({device for line in lines for device in line.devices}) < 2
+    return on_one({device for line in lines for device in line.devices}, metric)
+
+
+def on_one(devices: Collection[str], metric: str) -> bool:
+    return metric not in TIMES or len(devices) < 2
+
+
+def tells(run: Run, metric: str) -> bool:
+    """Whether a run's number counts: a time only if the run had its GPU for itself."""
+    return metric not in TIMES or not shared_its_gpu(run.result)
+
+
+def what_differs(pair: Sequence[Line], metric: str) -> str:
+    """Why no number of one measured row compares with the other's, in words; empty where they compare."""
+    if not on_one_device(metric, pair):
+        return "on different devices"
+    return "on different data" if len(by_data(pair)) > 1 else ""
 
 
 def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str, Sequence[Run]]) -> Line:
@@ -89,10 +105,11 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
                 row.published.get(SECONDS), () if seconds is None else (seconds,), seconds
             )
             continue
-        values = tuple(value for run in done if (value := metric_value(run.result, metric.key)) is not None)
-        if len(values) < len(done) and (values or not metric.key.startswith(ON_DEMAND)):
-            marks.append(f"{len(done) - len(values)} of its {len(done)} results hold no {metric.key}")
-        top = metric_value(best.result, metric.key) if best else None
+        told = [run for run in done if tells(run, metric.key)] if on_one(devices, metric.key) else []
+        values = tuple(value for run in told if (value := metric_value(run.result, metric.key)) is not None)
+        if len(values) < len(told) and (values or not metric.key.startswith(ON_DEMAND)):
+            marks.append(f"{len(told) - len(values)} of its {len(done)} results hold no {metric.key}")
+        top = metric_value(best.result, metric.key) if best in told and best else None
         at_limit = any(is_at_limit(run.result, metric.key) for run in done)
         scores[metric.key] = Score(row.published.get(metric.key), values, top, at_limit)
     return Line(

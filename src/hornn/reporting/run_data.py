@@ -13,10 +13,11 @@ from hornn.checks import is_number
 from hornn.metrics import bits
 from hornn.recipe import flatten
 from hornn.reporting.departures import departures
-from hornn.reporting.lines import Line, shared_its_gpu
+from hornn.reporting.grid import published_text
+from hornn.reporting.lines import Line, on_one_device, shared_its_gpu, tells
 from hornn.reporting.listening import Recordings, heard_by
 from hornn.reporting.markdown import relative_address
-from hornn.reporting.numbers import format_bound, format_number, format_published
+from hornn.reporting.numbers import SIGN_MEANINGS, format_bound, format_number
 from hornn.reporting.panels import COLOURS, SHAPES, nth_style
 from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.running import in_words
@@ -80,9 +81,9 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
                     "asks": list(line.row.run or line.row.name.split()),
                     "numbers": {} if len(numbers) == len(line.measured) == 1 else means(line),  # its run's
                     "published": {
-                        key: format_published(score.published.value, key)
+                        key: text
                         for key, score in line.scores.items()
-                        if score.published and score.published.value is not None
+                        if (text := published_text(key, score, line.row))
                     },
                     "runs": numbers,
                     "best": (line.best or min(shown, key=validation_so_far)).seed,
@@ -96,6 +97,7 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
         "configs": configs.packed(),
         "origins": origins.packed(),
         "measures": measures(tables, runs),
+        "signs": SIGN_MEANINGS,
         "shapes": SHAPES,
         "palette": [
             (style.colour, style.symbol) for style in map(nth_style, range(len(COLOURS) * len(SHAPES)))
@@ -235,7 +237,8 @@ def number_text(key: str, value: float) -> str:
 
 
 def scores_of_table(table: Table, run: Run) -> dict[str, tuple[float, str]]:
-    pairs = ((metric.key, metric_value(run.result, metric.key)) for metric in table.sweep.metrics)
+    keys = [metric.key for metric in table.sweep.metrics if tells(run, metric.key)]
+    pairs = ((key, metric_value(run.result, key)) for key in keys)
     return {
         key: (
             shorter(value),
@@ -252,6 +255,8 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
     for run in line.measured:
         keys = [*line.scores, *own_numbers(run.result)]
         for key in dict.fromkeys(keys):
+            if not tells(run, key) or not on_one_device(key, [line]):
+                continue
             if (value := metric_value(run.result, key)) is not None:
                 values.setdefault(key, []).append(value)
     return {key: (shorter(fmean(each)), mean_text(key, each, line)) for key, each in values.items()}

@@ -209,7 +209,7 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
                     f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
                 )
             seen[mark] = row.name
-    names, keys = {row.name: row.state for row in rows}, [metric.key for metric in metrics]
+    names, keys = {row.name: row for row in rows}, [metric.key for metric in metrics]
     main = main_axis(axes)
     figure = Figure(main.label) if main else None
     if "figure" in node:
@@ -273,9 +273,8 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
     keys = [item["key"] for item in items]
     if not keys or len(set(keys)) < len(keys):
         raise ValueError(f"{path}: sweep.metric must list different keys, got {keys}")
-    return tuple(
-        Metric(**item, lower_is_better=lower and not item["key"].endswith("accuracy")) for item in items
-    )
+    high = ("accuracy", "tokens_per_second")  # of these more is better in every table
+    return tuple(Metric(**item, lower_is_better=lower and not item["key"].endswith(high)) for item in items)
 
 
 def read_row(

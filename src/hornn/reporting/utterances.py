@@ -14,7 +14,8 @@ DRAWS = 10_000  # of the bootstrap
 
 
 def error_over_speakers(metric: str, *lines: Line) -> Variance | None:
-    """The squared standard error of a row's word error rate, or of how far a second row's is from it, means over seeds.
+    """The squared standard error of a row's word error rate, in percent of the words; of two rows, of their ratio times
+    the rate of the second. All are means over seeds.
 
     None where no errors of utterances are known. Known they are of a metric `test_wer…`, from results that hold the
     errors and the words of each test utterance.
@@ -29,9 +30,11 @@ def error_over_speakers(metric: str, *lines: Line) -> Variance | None:
         return None
     if len(said[0]) < 2 or any((each != said[0]).any() for each in said) or not said[0].all():
         return None
-    first, *second = [np.mean(side, axis=0) for side in sides]
+    errors, *second = [np.mean(side, axis=0) for side in sides]
+    for other in second:  # a ratio differs from set to set by what is left of this difference, to first order
+        errors = errors - (errors.sum() / other.sum() if other.any() else 1.0) * other
     speakers = speakers_of(runs[0], len(said[0]))
-    errors, words = (np.bincount(speakers, each) for each in (first - sum(second), said[0]))
+    errors, words = (np.bincount(speakers, each) for each in (errors, said[0]))
     return Variance(bootstrap_error(errors, words) ** 2, len(words) - 1)
 
 
@@ -60,8 +63,8 @@ def bootstrap_error(errors: np.ndarray, words: np.ndarray) -> float:
     """The standard deviation of a word error rate, in percent, over test sets of speakers drawn with replacement.
 
     A speaker's utterances are drawn together, because their errors are alike.
-    errors: (S,) of each speaker; two recognisers are compared by the difference of their errors, so that both hear
-    the same draws. words: (S,) how many were said.
+    errors: (S,) of each speaker; two recognisers are compared by a difference of their errors, so that both hear the
+    same draws. words: (S,) how many were said.
     Source: Bisani & Ney 2004, Bootstrap estimates for confidence intervals in ASR performance evaluation.
     """
     speakers = len(words)
