@@ -123,6 +123,7 @@ def test_a_table_that_cannot_be_read_is_left_out_and_one_of_ones_own_is_shown(
         (["project=a"], "the following arguments are required: --project"),
         (["--project=a", "--offline", "--spec=a.json"], "--spec: not allowed with argument --offline"),
         (["--project=a", "--spec="], "--spec must name a file"),
+        (["--project="], "--project must name a project"),
         (["--project=a", "--sweeps=absent"], "there is no folder absent: give --sweeps FOLDER"),
         (["--project=a", "--config-dir=absent"], "there is no folder absent: give --config-dir FOLDER"),
     ],

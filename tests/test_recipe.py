@@ -87,6 +87,7 @@ def test_a_date_is_a_text_as_to_hydra() -> None:
         (["optimizer.lr=!!int foo"], "'optimizer.lr=!!int foo' has no value: tags"),
         (["a.b=1", "a.b.c=2"], "a.b.c lies below b, which has a value"),
         (["a.b.c=2", "a.b=1"], "a.b has a value and keys below it"),
+        (["network={dropout:0.3}"], "has the key 'network.dropout:0.3': write a blank behind each colon"),
     ],
 )
 def test_an_override_that_cannot_be(run: list[str], message: str) -> None:
@@ -110,6 +111,8 @@ def test_an_override_that_cannot_be(run: list[str], message: str) -> None:
         ),
         (["experiment=hornn/ptb", "~experiment"], "trainer.max_epochs", 20),
         (["network={dropout: 0.3}"], "network.dropout", 0.3),
+        (["~schedule", "schedule=constant"], "schedule._target_", None),
+        (["experiment=hornn/ptb", "~experiment", "experiment=hornn/modern"], "trainer.max_epochs", 20),
     ],
 )
 def test_words_count_in_their_order_as_to_hydra(run: list[str], key: str, value: Any) -> None:

@@ -101,15 +101,18 @@ def resolve(
             choices.pop(key, None)
             values = without(values, {key})
         elif text.startswith("{"):
-            values |= flatten({key.lstrip("+"): read_value(word)})
+            found = flatten({key.lstrip("+"): read_value(word)})
+            if tight := next((each for each in found if ":" in each), None):
+                raise ValueError(f"{word[:SHOWN]!r} has the key {tight!r}: write a blank behind each colon")
+            values |= found
         elif any((folder / key).is_dir() for folder in folders):
             choices[key] = read_value(word) if text.startswith("[") else text
-            removed.discard(key)
         else:
             values[key.lstrip("+")] = read_value(word)
     layers = [read(folders, "config")]
-    if "experiment" in choices:
-        layers.append(read(folders, f"experiment/{choices.pop('experiment')}"))
+    experiment = choices.pop("experiment", None)
+    if experiment is not None and "experiment" not in removed:
+        layers.append(read(folders, f"experiment/{experiment}"))
     layers.append((choices, values))
     first, given = (
         layers[0][0],

@@ -50,6 +50,23 @@ def test_it_is_the_run_that_had_more_epochs_from_the_beginning(
     assert read_checkpoint(longer / "best.ckpt")[CARD]["name"] == result_of(longer)["name"]
 
 
+def test_snapshots_and_the_start_of_a_run_come_along(
+    command: Command, small: list[str], tmp_path: Path
+) -> None:
+    first, short, longer = (tmp_path / name for name in ("first", "short", "longer"))
+    assert command("train", *small, f"run_dir={first}").code == 0
+    kept = ["callbacks=snapshots", "callbacks.snapshots.epochs=[1,3]"]
+    words = [*small, *kept, "seed=2", f"init_from={first / 'best.ckpt'}"]
+    done = command("train", *words, f"run_dir={short}")
+    assert "callbacks.snapshots kept no weights of epochs [3]: training did not come there\n" in done.out
+    (first / "best.ckpt").unlink()
+    done = command("train", *words, f"run_dir={longer}", "trainer.max_epochs=3", f"continue_from={short}")
+    assert (done.code, done.err) == (0, "")
+    assert "kept no weights" not in done.out
+    assert sorted(path.name for path in longer.glob("epoch-*")) == ["epoch-1.ckpt", "epoch-3.ckpt"]
+    assert "taken from init_from, at 0.1 times the learning rate: " in done.out
+
+
 def test_the_best_epoch_may_be_one_of_the_finished_run(
     command: Command, small: list[str], tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ def test_epochs_from_before_a_column_was_recorded_leave_it_empty(tmp_path: Path)
     write_epochs(tmp_path, [{"epoch": 1}, {"epoch": 2, "alpha": 0.6}])
     assert (tmp_path / METRICS).read_text() == "epoch,alpha\n1,\n2,0.6\n"
     assert read_epochs(tmp_path) == [{"epoch": 1}, {"epoch": 2, "alpha": 0.6}]
+    write_epochs(tmp_path, [{"epoch": 1, "grad_norm": 0.0}, {"epoch": 2}])  # and one that is recorded no more
+    assert read_epochs(tmp_path) == [{"epoch": 1, "grad_norm": 0.0}, {"epoch": 2}]
 
 
 @pytest.mark.parametrize(

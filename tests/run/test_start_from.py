@@ -17,6 +17,7 @@ from hornn.checkpoint import CARD, FORMAT
 from hornn.data.vocabulary import Vocabulary
 from hornn.network import SequenceModel
 from hornn.run.start_from import start_from
+from hornn.run.time_limit import TimeLimit
 from small_models import H, V
 
 DEEP = partial(DeepRnn, shortcuts=True)
@@ -50,7 +51,7 @@ def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
 
 
 def test_what_is_taken_and_what_is_not_is_told_and_needed_once(
-    command: Callable[..., Any], small: list[str], tmp_path: Path
+    command: Callable[..., Any], small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that was cut off goes on without the checkpoint that it started from."""
     first, second = tmp_path / "first", tmp_path / "second"
@@ -61,12 +62,23 @@ def test_what_is_taken_and_what_is_not_is_told_and_needed_once(
     taken = "taken from init_from, at 0.1 times the learning rate: "
     assert taken in done.out
     whole = result_of(second)["test_ppl"]
-    (second / "result.json").unlink()
+    left = iter([1.0] * 5 + [-1.0])
+    with monkeypatch.context() as short:
+        short.setattr(TimeLimit, "time_remaining", lambda self: next(left))
+        cut = command("train", *start, "overwrite=true", "trainer.max_time=00:00:00:09")
+    assert "trainer.max_time is over, in epoch 1" in cut.out
     (first / "best.ckpt").unlink()
     done = command("train", *start)
     assert (done.code, done.err) == (0, "")
     assert taken in done.out
     assert result_of(second)["test_ppl"] == whole
+    saved = torch.load(second / "last.ckpt", weights_only=True)
+    saved["training"]["pretrained"] = ["\x1b]0;a title\x07"]
+    torch.save(saved, second / "last.ckpt")
+    (second / "result.json").unlink()
+    done = command("train", *start)
+    assert "\x1b" not in done.out
+    assert f"there is no checkpoint {first / 'best.ckpt'}" in refusal(done)
 
 
 def test_an_input_matrix_alone_is_no_start(

@@ -115,6 +115,25 @@ def test_who_looks_on_survives_a_file_that_is_damaged_for_a_moment(
         record.path.write_text("{")
 
 
+def test_a_job_whose_start_has_meanwhile_succeeded_is_launched(folder: None) -> None:
+    first, deep = (
+        Job([row], [], Identity({}, {}, {}, name, 1, Path("outputs", row), False), {"overwrite": False})
+        for row, name in (("first", "aaaaaaaaaa"), ("deep", "bbbbbbbbbb"))
+    )
+    deep.after = [first]
+    record = Record("mini")
+    deep.status, deep.error = "failed", "first, again, which it starts from, failed"
+    record.merge([*first.entries(), *deep.entries()])
+    first.run_dir.mkdir(parents=True)
+    scores = {"valid_ppl": 9.0, "test_ppl": 8.0}
+    write_result(first.run_dir, {"status": "completed", "name": first.name, "seed": 1, **scores})
+    for wave in ([first], [deep]):
+        with Onlooker(record, wave, Console(file=io.StringIO()), False) as onlooker:
+            pass
+    assert (first.status, first.error) == ("done", None)
+    assert onlooker.open_jobs == [deep]
+
+
 @pytest.mark.thorough
 def test_a_finished_run_of_other_code_is_skipped_aloud(launch: Launch) -> None:
     assert launch().code == 0

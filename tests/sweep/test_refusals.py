@@ -60,6 +60,10 @@ pytestmark = pytest.mark.slow
             "seed= and sweep.seeds= are both the seeds of all rows",
         ),
         (["sweeps=mini", "model={order: 3}"], "row 'second-order' of sweep 'mini' sets model.order itself"),
+        (
+            ["sweeps=mini", "sweep.paper=null"],
+            "the table of this command has no sweep.paper, or null: give it a",
+        ),
         (["seed=interval(1,2)"], "seed=interval(1,2) is no list of values: write seed=VALUE,VALUE"),
     ],
 )
@@ -243,3 +247,10 @@ def test_a_file_that_a_report_would_refuse(launch: Launch, old: str, new: str, m
     assert "mini" in err
     assert message in err
     assert not starts()
+
+
+def test_a_row_sets_by_a_mapping_what_the_command_line_sets(launch: Launch) -> None:
+    write_table(f"{TABLE}    - {{name: deep, label: deep, run: ['model={{hidden_size: 3}}']}}\n")
+    code, _, err = launch("sweeps=mini", "model.hidden_size=4")
+    assert code == 2
+    assert "row 'deep' of sweep 'mini' sets model.hidden_size itself: the command line cannot set it" in err

@@ -25,6 +25,8 @@ def main() -> str:
     one.add_argument("--spec", type=Path, metavar="FILE", help="write what would be published, send nothing")
     parser.add_folders()
     given = parser.parse_args()
+    if not given.project:
+        parser.error("--project must name a project")
     if given.spec and not given.spec.name:
         parser.error(f"--spec must name a file, got {given.spec}")
     from hornn.dashboard import Settings, show

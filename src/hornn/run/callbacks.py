@@ -164,10 +164,7 @@ class Snapshots(Callback):
             module.swap_averages()
 
     def on_fit_end(self, trainer: lightning.Trainer, module: Any) -> None:
-        folder = Path(trainer.default_root_dir)
-        absent = [
-            epoch for epoch in self.epochs if not (folder / SNAPSHOTS.replace("*", str(epoch))).exists()
-        ]
+        absent = [epoch for epoch in self.epochs if epoch > trainer.current_epoch]
         if absent and trainer.is_global_zero:
             console.print(
                 f"callbacks.snapshots kept no weights of epochs {absent}: training did not come there"

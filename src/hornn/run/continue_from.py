@@ -9,7 +9,7 @@ from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
 from hornn.data.base import Data
 from hornn.result import RESULT
 from hornn.run.folder import put_on_record, require_best, require_own, require_same_code, require_same_content
-from hornn.run.identity import BEST, LAST, Identity, other_run
+from hornn.run.identity import BEST, LAST, SNAPSHOTS, Identity, other_run
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 
@@ -63,7 +63,10 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
         require_own(identity)
         put_on_record(identity)
         card = make_card(identity.to_dict(), data)
-        for checkpoint, file in ((best, BEST), (last, LAST)):  # the one that a run goes on from comes last
+        kept = [(read_checkpoint(path), path.name) for path in sorted(source.glob(SNAPSHOTS))]
+        of_the_run = [(each, file) for each, file in kept if each[CARD].get("name") == last[CARD]["name"]]
+        # the one that a run goes on from comes last
+        for checkpoint, file in (*of_the_run, (best, BEST), (last, LAST)):
             write_checkpoint(checkpoint, folder / file, card)
     finally:
         lock.close()

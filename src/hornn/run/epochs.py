@@ -14,9 +14,10 @@ Epoch = dict[str, float]  # the measurements of one epoch
 
 
 def write_epochs(run_dir: Path, epochs: Sequence[Epoch]) -> None:
-    """Write one row for each epoch, every number in full precision."""
+    """Write one row for each epoch, every number in full precision; what an epoch does not measure is empty."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=list(epochs[-1]), lineterminator="\n")
+    measured = dict.fromkeys(key for epoch in epochs for key in epoch)
+    writer = csv.DictWriter(buffer, fieldnames=list(measured), lineterminator="\n")
     writer.writeheader()
     writer.writerows(epochs)
     write_atomically(run_dir / METRICS, buffer.getvalue())

@@ -50,13 +50,12 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
     return copied
 
 
-def taken_before(last: Path) -> list[str] | None:
-    """The names that `start_from` gave when an unfinished run began, by its checkpoint `last`; None where none says so.
+def taken_before(network: SequenceModel, last: Path) -> list[str] | None:
+    """The names that `start_from` gave when a run began, by its checkpoint `last`; None for names of no weights here.
 
     All weights lie there, so that the run goes on without the checkpoint that it once started from.
     """
-    if not last.is_file():
-        return None
     payload = read_checkpoint(last).get(PAYLOAD)
     names = payload.get("pretrained") if isinstance(payload, Mapping) else None
-    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+    known = [name for name, _ in network.named_parameters()]
+    return names if isinstance(names, list) and all(name in known for name in names) else None

@@ -150,7 +150,8 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     require_same_text(identity, config["data"])
     data.stream("train")  # refuses columns and chunks that cannot be
     check_memory(config, data.counts, 3, data.input_width)
-    module = build_module(config, data, identity.folder / LAST)
+    folders = [identity.folder, *([Path(str(config["continue_from"]))] if config["continue_from"] else [])]
+    module = build_module(config, data, [folder / LAST for folder in folders])
     check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
@@ -168,15 +169,17 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     return Training(data, identity.seed, module, trainer, keeper)
 
 
-def build_module(config: Mapping[str, Any], data: Data, last: Path | None = None) -> TruncatedBptt:
+def build_module(config: Mapping[str, Any], data: Data, continued: Sequence[Path] = ()) -> TruncatedBptt:
     """The network with its training, from the weights of `init_from` where that is given.
 
-    last: where the run left off if it is continued; it has all weights.
+    continued: checkpoints that the run goes on from, if the first of them is there, or else the second; all its weights
+    lie there.
     """
     network = build_network(config, data.counts, data.input_width)
     start, pretrained = config["init_from"], None
+    last = next((path for path in continued if path.is_file()), None)
     if start is not None and last is not None and not config["overwrite"]:
-        pretrained = taken_before(last)
+        pretrained = taken_before(network, last)
     if start is not None and pretrained is None:
         pretrained = start_from(network, start, data.interface())
     return TruncatedBptt(

@@ -10,6 +10,10 @@ from hornn.result import digits_of, score_of
 from hornn.run.identity import Identity
 from hornn.sweep.entry import Entry
 
+BLAMED = (
+    ", which it starts from, failed"  # ends what is said of a job that was not run because another one failed
+)
+
 
 @dataclass
 class Job:
@@ -71,12 +75,7 @@ class Job:
     @property
     def start_failed(self) -> str | None:
         """That a job that it starts from failed, in words; None: none has."""
-        return next((job.blamed for job in self.after if job.status == "failed"), None)
-
-    @property
-    def blamed(self) -> str:
-        """What is said of a job that starts from this one, where this one failed."""
-        return f"{self.label}, which it starts from, failed"
+        return next((f"{job.label}{BLAMED}" for job in self.after if job.status == "failed"), None)
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from rich.console import Console
 
-from hornn.sweep.job import Job
+from hornn.sweep.job import BLAMED, Job
 from hornn.sweep.outcome import tell_other_code
 from hornn.sweep.progress import Line, Watch
 from hornn.sweep.record import Record
@@ -52,6 +52,10 @@ class Onlooker:
         for job in self.jobs:
             if self.retry and job.status == "failed":
                 job.status, job.error, job.overwrite = "queued", None, True
+            if job.status == "failed" and (job.error or "").endswith(
+                BLAMED
+            ):  # the other one may be done by now
+                job.status, job.error = "queued", None
         done = [job for job in self.jobs if job.status == "done"]
         tell_other_code(done, self.watch.console)
         waiting = [job for job in self.jobs if job.status not in ("done", "failed")]

@@ -124,7 +124,9 @@ class TableSweeper(Sweeper):
                     f"{key} is of a table: give one by sweeps=NAME; without a table, seed=1,2 gives seeds"
                 )
             if OmegaConf.select(self.settings, key) is None:
-                raise ValueError(f"the table of this command has no {key}: write it into the sweep file")
+                raise ValueError(
+                    f"the table of this command has no {key}, or null: give it a value in the sweep file"
+                )
 
     def _launch_in_waves(self, batch: Sequence[Sequence[str]]) -> None:
         """Run the jobs by a launcher of Hydra's; a job that starts from the weights of others runs after these others.

@@ -7,6 +7,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
 from hornn.run.identity import INIT_FROM
+from hornn.sweep.expand import keys_of
 
 
 def check_table(table: Mapping[str, Any], chosen: str | None) -> None:
@@ -57,12 +58,13 @@ def runs_of(
         for override in parser.parse_overrides(words):
             if override.is_sweep_override():
                 raise ValueError(f"{where}: {override.input_line} is several runs; a row is one")
-            if (key := str(override.key_or_group)) == "seed":
-                raise ValueError(f"{where} sets the seed: seeds: [{override.value()}] does so for a row")
-            if key in given:
-                raise ValueError(
-                    f"{where} sets {key} itself: the command line cannot set it for the whole table"
-                )
+            for key in keys_of(override):
+                if key == "seed":
+                    raise ValueError(f"{where} sets the seed: seeds: [{override.value()}] does so for a row")
+                if key in given:
+                    raise ValueError(
+                        f"{where} sets {key} itself: the command line cannot set it for the whole table"
+                    )
         runs[name] = words
     if not runs:
         raise ValueError(f"sweep {table.get('name')!r} has no row that can be run yet")

@@ -23,7 +23,7 @@ from hornn.result import Damaged
 from hornn.run.identity import LAST
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
-from hornn.sweep.job import Job
+from hornn.sweep.job import BLAMED, Job
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import (
     LOG,
@@ -185,9 +185,9 @@ class Workers:
         elif result is not None:
             job.status, job.error = "failed", result.get("error") or result["status"]
         elif not retry and (not job.overwrite or job.status == "elsewhere"):
-            run, of_a_start = (str(job.run_dir), job.name), {start.blamed for start in job.after}
+            run = (str(job.run_dir), job.name)
             for entry in self.record.read():
-                failed = entry.status == "failed" and entry.error not in of_a_start
+                failed = entry.status == "failed" and not (entry.error or "").endswith(BLAMED)
                 if failed and (entry.run_dir, entry.name) == run:
                     job.status, job.error = "failed", entry.error
 

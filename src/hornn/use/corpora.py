@@ -45,8 +45,12 @@ def data_of(
 
 def require_apart(path: Path, data: Data) -> None:
     """Raise ValueError where a file that is to be written would replace one that these data are read from."""
-    texts = [data.corpus.path_of(split) for split in data.corpus.splits] if isinstance(data, TextData) else []
-    for source in texts or [Path(data.describe()["path"])]:
+    sources = (
+        [data.corpus.path_of(split) for split in data.corpus.splits] if isinstance(data, TextData) else []
+    )
+    if not sources and "path" in (described := data.describe()):
+        sources = [Path(described["path"])]
+    for source in sources:
         if path.exists() and source.resolve() in (path.resolve(), *path.resolve().parents):
             raise ValueError(f"{path} is a file of the {data.name} corpus: give another name to write to")
 
