@@ -54,10 +54,8 @@ def peak_memory_mb() -> float:
     """The most memory that was resident in this process so far."""
     try:
         return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 2**10
-    except (
-        OSError,
-        IndexError,
-    ):  # ru_maxrss begins at the parent's size on Linux; elsewhere it is all there is
+    except (OSError, IndexError):
+        # ru_maxrss begins at the parent's size on Linux; elsewhere it is all there is
         unit = 2**20 if sys.platform == "darwin" else 2**10
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 

@@ -172,13 +172,18 @@ class SequenceModel(nn.Module):
 
     def recurrent_weights(self, key: str) -> list[nn.Parameter]:
         """The matrices of all layers that act on a state, which a key is about. ValueError where there are none."""
-        cells: list[Cell] = list(self.cells)  # type: ignore[arg-type]
-        if found := [weight for cell in cells for weight in cell.recurrent_weights()]:
+        if found := self.weights_on_states():
             return found
+        cell: Cell = self.cells[0]  # type: ignore[assignment]
         raise ValueError(
-            f"{key} is about matrices that act on a state, and {type(cells[0]).__name__} has none whose name begins as "
-            f"its class attribute recurrent={cells[0].recurrent!r} says: name them there, or leave {key} out"
+            f"{key} is about matrices that act on a state, and {type(cell).__name__} has none whose name begins as "
+            f"its class attribute recurrent={cell.recurrent!r} says: name them there, or leave {key} out"
         )
+
+    def weights_on_states(self) -> list[nn.Parameter]:
+        """The matrices of all layers that act on a state; there may be none."""
+        cells: list[Cell] = list(self.cells)  # type: ignore[arg-type]
+        return [weight for cell in cells for weight in cell.recurrent_weights()]
 
     def tie(self) -> None:
         """Let the output layer's matrix be the embedding. ValueError where their shapes differ."""

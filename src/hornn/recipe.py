@@ -99,7 +99,7 @@ def resolve(
         if key.startswith("~"):
             removed.add(key := key[1:])
             choices.pop(key, None)
-            values = without(values, {key})
+            values = without_keys(values, {key})
         elif text.startswith("{"):
             found = flatten({key.lstrip("+"): read_value(word)})
             if tight := next((each for each in found if ":" in each), None):
@@ -132,16 +132,20 @@ def resolve(
             for word in choice if isinstance(choice, list) else [choice]:
                 found = read(folders, f"{group}/{word}")[1]
                 flat |= {f"{group}.{key}": value for key, value in found.items()}
-    for _, theirs in layers:
-        if theirs is values:
-            flat = without(flat, removed)
-        emptied = tuple(f"{key}." for key, value in theirs.items() if value is None)
-        flat = {key: value for key, value in flat.items() if not key.startswith(emptied)} | theirs
+    for _, theirs in layers[:-1]:
+        flat = merged(flat, theirs)
+    flat = merged(without_keys(flat, removed), values)
     return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
 
 
-def without(values: Values, removed: Collection[str]) -> Values:
-    """Dotted values less those of the removed keys, and of what lies below these."""
+def merged(flat: Values, over: Values) -> Values:
+    """Dotted values with those of `over` in their place; null takes the place of all keys below its own."""
+    emptied = tuple(f"{key}." for key, value in over.items() if value is None)
+    return {key: value for key, value in flat.items() if not key.startswith(emptied)} | over
+
+
+def without_keys(values: Values, removed: Collection[str]) -> Values:
+    """Dotted values without the removed keys and the keys below them."""
     below = tuple(f"{key}." for key in removed)
     return {key: value for key, value in values.items() if key not in removed and not key.startswith(below)}
 

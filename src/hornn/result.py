@@ -250,17 +250,14 @@ def scores_of(result: Mapping[str, Any]) -> list[str]:
 
 
 def content_of(corpus: Mapping[str, Any]) -> str:
-    """What tells the content of data from other data's, of `Data.describe`: its checksum, and the tokens of each split.
+    """What two corpora differ in where their content differs: the checksum, and the number of tokens of each split.
 
-    The checksum is of all splits in a row, and so does not know where one ends.
+    A checksum of text is of all splits in a row, and does not tell where one split ends. corpus: of `Data.describe`.
     """
-    tokens = corpus.get("tokens")
-    lengths = (
-        ", ".join(f"{split} {number}" for split, number in tokens.items())
-        if isinstance(tokens, Mapping)
-        else ""
-    )
-    return f"{corpus.get('text_checksum', '')}{f' of {lengths}' if lengths else ''}"
+    checksum, tokens = corpus.get("text_checksum", ""), corpus.get("tokens")
+    if not isinstance(tokens, Mapping) or not tokens:
+        return str(checksum)
+    return f"{checksum} of {', '.join(f'{split} {number}' for split, number in tokens.items())}"
 
 
 def score_of(node: Mapping[str, Any], split: str) -> float | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
-from rich.console import Console
 
 from hornn.analysis.factors import measure_factors
 from hornn.analysis.gradients import has_states, measure_gradients, reach
@@ -29,12 +28,12 @@ from hornn.sweep.record import FOLDER
 from hornn.use.additions import record, result_beside
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.corpora import open_corpus
-from hornn.use.figures import files_of, require_probabilities, require_target
+from hornn.use.figures import console_of_texts, files_of, require_probabilities, require_target
 from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
 from hornn.writing import require_writable, write_atomically
 
-console = Console(highlight=False, soft_wrap=True, emoji=False)
+console = console_of_texts()
 SETTINGS = ("split", "lags", "windows", "targets")
 CHUNK = 500  # tokens that are read at once
 

@@ -67,16 +67,12 @@ def by_data(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:
 
 def on_one_device(metric: str, lines: Iterable[Line]) -> bool:
     """Whether measured rows compare by this metric as far as their devices go: by a time only on one and the same."""
-    return on_one({device for line in lines for device in line.devices}, metric)
+    return metric not in TIMES or len({device for line in lines for device in line.devices}) < 2
 
 
-def on_one(devices: Collection[str], metric: str) -> bool:
-    return metric not in TIMES or len(devices) < 2
-
-
-def tells(run: Run, metric: str) -> bool:
-    """Whether a run's number counts: a time only if the run had its GPU for itself."""
-    return metric not in TIMES or not shared_its_gpu(run.result)
+def tells(result: Mapping[str, Any], metric: str) -> bool:
+    """Whether a result's number counts: a time only if the run had its GPU for itself."""
+    return metric not in TIMES or not shared_its_gpu(result)
 
 
 def what_differs(pair: Sequence[Line], metric: str) -> str:
@@ -105,11 +101,12 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
                 row.published.get(SECONDS), () if seconds is None else (seconds,), seconds
             )
             continue
-        told = [run for run in done if tells(run, metric.key)] if on_one(devices, metric.key) else []
+        compares = metric.key not in TIMES or len(devices) < 2
+        told = [run for run in done if compares and tells(run.result, metric.key)]
         values = tuple(value for run in told if (value := metric_value(run.result, metric.key)) is not None)
         if len(values) < len(told) and (values or not metric.key.startswith(ON_DEMAND)):
             marks.append(f"{len(told) - len(values)} of its {len(done)} results hold no {metric.key}")
-        top = metric_value(best.result, metric.key) if best in told and best else None
+        top = metric_value(best.result, metric.key) if best and best in told else None
         at_limit = any(is_at_limit(run.result, metric.key) for run in done)
         scores[metric.key] = Score(row.published.get(metric.key), values, top, at_limit)
     return Line(

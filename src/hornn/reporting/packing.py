@@ -5,6 +5,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from hornn.checks import is_number
@@ -32,19 +33,16 @@ def differences(curve: Sequence[Any]) -> list[Any]:
 
     A value that is missing stays None. A curve with anything but exact numbers stays as it is, behind [None].
     """
-    known = [Decimal(str(value)).normalize() for value in curve if is_number(value)]
-    decimals = max([0, *(-int(value.as_tuple().exponent) for value in known)])
-    if len(known) < len(curve) - curve.count(None) or any(
-        abs(each.scaleb(decimals)) > EXACT for each in known
-    ):
+    if not all(value is None or is_number(value) for value in curve):
         return [None, *curve]
-    steps: list[Any] = []
-    last = 0
-    for value in curve:
-        whole = None if value is None else int(Decimal(str(value)).scaleb(decimals))
-        steps.append(None if whole is None else whole - last)
-        last = last if whole is None else whole
-    return [decimals, *steps]
+    exact = [None if value is None else Decimal(str(value)).normalize() for value in curve]
+    decimals = max([0, *(-int(value.as_tuple().exponent) for value in exact if value is not None)])
+    wholes = [None if value is None else int(value.scaleb(decimals)) for value in exact]
+    if any(abs(whole) > EXACT for whole in wholes if whole is not None):
+        return [None, *curve]
+    known = [0, *(whole for whole in wholes if whole is not None)]
+    steps = iter([after - before for before, after in pairwise(known)])
+    return [decimals, *(None if whole is None else next(steps) for whole in wholes)]
 
 
 def by_column(mappings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

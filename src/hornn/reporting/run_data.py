@@ -225,7 +225,7 @@ def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
     """Every score that a result holds, and what it cost: each with its text."""
     found = [key for key in result if key.partition("_")[0] in SPLITS and key.partition("_")[2] in UNITS]
     keys = [key for key in found if not (key.endswith("_nll") and key.replace("_nll", "_ppl") in found)]
-    costs = [key for key in COSTS if key not in TIMES or not shared_its_gpu(result)]
+    costs = [key for key in COSTS if tells(result, key)]
     pairs = ((key, metric_value(result, key)) for key in [*keys, *costs])
     return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
 
@@ -237,7 +237,7 @@ def number_text(key: str, value: float) -> str:
 
 
 def scores_of_table(table: Table, run: Run) -> dict[str, tuple[float, str]]:
-    keys = [metric.key for metric in table.sweep.metrics if tells(run, metric.key)]
+    keys = [metric.key for metric in table.sweep.metrics if tells(run.result, metric.key)]
     pairs = ((key, metric_value(run.result, key)) for key in keys)
     return {
         key: (
@@ -255,7 +255,7 @@ def means(line: Line) -> dict[str, tuple[float, str]]:
     for run in line.measured:
         keys = [*line.scores, *own_numbers(run.result)]
         for key in dict.fromkeys(keys):
-            if not tells(run, key) or not on_one_device(key, [line]):
+            if not tells(run.result, key) or not on_one_device(key, [line]):
                 continue
             if (value := metric_value(run.result, key)) is not None:
                 values.setdefault(key, []).append(value)

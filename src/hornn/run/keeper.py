@@ -122,7 +122,7 @@ class RunKeeper(Checkpoint):
             module.swap_averages()
             trainer.save_checkpoint(self.folder / BEST, weights_only=True)
             module.swap_averages()
-        # after the best epoch they are in hand, but for averages of them
+        # after the best epoch the weights in hand are the best ones, unless best.ckpt holds averages
         if decision.restore and (not is_best or isinstance(module.optimizer, AveragedSGD)):
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
         # a callback may have asked for the end, too

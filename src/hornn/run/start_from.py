@@ -39,7 +39,7 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any]) 
                 require_plain(Path(path), name, weight)
                 parameter.copy_(weight)
                 copied.append(name)
-    recurrent = [id(weight) for cell in network.cells for weight in cell.recurrent_weights()]  # type: ignore
+    recurrent = {id(weight) for weight in network.weights_on_states()}
     names = [name for name, weight in network.named_parameters() if id(weight) in recurrent]
     needed = names or [name for name, _ in network.named_parameters() if name != "embedding.weight"]
     if not set(copied) & set(needed):

@@ -151,7 +151,8 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     data.stream("train")  # refuses columns and chunks that cannot be
     check_memory(config, data.counts, 3, data.input_width)
     folders = [identity.folder, *([Path(str(config["continue_from"]))] if config["continue_from"] else [])]
-    module = build_module(config, data, [folder / LAST for folder in folders])
+    left_off = next((folder / LAST for folder in folders if (folder / LAST).is_file()), None)
+    module = build_module(config, data, None if config["overwrite"] else left_off)
     check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
@@ -169,17 +170,15 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     return Training(data, identity.seed, module, trainer, keeper)
 
 
-def build_module(config: Mapping[str, Any], data: Data, continued: Sequence[Path] = ()) -> TruncatedBptt:
+def build_module(config: Mapping[str, Any], data: Data, left_off: Path | None = None) -> TruncatedBptt:
     """The network with its training, from the weights of `init_from` where that is given.
 
-    continued: checkpoints that the run goes on from, if the first of them is there, or else the second; all its weights
-    lie there.
+    left_off: the checkpoint that the run goes on from, which has all weights; None for a run from the beginning.
     """
     network = build_network(config, data.counts, data.input_width)
     start, pretrained = config["init_from"], None
-    last = next((path for path in continued if path.is_file()), None)
-    if start is not None and last is not None and not config["overwrite"]:
-        pretrained = taken_before(network, last)
+    if start is not None and left_off is not None:
+        pretrained = taken_before(network, left_off)
     if start is not None and pretrained is None:
         pretrained = start_from(network, start, data.interface())
     return TruncatedBptt(

@@ -10,7 +10,7 @@ from hornn.speech.packages import load
 
 RATE = 16_000  # samples a second
 BANDS = 80  # features of a frame that the network reads
-CEPSTRA = 39  # those that the Gaussian mixtures read
+CEPSTRA = 39  # features of a frame that the Gaussian mixtures read
 # Samples of a recording, an hour; a few bytes that are compressed, as FLAC, may stand for any number.
 LONGEST = 3600 * RATE
 PIECE = RATE  # samples that are made a list at once, which takes eight times the memory of their array

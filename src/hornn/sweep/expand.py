@@ -57,7 +57,7 @@ def name_beside(jobs: Sequence[Job], held: Sequence[Entry]) -> None:
 
 
 def keys_of(override: Override) -> list[str]:
-    """The dotted keys that an override sets: one, or those of the mapping that it gives."""
+    """The dotted keys that an override sets. A mapping sets each key that it holds."""
     key, value = str(override.key_or_group), override.value()
     return [*flatten({key: value})] if isinstance(value, dict) and value else [key]
 

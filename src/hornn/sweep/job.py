@@ -10,9 +10,8 @@ from hornn.result import digits_of, score_of
 from hornn.run.identity import Identity
 from hornn.sweep.entry import Entry
 
-BLAMED = (
-    ", which it starts from, failed"  # ends what is said of a job that was not run because another one failed
-)
+# Ends what is said of a job that was not run because another job failed.
+BLAMED = ", which it starts from, failed"
 
 
 @dataclass

@@ -52,9 +52,8 @@ class Onlooker:
         for job in self.jobs:
             if self.retry and job.status == "failed":
                 job.status, job.error, job.overwrite = "queued", None, True
-            if job.status == "failed" and (job.error or "").endswith(
-                BLAMED
-            ):  # the other one may be done by now
+            # the job that it starts from may be done by now
+            if job.status == "failed" and (job.error or "").endswith(BLAMED):
                 job.status, job.error = "queued", None
         done = [job for job in self.jobs if job.status == "done"]
         tell_other_code(done, self.watch.console)

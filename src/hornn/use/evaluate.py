@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig, ListConfig
-from rich.console import Console
 
 from hornn.baselines.arpa import write_arpa
 from hornn.baselines.cache import require_lengths
@@ -25,7 +24,14 @@ from hornn.run.provenance import commit
 from hornn.use.additions import record, to_record
 from hornn.use.checkpoints import open_checkpoint, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
-from hornn.use.figures import files_of, report, require_probabilities, require_target, text_of
+from hornn.use.figures import (
+    console_of_texts,
+    files_of,
+    report,
+    require_probabilities,
+    require_target,
+    text_of,
+)
 from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
 from hornn.use.scoring import CHUNK
@@ -34,7 +40,7 @@ from hornn.use.sequences import SequenceScorer, evaluate_sequences, require_neut
 # Keys that speak of music, and their neutral values.
 OF_MUSIC = {"midi": None, "frame_length": None}
 
-console = Console(highlight=False, soft_wrap=True, emoji=False)
+console = console_of_texts()
 
 
 def evaluate(cfg: DictConfig) -> None:

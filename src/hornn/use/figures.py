@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,22 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
     require_writable(path)
 
 
+def console_of_texts(stderr: bool = False) -> Console:
+    """A console that shows texts and paths of the user's letter by letter."""
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
 def text_of(cfg: DictConfig, key: str) -> Path:
     """The text file that a key of a command names. ValueError where it names none."""
     if cfg[key] is None or cfg[key] == "":
         raise ValueError(f"{key}= names no text file: give the path of one, or - for standard input")
     return Path(str(cfg[key]))
+
+
+def require_each_once(key: str, paths: Sequence[Path]) -> None:
+    """Raise ValueError where two of the paths that a key names lead to one file."""
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError(f"{key}= names a file twice: give each once")
 
 
 def files_of(cfg: DictConfig, *keys: str) -> Iterator[Path]:

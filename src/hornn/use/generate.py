@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 from omegaconf import MISSING, DictConfig, OmegaConf
-from rich.console import Console
 
 from hornn.data.vocabulary import UNK
 from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
+from hornn.use.figures import console_of_texts
 from hornn.use.model import Model
 from hornn.use.music import FRAMES, write_music
 from hornn.use.sequences import SequenceScorer, require_neutral
@@ -16,7 +16,7 @@ from hornn.use.sequences import SequenceScorer, require_neutral
 # Keys that speak of music, and their neutral values.
 OF_MUSIC = {"to": None, "midi": None, "piece": None, "frames": FRAMES, "frame_length": None}
 
-console = Console(highlight=False, soft_wrap=True, emoji=False)
+console = console_of_texts()
 
 
 def generate(cfg: DictConfig) -> None:
@@ -31,9 +31,7 @@ def generate(cfg: DictConfig) -> None:
     prompt = "" if given is None else str(given)
     if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
-        Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(
-            note, style="yellow", markup=False
-        )
+        console_of_texts(stderr=True).print(note, style="yellow", markup=False)
     written = model.generate(
         prompt, cfg.length, cfg.temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )

@@ -12,6 +12,7 @@ from hornn.data.midi import KEYS, require_frame_length
 from hornn.data.music import MusicData
 from hornn.data.own_music import midi_files, read_pieces
 from hornn.shown import shown
+from hornn.use.figures import require_each_once
 
 FRAME_LENGTH = 0.5  # quarter notes; where nobody says how long a frame is
 # Sets whose frame length is known. JSB Chorales agree with another edition, in which a frame is a quarter note.
@@ -88,6 +89,5 @@ def files_given(midi: Any) -> list[Path]:
     if not named:
         raise ValueError("midi= names no MIDI file: give the path of one")
     files = [file for path in named for file in (midi_files(path) if path.is_dir() else [path])]
-    if len({file.resolve() for file in files}) < len(files):
-        raise ValueError("midi= names a file twice: give each once")
+    require_each_once("midi", files)
     return files

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
-from rich.console import Console
 
 from hornn.checks import require_positive, require_range
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.use import nbest
-from hornn.use.figures import files_of, report, require_target, text_of
+from hornn.use.figures import console_of_texts, files_of, report, require_target, text_of
 from hornn.use.model import Model, TokenScores
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of
@@ -62,7 +61,7 @@ def rescore(cfg: DictConfig) -> None:
         **found,
         **(error_rates("wer", said, lists, heard) if said else {}),
     }
-    report(figures, Console(stderr=True, highlight=False, soft_wrap=True, emoji=False), cfg.result)
+    report(figures, console_of_texts(stderr=True), cfg.result)
 
 
 def fixed_weights(cfg: DictConfig) -> dict[str, float]:

@@ -10,7 +10,6 @@ from typing import Any, TextIO
 
 import numpy as np
 from omegaconf import DictConfig
-from rich.console import Console
 
 from hornn.checks import require_positive
 from hornn.command_line.ending import reader_has_gone
@@ -18,7 +17,7 @@ from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.metrics import perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
-from hornn.use.figures import files_of, report, require_target, text_of
+from hornn.use.figures import console_of_texts, files_of, report, require_target, text_of
 from hornn.use.model import Model, TokenScores, UnreadableText
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -62,7 +61,7 @@ def score(cfg: DictConfig) -> None:
         "precision": model.scorer.precision,
         **weights_of(model.scorer),
     }
-    report(figures, Console(stderr=True, highlight=False, soft_wrap=True, emoji=False), cfg.result)
+    report(figures, console_of_texts(stderr=True), cfg.result)
 
 
 def writes_utf8(stream: TextIO) -> bool:

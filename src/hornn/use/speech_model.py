@@ -19,6 +19,7 @@ from hornn.speech.grammar import SHIPPED
 from hornn.speech.recogniser import Hypothesis, Word, acoustic_scores, from_plain
 from hornn.use.additions import is_of
 from hornn.use.checkpoints import open_checkpoint
+from hornn.use.figures import require_each_once
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import SequenceScorer
 
@@ -144,8 +145,7 @@ def frames_of(recordings: Sequence[str | Path]) -> list[np.ndarray]:
     paths = [Path(each) for each in recordings]
     if not paths:
         raise ValueError("wav= is an empty list: give a WAV file")
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError("wav= names a file twice: give each once")
+    require_each_once("wav", paths)
     return normalise([filterbank(read_wave(path)) for path in paths])
 
 
