@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.scores import metric_value
 from reporting.place import line_of, table_of
 
 
@@ -16,6 +17,14 @@ def test_a_metric_may_lie_inside_of_the_result(place: Any) -> None:
     key = "metrics.-1.valid_ppl"
     assert line_of(table_of(place), "rnn").scores[key].values == pytest.approx((100 + 20 / 3,))
     assert line_of(table_of(place), "sum-2").scores[key].values == ()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "value"), [("0", 120.0), ("2", 100 + 20 / 3), ("3", None), ("-2", None), ("x", None)]
+)
+def test_a_metric_may_be_that_of_an_epoch(epoch: str, value: float | None) -> None:
+    result = {"metrics": [{"valid_ppl": 120.0}, {"valid_ppl": 110.0}, {"valid_ppl": 100 + 20 / 3}]}
+    assert metric_value(result, f"metrics.{epoch}.valid_ppl") == value
 
 
 def test_bits_are_those_of_characters_alone(place: Any) -> None:

@@ -1,6 +1,7 @@
 """The numbers of one row: what a result file says of a metric, and ours by seed beside the published one."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -78,14 +79,17 @@ def published_value(score: Any) -> float:
 
 
 def metric_value(result: Mapping[str, Any], key: str) -> float | None:
-    """A number of result.json; None where it has none. `corpus.tokens.train` and `metrics.-1.train_ppl` lead inside."""
+    """A number of result.json; None where it has none.
+
+    `corpus.tokens.train` leads inside, and so does `metrics.4.valid_ppl`: of the fifth epoch; `-1` is the last one.
+    """
     if key.endswith("_bpc"):
         perplexity = metric_value(result, key.removesuffix("_bpc") + "_ppl")
         return bits(math.log(perplexity)) if perplexity and perplexity > 0 and of_characters(result) else None
     value: Any = result
     for word in key.split("."):
-        if isinstance(value, list) and value and word == "-1":
-            value = value[-1]
+        if isinstance(value, list) and re.fullmatch(r"-1|\d{1,4}", word):
+            value = (value[int(word) :] or [None])[0]
         else:
             value = value.get(word) if isinstance(value, Mapping) else None
     return float(value) if isinstance(value, int | float) else None
