@@ -122,7 +122,7 @@ class InverseTime(Schedule):
 
     t0 is the update at which validation first got worse; until then the learning rate stays.
 
-    Source: Pascanu et al. 2014, section 5.1; tau ("beta") 2330 on Nottingham, 1475 on MuseData, 100 on JSB
+    Source: Pascanu et al. 2014, section 5.2, footnote 1; tau ("beta") 2330 on Nottingham, 1475 on MuseData, 100 on JSB
     Chorales, as recalled, not verified.
     """
 
