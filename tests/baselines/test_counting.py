@@ -11,7 +11,7 @@ from baselines.counted_folder import KN, QUIET, Folder
 from commands.outcomes import refusal
 from hornn.baselines.counts import FittedModel
 from hornn.recipe import COUNTED
-from hornn.use.checkpoints import open_model_of_text
+from hornn.use.checkpoints import open_checkpoint
 from hornn.use.scorers import CountScorer
 from reference.cases import COUNT_NAMES, MODELS
 
@@ -112,7 +112,7 @@ def test_counted_models_are_told_apart_by_their_files() -> None:
 
 
 def test_generate_follows_the_distribution(folder: Folder) -> None:
-    scorer = open_model_of_text(Path(folder.checkpoint("kn_cache")), "cpu")
+    scorer = open_checkpoint(Path(folder.checkpoint("kn_cache")), "cpu")
     assert isinstance(scorer, CountScorer)
     read = scorer.reader()
     ids = scorer.vocabulary.encode(["a", "b", "<eos>", "c"])

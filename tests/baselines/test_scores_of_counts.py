@@ -17,7 +17,7 @@ from commands.outcomes import refusal
 from hornn.baselines.mixture import GAIN
 from hornn.checkpoint import FORMAT
 from hornn.data.base import SPLITS
-from hornn.use.checkpoints import open_model_of_text
+from hornn.use.checkpoints import open_checkpoint
 from hornn.use.evaluate import evaluate
 
 ROOT = Path(__file__).parents[2]
@@ -244,4 +244,4 @@ def test_a_checkpoint_of_counts_that_is_damaged(folder: Folder, tmp_path: Path) 
     ):
         torch.save({**checkpoint, **change}, damaged)
         with pytest.raises(ValueError, match=message):
-            open_model_of_text(damaged, "cpu")
+            open_checkpoint(damaged, "cpu")

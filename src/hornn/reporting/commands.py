@@ -92,7 +92,7 @@ def write_report(
 
 
 def find_tables(
-    results: Path, folder: Path, own: Path | None = None
+    results: Path, folder: Path, own: Path | None
 ) -> tuple[list[Table], FoundRuns, Mapping[str, str]]:
     """All tables, those without a sweep file too, their runs, and why others are left out, by sweep file.
 
@@ -105,7 +105,7 @@ def find_tables(
 
 
 def serve_report(
-    results: Path, folder: Path, out: Path, port: int, say: Callable[[str], None], own: Path | None = None
+    results: Path, folder: Path, out: Path, port: int, say: Callable[[str], None], own: Path | None
 ) -> None:
     """Write the report, serve it on this machine, and keep it as the results are, until Ctrl-C."""
     draw, memory = remembering(draw_figures), remembering(draw_memory)

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from hornn.reporting.claims import AGAINST, CONFIRMED, FOR, IN_DIRECTION, REFUTED, UNDECIDED
+from hornn.reporting.claims import AGAINST, CONFIRMED, FOR, IN_DIRECTION, REFUTED, UNDECIDED, tally
 from hornn.reporting.lines import by_data
 from hornn.reporting.numbers import UNVERIFIED_SIGN, percent
 from hornn.reporting.seeds import spread_over_seeds
@@ -50,11 +50,11 @@ def overview_cells(table: Table) -> tuple[str, ...]:
         table.sweep.title,
         f"{table.measured} of {table.runnable}" if table.runnable else "not built",
         f"{middle}{ends}{sign}",
-        *(table.tally(outcome) for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
+        *(tally(outcome, table.verdicts) for outcome in (CONFIRMED, IN_DIRECTION, REFUTED, UNDECIDED)),
         ", ".join(
             f"{count} {word}"
             for outcome, word in ((FOR, "for"), (AGAINST, "against"))
-            if (count := table.tally(outcome))
+            if (count := tally(outcome, table.verdicts))
         ),
         spread_of_table(table),
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hornn.reporting.claims import Verdict, judge_claim, tally
+from hornn.reporting.claims import Verdict, judge_claim
 from hornn.reporting.lines import Line, build_line
 from hornn.reporting.order import Order, compare_orders
 from hornn.reporting.runs import FoundRuns, commits
@@ -44,10 +44,6 @@ class Table(NamedTuple):
             and not line.row.dynamic
             and not key.startswith("seconds")
         ]
-
-    def tally(self, outcome: str) -> str:
-        """How many of its claims have this outcome."""
-        return tally(outcome, self.verdicts)
 
     @property
     def measured(self) -> int:

@@ -92,11 +92,6 @@ def check_card(card: Mapping[str, Any]) -> None:
             raise TypeError(f"{'.'.join(keys)} is {part!r:.80}")
 
 
-def open_model_of_text(path: Path, device: str) -> NetworkScorer | CountScorer:
-    """The model of text that a file holds. Errors: as in `open_checkpoint` and `require_text`."""
-    return require_text(open_checkpoint(path, device))
-
-
 def require_text(opened: NetworkScorer | CountScorer | SequenceScorer) -> NetworkScorer | CountScorer:
     """Raise ValueError for a model of separate sequences."""
     if isinstance(opened, SequenceScorer):
@@ -111,7 +106,7 @@ def load_ready(
     paths: Sequence[Path], device: str, seq_len: int, precision: str
 ) -> list[NetworkScorer | CountScorer]:
     """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
-    scorers = [open_model_of_text(path, device) for path in paths]
+    scorers = [require_text(open_checkpoint(path, device)) for path in paths]
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
             scorer.prepare(batch_size=1, seq_len=seq_len, precision=precision)
