@@ -15,7 +15,7 @@ ENTRIES = {path.stem for path in SOURCE.glob("*.py")}
 LEVELS = (
     ("shown", "writing"),
     ("checks", "metrics", "result", "command_line", "run.lock", "columns", "blocks", "places", "machine"),
-    ("run.epochs", "sweep.entry"),
+    ("run.epochs", "sweep.record"),
     ("norm",),
     ("recipe",),
     ("cells", "data"),
@@ -137,7 +137,7 @@ def test_imports_go_one_way(module: str) -> None:
         return
     if part in REPORTS:
         known = {"blocks", "checks", "metrics", "places", "result", "recipe", "shown", "writing"}
-        known |= {"run.code", "run.epochs", "run.identity", "run.lock", "sweep.entry"}
+        known |= {"run.code", "run.epochs", "run.identity", "run.lock", "sweep.record"}
         assert {part_of(name) for name in own(module)} <= known | REPORTS
         return
     assert part in level, f"give {module} a place in LEVELS"
@@ -185,7 +185,7 @@ def test_libraries_stay_where_they_belong(module: str) -> None:
         assert "lightning" not in used
     if part not in HYDRA:
         assert not used & {"hydra", "omegaconf", "wandb"}
-    if part in {"blocks", "machine", "metrics", "result", "run.epochs", "sweep.entry", "writing"}:
+    if part in {"blocks", "machine", "metrics", "result", "run.epochs", "sweep.record", "writing"}:
         assert used - {"hornn"} <= sys.stdlib_module_names
 
 

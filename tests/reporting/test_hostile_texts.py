@@ -18,7 +18,7 @@ from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import Table, build_tables
 from hornn.reporting.unwritten import unwritten_sweeps
 from hornn.shown import ACTING, shown, shown_lines
-from hornn.sweep.entry import read_record
+from hornn.sweep.record import read_record
 from hornn.sweep.status import show
 from reporting.place import Place, table_of
 

@@ -1,6 +1,6 @@
 """A job on record, as a launcher would write it."""
 
-from hornn.sweep.entry import Entry
+from hornn.sweep.record import Entry
 
 
 def entry(row: str, seed: int = 1, config: str = "aaaaaaaaaa", status: str = "queued") -> Entry:

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hornn.sweep.entry import Entry
-from hornn.sweep.record import Record
+from hornn.sweep.record import Entry, Record
 from outcome import Outcome
 
 ROOT = Path(__file__).parents[2]

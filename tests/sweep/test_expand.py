@@ -8,9 +8,9 @@ from omegaconf import OmegaConf
 
 from hornn.result import write_result
 from hornn.run.identity import Identity
-from hornn.sweep.entry import Entry
 from hornn.sweep.expand import check_not_a_table, check_start, name_beside
 from hornn.sweep.job import Job
+from hornn.sweep.record import Entry
 from hornn.sweep.table_rows import picked
 
 DONE = {"status": "completed", "valid_ppl": 90.0, "test_ppl": 80.0}

@@ -23,8 +23,7 @@ from hornn.result import MEMORY, MEMORY_VERSION, RESULT, finite, read_result
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
-from hornn.sweep.entry import read_record
-from hornn.sweep.record import FOLDER
+from hornn.sweep.record import FOLDER, read_record
 from hornn.use.additions import record, result_beside
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.corpora import open_corpus

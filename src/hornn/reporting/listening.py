@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hornn.reporting.lines import Line
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES, UTTERANCES
-from hornn.sweep.entry import RECORDINGS
+from hornn.sweep.record import RECORDINGS
 
 LICENCE = "LICENSE"
 KINDS = (".flac", ".wav")

@@ -20,7 +20,7 @@ from hornn.result import (
 )
 from hornn.run.code import CODE, other_code, own_source
 from hornn.shown import shown, shown_texts
-from hornn.sweep.entry import RECORDINGS, Entry, read_record
+from hornn.sweep.record import RECORDINGS, Entry, read_record
 from hornn.writing import write_atomically
 
 # The parts of a result that a run has only where somebody asked for them.

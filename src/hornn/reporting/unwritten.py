@@ -10,7 +10,7 @@ from hornn.reporting.runs import read_run
 from hornn.reporting.scores import key_of
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
 from hornn.result import LARGEST, RESULT, score_of
-from hornn.sweep.entry import Entry, read_record
+from hornn.sweep.record import Entry, read_record
 
 LABELS = {
     "test_ppl": "perplexity, test",

@@ -15,9 +15,8 @@ from hornn.recipe import flatten, load
 from hornn.result import read_result
 from hornn.run.composed import as_dict
 from hornn.run.identity import CONFIG, Identity, differing, identify, weights_given
-from hornn.sweep.entry import Entry
 from hornn.sweep.job import Job
-from hornn.sweep.record import Record
+from hornn.sweep.record import Entry, Record
 from hornn.sweep.run_state import moment_of_files
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to

@@ -8,7 +8,7 @@ from typing import IO, Any
 from hornn.metrics import WORDS
 from hornn.result import digits_of, score_of
 from hornn.run.identity import Identity
-from hornn.sweep.entry import Entry
+from hornn.sweep.record import Entry
 
 # Ends what is said of a job that was not run because another job failed.
 BLAMED = ", which it starts from, failed"

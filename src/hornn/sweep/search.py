@@ -30,14 +30,13 @@ from hornn.reporting.scores import key_of
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
-from hornn.sweep.entry import RECORDINGS
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, keys_of, options_of
 from hornn.sweep.gpus import Pool, gpu_names
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
 from hornn.sweep.outcome import changed_code
 from hornn.sweep.progress import duration
-from hornn.sweep.record import Record
+from hornn.sweep.record import RECORDINGS, Record
 from hornn.sweep.run_state import claim, result_of
 from hornn.sweep.space import constants, distribution, leaves
 from hornn.sweep.study import (

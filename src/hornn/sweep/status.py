@@ -9,9 +9,8 @@ from hornn.metrics import WORDS
 from hornn.result import digits_of, score_of
 from hornn.run.identity import LAST
 from hornn.shown import shown
-from hornn.sweep.entry import Entry
 from hornn.sweep.progress import Line, counts, table
-from hornn.sweep.record import FOLDER, Record
+from hornn.sweep.record import FOLDER, Entry, Record
 from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_of
 
 UNLIMITED = 10_000  # columns, of a pipe or a file

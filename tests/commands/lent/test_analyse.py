@@ -12,8 +12,7 @@ from commands.outcomes import refusal, result_of, rewrite
 from hornn.data.base import SPLITS
 from hornn.data.midi import KEYS, write_midi
 from hornn.result import check_result, write_result
-from hornn.sweep.entry import Entry
-from hornn.sweep.record import Record
+from hornn.sweep.record import Entry, Record
 from outcome import Command
 
 SMALL = ("lags=5", "windows=6", "targets=20")
