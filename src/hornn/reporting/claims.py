@@ -105,44 +105,13 @@ def judge_gain(
     claim: Claim, sweep: Sweep, verdict: Verdict, best: Sequence[Line], lines: Sequence[Line]
 ) -> Verdict:
     """Whether the gain of one measured row on another bears a claim; `verdict`: what is published of it."""
-    metric, claimed = verdict.metric, verdict.published_gain
     quoted = [line for line in best if line.row.state == QUOTED]
-    text, gain = compare_rows(best, metric, lambda score: score.mean, quoted)
-    limit = (claim.at_most or 0.0) / 100
+    text, gain = compare_rows(best, verdict.metric, lambda score: score.mean, quoted)
     errors = errors_of_gain(best[0], best[1], claim.metric, spread_for(best, claim.metric, lines))
-    distance = distance_of(gain, limit, errors.of_all.root, bool(metric.lower_is_better))
-    seeds = [len(line.scores[claim.metric].values) for line in best if line not in quoted]
-    trust = (
-        f"{' and '.join(map(str, seeds))} seed{'s' * (sum(seeds) > 1)}"
-        if seeds != [1, 1]
-        else "one seed each"
-    )
-    bound = bound_of_gain(best, metric)
-    if distance is not None and bound == "":
-        trust = f"{distance:.1f} standard errors{f' from {claim.at_most:g} %' if limit else ''}, {trust}"
-    told = [trust, parts_of_error(errors)]
-    told += [f"{line.row.label} by dynamic evaluation" for line in quoted if line.row.dynamic]
-    told += [note_on_shortfall(line, metric) for line in best]
-    told += [note_on_dynamic_evaluation(line, claim.metric) for line in best]
-    holds = gain > 0 if claim.at_most is None else 100 * gain <= claim.at_most
-    outcome = settle(holds, distance, errors) if by_one_recipe(best) else NOT_JUDGED
-    of_this_size = claim.at_most is not None or not claimed or sweep.published_on or gain >= claimed / 2
-    if outcome == CONFIRMED and not of_this_size:
-        outcome = IN_DIRECTION
-    reason = reason_of(outcome, errors)
-    if outcome not in (UNDECIDED, NOT_JUDGED) and may_turn(best, metric, gain > limit):
-        outcome, reason = NOT_JUDGED, AT_LIMIT
-    if outcome in (CONFIRMED, FOR):
-        contradicted = claimed is not None and (
-            claimed < 0 if claim.at_most is None else 100 * claimed > claim.at_most
-        )
-        behind = gain < 0 and distance_of(gain, 0.0, errors.of_all.root, bool(metric.lower_is_better))
-        if contradicted:
-            reason = AGAINST_PUBLISHED
-        elif behind and behind >= errors.decisive:
-            reason = BEHIND
+    bound = bound_of_gain(best, verdict.metric)
+    outcome, reason = decide(claim, verdict, best, gain, errors, same_data=not sweep.published_on)
     return verdict._replace(
-        measured=f"{text} ({'; '.join(filter(None, told))})",
+        measured=f"{text} ({words_on_gain(claim, verdict.metric, best, gain, errors)})",
         measured_signs=signs_of(quoted, claim.metric),
         outcome=outcome,
         gain=None if bound is None else gain,
@@ -150,6 +119,59 @@ def judge_gain(
         reason=reason,
         bound=bound or "",
     )
+
+
+def decide(
+    claim: Claim, verdict: Verdict, best: Sequence[Line], gain: float, errors: Errors, same_data: bool
+) -> tuple[str, str]:
+    """The outcome of a claim by a measured gain, and why; the first rule that applies counts.
+
+    same_data: the published gain is on these data, so that sizes can be compared.
+    """
+    if not by_one_recipe(best):
+        return NOT_JUDGED, reason_of(NOT_JUDGED, errors)
+    limit, claimed = claim.at_most, verdict.published_gain
+    holds = gain > 0 if limit is None else 100 * gain <= limit
+    outcome = settle(holds, distance_from(limit or 0.0, gain, errors, verdict.metric), errors)
+    if outcome == UNDECIDED:
+        return UNDECIDED, reason_of(UNDECIDED, errors)
+    if may_turn(best, verdict.metric, gain > (limit or 0.0) / 100):
+        return NOT_JUDGED, AT_LIMIT
+    if outcome in (REFUTED, AGAINST):
+        return outcome, ""
+    if claimed is not None and (claimed < 0 if limit is None else 100 * claimed > limit):
+        return outcome, AGAINST_PUBLISHED
+    if limit is None and outcome == CONFIRMED and claimed and same_data and gain < claimed / 2:
+        return IN_DIRECTION, reason_of(IN_DIRECTION, errors)
+    if gain < 0 and (distance_from(0.0, gain, errors, verdict.metric) or 0.0) >= errors.decisive:
+        return outcome, BEHIND
+    return outcome, ""
+
+
+def words_on_gain(claim: Claim, metric: Metric, best: Sequence[Line], gain: float, errors: Errors) -> str:
+    """How far a measured gain of rows can be trusted, and what else a reader must know of them."""
+    seeds = [len(line.scores[metric.key].values) for line in best if line.row.state != QUOTED]
+    trust = f"{' and '.join(map(str, seeds))} seed{'s' * (sum(seeds) > 1)}"
+    if seeds == [1, 1]:
+        trust = "one seed each"
+    distance = distance_from(claim.at_most or 0.0, gain, errors, metric)
+    if distance is not None and bound_of_gain(best, metric) == "":
+        limit = f" from {claim.at_most:g} %" if claim.at_most else ""
+        trust = f"{distance:.1f} standard errors{limit}, {trust}"
+    told = [trust, parts_of_error(errors)]
+    told += [
+        f"{line.row.label} by dynamic evaluation"
+        for line in best
+        if line.row.state == QUOTED and line.row.dynamic
+    ]
+    told += [note_on_shortfall(line, metric) for line in best]
+    told += [note_on_dynamic_evaluation(line, metric.key) for line in best]
+    return "; ".join(filter(None, told))
+
+
+def distance_from(limit: float, gain: float, errors: Errors, metric: Metric) -> float | None:
+    """How many standard errors a gain is from so many per cent; None without an error."""
+    return distance_of(gain, limit / 100, errors.of_all.root, bool(metric.lower_is_better))
 
 
 def standing(line: Line, metric: str) -> Line:
