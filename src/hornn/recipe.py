@@ -92,8 +92,25 @@ def resolve(
     different content, and for a value that is not YAML.
     """
     folders = folders_of(conf, own)
-    choices, values = split(base, "sweeps", folders)
-    removed: set[str] = set()
+    given, values, removed = read_words(run, *split(base, "sweeps", folders), folders)
+    layers = [read(folders, "config")]
+    experiment = given.pop("experiment", None)
+    if experiment is not None and "experiment" not in removed:
+        layers.append(read(folders, f"experiment/{experiment}"))
+        given = layers[-1][0] | given
+    chosen = choose(folders, layers[0][0], given, removed)
+    flat = values_of(chosen, folders)
+    for _, theirs in layers:
+        flat = merged(flat, theirs)
+    flat = merged(without_keys(flat, removed), values)
+    return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
+
+
+def read_words(
+    run: Iterable[str], choices: Mapping[str, Any], values: Values, folders: tuple[Path, ...]
+) -> tuple[dict[str, Any], Values, set[str]]:
+    """Choices and dotted values with those of a row's overrides on top, and the keys and groups that these remove."""
+    choices, values, removed = dict(choices), dict(values), set[str]()
     for word in run:
         key, _, text = word.partition("=")
         if key.startswith("~"):
@@ -109,33 +126,28 @@ def resolve(
             choices[key] = read_value(word) if text.startswith("[") else text
         else:
             values[key.lstrip("+")] = read_value(word)
-    layers = [read(folders, "config")]
-    experiment = choices.pop("experiment", None)
-    if experiment is not None and "experiment" not in removed:
-        layers.append(read(folders, f"experiment/{experiment}"))
-    layers.append((choices, values))
-    first, given = (
-        layers[0][0],
-        {group: choice for theirs, _ in layers[1:] for group, choice in theirs.items()},
-    )
-    data = {**first, **given}.get("data")  # which may choose an output layer
+    return choices, values, removed
+
+
+def choose(
+    folders: tuple[Path, ...], first: Mapping[str, Any], given: Mapping[str, Any], removed: Collection[str]
+) -> dict[str, Any]:
+    """The files of each group: `given` ones, or else what the data choose, such as an output layer, or `first` ones."""
+    data = {**first, **given}.get("data")
     of_data = read(folders, f"data/{data}")[0] if data else {}
-    chosen = {
-        group: choice
-        for group, choice in {**first, **of_data, **given}.items()
-        if choice is not None and group not in removed
-    }
+    choices = {**first, **of_data, **given}
+    return {group: choice for group, choice in choices.items() if choice is not None and group not in removed}
+
+
+def values_of(chosen: Mapping[str, Any], folders: tuple[Path, ...]) -> Values:
+    """The dotted values of the chosen files; of some groups several files are chosen."""
     flat: Values = {}
     for group, choice in chosen.items():
-        if not group.startswith("hydra/"):
-            # Of some groups several files are chosen.
-            for word in choice if isinstance(choice, list) else [choice]:
-                found = read(folders, f"{group}/{word}")[1]
-                flat |= {f"{group}.{key}": value for key, value in found.items()}
-    for _, theirs in layers[:-1]:
-        flat = merged(flat, theirs)
-    flat = merged(without_keys(flat, removed), values)
-    return chosen, nest({key: value for key, value in flat.items() if not key.startswith("hydra.")})
+        words = choice if isinstance(choice, list) else [choice]
+        for word in words if not group.startswith("hydra/") else ():
+            found = read(folders, f"{group}/{word}")[1]
+            flat |= {f"{group}.{key}": value for key, value in found.items()}
+    return flat
 
 
 def merged(flat: Values, over: Values) -> Values:
