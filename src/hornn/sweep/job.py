@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from hornn.metrics import WORDS
-from hornn.result import digits_of, score_of
+from hornn.result import Damaged, digits_of, score_of
 from hornn.run.identity import Identity
 from hornn.sweep.record import Entry
+from hornn.sweep.run_state import result_of
 
 # Ends what is said of a job that was not run because another job failed.
 BLAMED = ", which it starts from, failed"
@@ -66,15 +67,35 @@ class Job:
     def label(self) -> str:
         return ", ".join(self.rows)
 
-    @property
-    def start_is_cut_off(self) -> bool:
-        """Whether a job that it starts from was cut off, so that it cannot be run in this launch."""
-        return any(job.cut_off for job in self.after)
+    def end_with_its_start(self) -> bool:
+        """End it, too, where a job that it starts from was cut off or has failed; whether that is so."""
+        if any(job.cut_off for job in self.after):
+            self.cut_off = True
+            return True
+        for job in self.after:
+            if job.status == "failed":
+                self.status, self.error = "failed", f"{job.label}{BLAMED}"
+                return True
+        return False
 
-    @property
-    def start_failed(self) -> str | None:
-        """That a job that it starts from failed, in words; None: none has."""
-        return next((f"{job.label}{BLAMED}" for job in self.after if job.status == "failed"), None)
+    def result(self) -> dict[str, Any] | None:
+        """The result that counts as its outcome, None: there is none yet. Errors: as in `result_of`."""
+        return result_of(self.run_dir, self.name, self.seed, self.since)
+
+    def result_to_keep(self) -> dict[str, Any] | None:
+        """The same for a job that is tried again: a failure before the launch, or a damaged result, is to be replaced.
+
+        What another launcher has tried again since the launch counts. Raises ValueError for another run's result.
+        """
+        try:
+            result = self.result()
+            if result is None or result["status"] == "completed":
+                return result
+            self.overwrite = True
+            return result_of(self.run_dir, self.name, self.seed, self.launched)
+        except Damaged:
+            self.overwrite = True
+            return None
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""
@@ -88,3 +109,8 @@ class Job:
             Entry(row, self.seed, str(self.run_dir), self.overrides, self.name, status, self.error)
             for row in self.rows
         ]
+
+
+def blames_start(error: str | None) -> bool:
+    """Whether a job is said to have failed only because a job that it starts from did."""
+    return (error or "").endswith(BLAMED)

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from rich.console import Console
 
-from hornn.sweep.job import BLAMED, Job
+from hornn.sweep.job import Job, blames_start
 from hornn.sweep.outcome import tell_other_code
 from hornn.sweep.progress import Line, Watch
 from hornn.sweep.record import Record
@@ -50,19 +50,14 @@ class Onlooker:
         os.environ[WATCHED], os.environ[SINCE] = self.record.name, str(self.jobs[0].launched)
         self.look(quiet=True)
         for job in self.jobs:
-            if self.retry and job.status == "failed":
-                job.status, job.error, job.overwrite = "queued", None, True
             # the job that it starts from may be done by now
-            if job.status == "failed" and (job.error or "").endswith(BLAMED):
-                job.status, job.error = "queued", None
+            if job.status == "failed" and (self.retry or blames_start(job.error)):
+                job.status, job.error, job.overwrite = "queued", None, job.overwrite or self.retry
         done = [job for job in self.jobs if job.status == "done"]
         tell_other_code(done, self.watch.console)
         waiting = [job for job in self.jobs if job.status not in ("done", "failed")]
         for job in waiting:
-            if job.start_is_cut_off:
-                job.cut_off = True
-            elif job.start_failed:
-                job.status, job.error = "failed", job.start_failed
+            job.end_with_its_start()
         told = done + [job for job in waiting if job.status == "failed"]
         self.record.merge([entry for job in told for entry in job.entries()])  # others may start from them
         self.open_jobs = [job for job in waiting if job.status != "failed" and not job.cut_off]

@@ -15,7 +15,7 @@ from hornn.sweep.job import Job
 from hornn.sweep.onlooker import SINCE, WATCHED
 from hornn.sweep.progress import Watch
 from hornn.sweep.record import Record
-from hornn.sweep.run_state import moment_of_files, result_of
+from hornn.sweep.run_state import moment_of_files
 from hornn.sweep.workers import Workers
 
 
@@ -45,7 +45,7 @@ def run_apart(cfg: DictConfig, program: Path) -> None:
     # Lightning would else leave it to Slurm to start its further ranks.
     os.environ["SLURM_JOB_NAME"] = "interactive"
     retry = settings.sweeper.get("retry_failed", False)
-    retry = retry or result_of(job.run_dir, job.name, job.seed, job.since) is None
+    retry = retry or job.result() is None
     # The output of a job of Slurm's goes to a file of its own.
     watch = Watch(record.name, [job], 1, Console(quiet=bool(watched and "SLURM_JOB_ID" not in os.environ)))
     command = [sys.executable, str(program.absolute())]

@@ -23,7 +23,7 @@ from hornn.result import Damaged
 from hornn.run.identity import LAST
 from hornn.run.lock import Busy
 from hornn.sweep.gpus import Pool
-from hornn.sweep.job import BLAMED, Job
+from hornn.sweep.job import Job, blames_start
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import (
     LOG,
@@ -33,7 +33,6 @@ from hornn.sweep.run_state import (
     is_since,
     last_lines,
     read_progress,
-    result_of,
 )
 
 TICK = 0.2  # seconds between looks at the processes
@@ -145,10 +144,9 @@ class Workers:
                 look = time.monotonic() - looked > LOOK
                 looked = time.monotonic() if look else looked
                 for job in open_jobs:
-                    if job.start_is_cut_off:
-                        job.cut_off = True
-                    elif job.start_failed:
-                        self._become(job, "failed", job.start_failed)
+                    if job.end_with_its_start():
+                        if job.status == "failed":
+                            self._become(job, "failed", job.error)
                     elif any(other.status != "done" for other in job.after):
                         continue
                     elif len(self.at_work) < self.limit and (look or job.status == "queued"):
@@ -169,16 +167,11 @@ class Workers:
         """Give a job the status that its folder, or else the record, says it has."""
         retry = self._retries(job)
         try:
-            result = result_of(job.run_dir, job.name, job.seed, job.since)
-            if retry and result is not None and result["status"] != "completed":
-                job.overwrite = True  # what another launcher has tried again since the launch counts
-                result = result_of(job.run_dir, job.name, job.seed, job.since)
+            result = job.result_to_keep() if retry else job.result()
         except ValueError as error:
-            if not (retry and isinstance(error, Damaged)):
-                job.status, job.error = "failed", str(error)
-                job.in_the_way = not isinstance(error, Damaged)
-                return
-            result, job.overwrite = None, True
+            job.status, job.error = "failed", str(error)
+            job.in_the_way = not isinstance(error, Damaged)
+            return
         if result is not None and result["status"] == "completed":
             job.status = "done"
             job.take(result)
@@ -187,7 +180,7 @@ class Workers:
         elif not retry and (not job.overwrite or job.status == "elsewhere"):
             run = (str(job.run_dir), job.name)
             for entry in self.record.read():
-                failed = entry.status == "failed" and not (entry.error or "").endswith(BLAMED)
+                failed = entry.status == "failed" and not blames_start(entry.error)
                 if failed and (entry.run_dir, entry.name) == run:
                     job.status, job.error = "failed", entry.error
 
@@ -258,7 +251,7 @@ class Workers:
         job.seconds = time.monotonic() - job.started
         last = lines[-1].removeprefix("error: ") if lines else ""
         try:
-            result = result_of(job.run_dir, job.name, job.seed, job.since)
+            result = job.result()
         except ValueError as error:
             self._leave(job, "failed", str(error), lines)
             return
