@@ -12,6 +12,7 @@ from hornn.result import check_kinds, read_json
 from hornn.shown import shown_texts
 
 SUMMARY = "study.json"
+PERPLEXITY = "valid_ppl"  # the metric of a summary that names none
 KINDS = {
     "study": (str,),
     "command": (str, NoneType),
@@ -34,7 +35,7 @@ class Study(NamedTuple):
     command: str
     trials: tuple[dict[str, Any], ...]
     importance: dict[str, float]
-    metric: str
+    metric: str = PERPLEXITY
     problem: str = ""
 
     @property
@@ -73,9 +74,9 @@ def read_studies(results: Path) -> list[Study]:
 def read_study(path: Path) -> Study:
     try:
         summary = shown_texts(read_json(path))
-        check_kinds(summary, KINDS, KINDS)
+        check_kinds(summary, KINDS, KINDS.keys() - {"metric", "command"})
         check_kinds(summary["importance"], dict.fromkeys(summary["importance"], (float,)), ())
-        metric = summary["metric"]
+        metric = summary.get("metric", PERPLEXITY)
         if not known_name(metric):
             raise ValueError(f"its metric is unknown: {metric}")
         kinds = {**TRIAL, metric: (float, NoneType)}
@@ -83,11 +84,11 @@ def read_study(path: Path) -> Study:
             check_kinds(trial, kinds, kinds)
     except (OSError, ValueError) as error:
         problem = f"{path} cannot be read ({error}): the next search of this study writes it again"
-        return Study(path.parent.name, path.parent, "", (), {}, "", problem)
+        return Study(path.parent.name, path.parent, "", (), {}, problem=problem)
     return Study(
         summary["study"],
         path.parent,
-        summary["command"] or "",
+        summary.get("command") or "",
         tuple(summary["trials"]),
         summary["importance"],
         metric,

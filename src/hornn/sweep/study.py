@@ -108,7 +108,8 @@ def counted(study: Any) -> dict[int, Any]:
     """Position -> trial, in order, for trials that left a number, an early end, or a failure of their own."""
     ended = ("COMPLETE", "PRUNED")
     trials = [t for t in study.get_trials(deepcopy=False) if t.state.name in ended or REASON in t.user_attrs]
-    return dict(sorted((trial.user_attrs[POSITION], trial) for trial in trials))
+    places = {trial.user_attrs.get(POSITION, index): trial for index, trial in enumerate(trials)}
+    return dict(sorted(places.items()))
 
 
 def best(study: Any) -> Any:
