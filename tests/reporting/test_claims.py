@@ -268,6 +268,16 @@ def test_a_claim_of_a_row_that_diverged_says_so(place: Any, broken: Any) -> None
     assert str(verdict).endswith("Outcome: not measured yet (RNN diverged).")
 
 
+def test_a_claim_of_a_row_in_conflict_says_so(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("max-2", 1, 100.0)
+    for seed, name in ((1, "aaaa"), (2, "bbbb")):
+        place.commit("rnn", seed, 120.0, name=name)
+    verdict = table_of(place).verdicts[2]
+    assert str(verdict).endswith("Outcome: not judged (the runs of RNN do not agree).")
+    assert verdict.gain is None
+
+
 TIME = "seconds_per_epoch"
 
 

@@ -96,10 +96,22 @@ def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
     line = line_of(table, "rnn")
     assert line.status == "conflict"
     assert cells_of(table, "rnn")["measured"] == ""
-    remedy = ": `python src/report.py --keep` keeps the later run of a seed" if seed == 1 else ""
+    keep, again = (
+        "`python src/report.py --keep` keeps the later run of a seed",
+        "run the seeds that depart again",
+    )
+    remedy = f": {keep}" if seed == 1 else f": {again}, by the row's own command"
     mark = f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})"
     assert line.marks == (f"{mark}{remedy}",)
     assert line.marks[0] in table_markdown(table)
+
+
+def test_a_seed_of_other_settings_is_told_by_them(place: Any) -> None:
+    """It takes the row's numbers away, so the reader needs the setting and the seed."""
+    place.commit("rnn", 1, 120.0)
+    place.commit("rnn", 2, 130.0, name="bbbb", config={"trainer": {"max_epochs": 1}})
+    mark = "departs from the recipe: trainer.max_epochs=1, not 20 (seed 2)"
+    assert line_of(table_of(place), "rnn").marks[-1] == mark
 
 
 def test_a_table_that_lacks_nothing_but_a_choice_names_no_command(place: Any, broken: Any) -> None:
@@ -134,7 +146,7 @@ def test_a_committed_result_of_an_older_config_is_marked(place: Any) -> None:
     place.record({"row": "rnn", "seed": 1, "status": "queued", "name": "bbbb"})
     line = line_of(table_of(place), "rnn")
     assert line.scores["test_ppl"].values == (120.0,)
-    assert line.marks == ("runs of different configs are not averaged (aaaa: seed 1; bbbb: seed 1)",)
+    assert line.marks == ("its runs on record are of different configs (aaaa: seed 1; bbbb: seed 1)",)
 
 
 def test_a_result_by_another_recipe_is_marked(place: Any) -> None:

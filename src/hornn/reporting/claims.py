@@ -15,7 +15,7 @@ from hornn.reporting.gains import (
     note_on_dynamic_evaluation,
     note_on_shortfall,
 )
-from hornn.reporting.lines import Line, by_one_recipe, departures_of, what_differs
+from hornn.reporting.lines import CONFLICT, Line, by_one_recipe, departures_of, what_differs
 from hornn.reporting.numbers import AT_MOST_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
 from hornn.reporting.scores import has_published, is_unverified, published_value
 from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_for
@@ -92,8 +92,14 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
         return judge_bound(claim, sweep, min(sides[0], key=mean_validation), lines)
     verdict = as_published(claim, sweep, sides)
     if not is_measured:
-        diverged = [line.row.label for side in sides for line in side if line.status == "diverged"]
-        return verdict._replace(reason=", ".join(f"{label} diverged" for label in diverged))
+        states = [(line.row.label, line.status) for side in sides for line in side]
+        if conflicts := [label for label, state in states if state == CONFLICT]:
+            return verdict._replace(
+                outcome=NOT_JUDGED, reason=f"the runs of {', '.join(conflicts)} do not agree"
+            )
+        return verdict._replace(
+            reason=", ".join(f"{each} diverged" for each, state in states if state == "diverged")
+        )
     best = [min(side, key=mean_validation) for side in sides]
     if reason := what_differs(best, claim.metric):
         each = (f"{line.row.label}: {line.scores[claim.metric].mean:.4g}" for line in best)

@@ -192,28 +192,32 @@ def remarks(
 ) -> Iterable[str]:
     """What a reader must know of the runs; `done`: the runs that the row's numbers come from."""
     whole = [run for run in runs if run.state != "damaged"]
-    keep = ": `python src/report.py --keep` keeps the later run of a seed" if rival_seeds(runs) else ""
-    for what, seeds, remedy in (
-        ("configs", by_seed((run.name, run.seed) for run in whole), keep),
-        (
-            "sources",
-            by_seed((run.source, run.seed) for run in whole),
-            keep or ": overwrite=true trains a seed anew",
-        ),
-    ):
-        if len(seeds) > 1:
-            each = "; ".join(f"{mark}: seed {', '.join(map(str, them))}" for mark, them in seeds.items())
-            yield f"runs of different {what} are not averaged ({each}){remedy}"
-    departed = dict.fromkeys(
-        item
-        for run in done
+    keep = "`python src/report.py --keep` keeps the later run of a seed" if rival_seeds(runs) else ""
+    configs = by_seed((run.name, run.seed) for run in whole)
+    sources = by_seed((run.source, run.seed) for run in whole)
+    if len(configs) > 1 and len({run.name for run in runs if run.result}) > 1:
+        remedy = keep or "run the seeds that depart again, by the row's own command"
+        yield f"runs of different configs are not averaged ({told_by_seed(configs)}): {remedy}"
+    elif len(configs) > 1:
+        yield f"its runs on record are of different configs ({told_by_seed(configs)})"
+    if len(sources) > 1:
+        remedy = keep or "overwrite=true trains a seed anew"
+        yield f"runs of different sources are not averaged ({told_by_seed(sources)}): {remedy}"
+    finished = [run for run in runs if run.state == "done"]
+    departed = by_seed(
+        (item, run.seed)
+        for run in finished
         for item in (
             *departures(row.recipe, run.result),
             *other_start(row, run, starts),
         )
     )
     if departed:
-        yield f"{DEPARTS_FROM_RECIPE}: {'; '.join(departed)}"
+        each = [
+            item if len(seeds) == len(finished) else f"{item} (seed {', '.join(map(str, seeds))})"
+            for item, seeds in departed.items()
+        ]
+        yield f"{DEPARTS_FROM_RECIPE}: {'; '.join(each)}"
     if len(commits(done)) > 1:
         yield "its seeds come from several commits, which their files name"
     if any(run.result.get("dirty") for run in done):
@@ -266,6 +270,10 @@ def by_seed(marked: Iterable[tuple[str | None, int]]) -> dict[str, list[int]]:
         if mark:
             found.setdefault(mark, []).append(seed)
     return found
+
+
+def told_by_seed(marked: Mapping[str, Sequence[int]]) -> str:
+    return "; ".join(f"{mark}: seed {', '.join(map(str, seeds))}" for mark, seeds in marked.items())
 
 
 def other_start(row: Row, run: Run, starts: Mapping[str, Sequence[Run]]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
-from hornn.reporting.lines import SECONDS, by_data, rival_seeds
+from hornn.reporting.lines import CONFLICT, SECONDS, by_data
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
@@ -66,7 +66,7 @@ def what_is_missing(table: Table) -> list[str]:
         return []
     text = f"{table.measured} of {table.runnable} rows are measured."
     if table.sweep.command and any(
-        line.status for line in table.lines if line.row.run is not None and not rival_seeds(line.runs)
+        line.status not in ("", CONFLICT) for line in table.lines if line.row.run is not None
     ):
         text += f" `{table.sweep.command}` runs what is missing."
         if any(run.state in ("failed", "diverged") for line in table.lines for run in line.runs):
