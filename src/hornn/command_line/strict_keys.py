@@ -37,9 +37,12 @@ BY_FILE = ("model", "head", "network", "data", "optimizer", "schedule")  # group
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", NoneType: "null"}
 
 
-def compose_reference() -> DictConfig:
-    """The running job's config as its group choices alone make it: no experiment, sweep or other override."""
-    job = HydraConfig.get()
+def compose_reference(job: Any = None) -> DictConfig:
+    """A job's config as its group choices alone make it: no experiment, sweep or other override.
+
+    job: its `hydra` node, None for the running job's.
+    """
+    job = job or HydraConfig.get()
     name, overrides = job.job.config_name, list(job.overrides.hydra)
     loader = GlobalHydra.instance().config_loader()
     own = known_choices(loader, name, overrides)
@@ -50,7 +53,10 @@ def compose_reference() -> DictConfig:
 
 
 def check_keys(
-    cfg: DictConfig, reference: DictConfig, supplied: Mapping[str, Collection[str]] | None = None
+    cfg: DictConfig,
+    reference: DictConfig,
+    supplied: Mapping[str, Collection[str]] | None = None,
+    choices: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise ValueError for a key of `cfg` that nothing takes or that is left out, a value of the wrong type, an absent
     target or a class that the choice of a file did not bring.
@@ -59,11 +65,13 @@ def check_keys(
     at the same path. A mapping given as an argument, or one that is empty in `reference`, may hold any keys.
     `supplied`: path of a node -> arguments that the program itself gives the target, so that no key may set
     them; required arguments of a `_partial_` that `reference` leaves out count as supplied without being named.
+    `choices`: the file of each group, None for the running job's.
     """
     check_classes(cfg, reference)
     for key in left_out(cfg, reference):
         raise ValueError(f"{key!r} cannot be left out: drop ~{key}")
-    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    if choices is None:
+        choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     for key, accepted in unknown_keys(cfg, reference, supplied or {}):
         where = " (from a config file or the command line)"
         raise ValueError(describe_key(key, accepted, reference, choices, where))

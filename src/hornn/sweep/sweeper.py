@@ -10,10 +10,12 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from hornn.checks import require_truth
+from hornn.command_line.ending import interrupted_at_once
+from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
 from hornn.recipe import flatten
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import grid_rows
@@ -56,12 +58,14 @@ class TableSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         batch = self._batch(arguments)
-        for overrides in batch:
-            try:
-                self.loader.load_sweep_config(self.settings, overrides)
-            except Exception as error:
-                error.add_note(f"in the job {' '.join(overrides)}")
-                raise
+        references: dict[str, DictConfig] = {}
+        with interrupted_at_once():
+            for overrides in batch:
+                try:
+                    check_job(self.loader.load_sweep_config(self.settings, overrides), references)
+                except Exception as error:
+                    error.add_note(f"in the job {' '.join(overrides)}")
+                    raise
         if getattr(self.jobs, "shows_jobs", False):
             return [job.return_value for job in self.jobs.launch(batch, initial_job_idx=0)]
         self._launch_in_waves(batch)
@@ -222,6 +226,24 @@ def check_file(chosen: str, configs: Composed) -> None:
             if "sweep" in content:
                 define(path, content, configs)
             return
+
+
+def check_job(cfg: DictConfig, references: dict[str, DictConfig]) -> None:
+    """Raise ValueError for a key or value that the process of a job would refuse once others are trained.
+
+    cfg: what the job composes to, with its `hydra` node. references: by choices, of the jobs before.
+    """
+    from hornn.build import check_model
+
+    job = cfg.hydra
+    mark = repr(sorted(job.runtime.choices.items(), key=str))
+    if mark not in references:
+        references[mark] = compose_reference(job)
+        references[mark].sweep = {}  # the reader of tables knows its keys
+        check_model(references[mark].model)
+    with open_dict(cfg):
+        del cfg["hydra"]
+    check_keys(cfg, references[mark], GIVEN, job.runtime.choices)
 
 
 def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
