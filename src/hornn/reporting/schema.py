@@ -49,6 +49,7 @@ ROW_KEYS = {
     "note": str,
 }
 FIGURE_KEYS = {"x_label": str, "published_best": list, "base": str}
+FIGURE_KEYS |= {"x": str, "series": str}  # files of earlier versions have them, nobody reads them
 PUBLISHED_KEYS = {"value": int | float | None, "verified": bool, "source": str}
 WORDS = {  # for a person; int comes beside float alone
     str: "a text",
