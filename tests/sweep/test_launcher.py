@@ -100,7 +100,8 @@ def test_a_key_that_a_row_does_not_take_is_refused_before_any_row_is_trained(lau
 
 def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None:
     write_table(
-        f"{TABLE}    - {{name: both, label: both, run: [model=mixture, ~model.hidden_size], start: [elman, second-order]}}\n"
+        f"{TABLE}    - {{name: both, label: both, run: [model=mixture, ~model.hidden_size], "
+        "start: [elman, second-order]}\n"
     )
     picked = ("sweeps=mini", "hydra.sweeper.only=[both]", "hydra.launcher.jobs=4")
     code, out, err = launch(*picked, FAKE_FAIL="1")
@@ -121,7 +122,8 @@ def test_a_row_that_mixes_others_comes_after_all_of_them(launch: Launch) -> None
 @pytest.mark.thorough
 def test_rows_that_only_come_along_are_not_overwritten(launch: Launch) -> None:
     write_table(
-        f"{TABLE}    - {{name: both, label: both, run: [model=mixture, ~model.hidden_size], start: [elman, second-order]}}\n"
+        f"{TABLE}    - {{name: both, label: both, run: [model=mixture, ~model.hidden_size], "
+        "start: [elman, second-order]}\n"
     )
     picked = ("sweeps=mini", "hydra.sweeper.only=[both]", "overwrite=true")
     for _ in range(2):  # the first time they have no result yet
