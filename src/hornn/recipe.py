@@ -109,7 +109,7 @@ def resolve(
 def read_words(
     run: Iterable[str], choices: Mapping[str, Any], values: Values, folders: tuple[Path, ...]
 ) -> tuple[dict[str, Any], Values, set[str]]:
-    """Choices and dotted values with those of a row's overrides on top, and the keys and groups that these remove."""
+    """The choices and dotted values once a row's overrides apply, and the keys and groups that the row removes."""
     choices, values, removed = dict(choices), dict(values), set[str]()
     for word in run:
         key, _, text = word.partition("=")
@@ -151,7 +151,7 @@ def values_of(chosen: Mapping[str, Any], folders: tuple[Path, ...]) -> Values:
 
 
 def merged(flat: Values, over: Values) -> Values:
-    """Dotted values with those of `over` in their place; null takes the place of all keys below its own."""
+    """The dotted values of both; `over` counts where both have a key. A null in `over` removes all keys below."""
     emptied = tuple(f"{key}." for key, value in over.items() if value is None)
     return {key: value for key, value in flat.items() if not key.startswith(emptied)} | over
 

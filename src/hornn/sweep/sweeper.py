@@ -239,10 +239,10 @@ def check_job(cfg: DictConfig, references: dict[str, DictConfig]) -> None:
     mark = repr(sorted(job.runtime.choices.items(), key=str))
     if mark not in references:
         references[mark] = compose_reference(job)
-        references[mark].sweep = {}  # the reader of tables knows its keys
         check_model(references[mark].model)
     with open_dict(cfg):
         del cfg["hydra"]
+    cfg.sweep = references[mark].sweep  # the reader of tables knows its keys; a table of many rows holds thousands
     check_keys(cfg, references[mark], GIVEN, job.runtime.choices)
 
 
