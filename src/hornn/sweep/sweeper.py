@@ -242,9 +242,8 @@ def check_job(cfg: DictConfig, references: dict[str, DictConfig]) -> None:
         check_model(references[mark].model)
     with open_dict(cfg):
         del cfg["hydra"]
-    cfg.sweep = references[
-        mark
-    ].sweep  # the reader of tables knows its keys; a table of many rows holds thousands
+    # the reader of tables knows its keys; a table of many rows holds thousands
+    cfg.sweep = references[mark].sweep
     check_keys(cfg, references[mark], GIVEN, job.runtime.choices)
 
 
