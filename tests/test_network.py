@@ -146,7 +146,7 @@ def test_tied_weights_are_one_matrix() -> None:
     optimizer = training(network).configure_optimizers()
     members = [id(p) for group in optimizer.param_groups for p in group["params"]]
     assert len(members) == len(set(members)) == len(list(network.parameters()))
-    with pytest.raises(ValueError, match="as wide as the embedding"):
+    with pytest.raises(ValueError, match=rf"set network.embedding_size={H}, or"):
         SequenceModel([1] * V, partial(FofeHornn, hidden_size=H), H + 1, tie_weights=True)
 
 

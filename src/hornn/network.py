@@ -192,11 +192,15 @@ class SequenceModel(nn.Module):
             raise ValueError(
                 "network.tie_weights needs inputs that are words, and these are vectors: leave it out"
             )
-        if W_out is None or W_out.shape != table.shape:
-            have = "no single matrix" if W_out is None else f"{W_out.size(1)} inputs"
+        if W_out is None:
             raise ValueError(
-                f"network.tie_weights needs an output layer as wide as the embedding "
-                f"({table.size(1)}), and it has {have}: set network.embedding_size, head=softmax"
+                "network.tie_weights=true needs an output layer of one matrix, and this one has several: set "
+                "network.tie_weights=false, or head=softmax"
+            )
+        if W_out.shape != table.shape:
+            raise ValueError(
+                f"network.tie_weights=true needs an output layer as wide as the embedding ({table.size(1)}), and it "
+                f"has {W_out.size(1)} inputs: set network.embedding_size={W_out.size(1)}, or network.tie_weights=false"
             )
         self.embedding.weight = W_out
 

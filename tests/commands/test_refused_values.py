@@ -49,6 +49,7 @@ VALUES = {
     "optimizer=adamw optimizer.eps=inf": "optimizer.eps must be > 0, got inf",
     "model=dt_rnn model.learn_p=true": "learn_p=true is about lp units, and there are none: set",
     "network.tie_weights=true network.embedding_std=0.1": "embedding_std=0.1 has no effect with tie_weights=true",
+    "network.tie_weights=true head=two_level": "one matrix, and this one has several: set network.tie_weights=false",
     "model=clockwork model.periods=1": "periods must be strictly rising integers >= 1, in steps, got 1",
     "model=hierarchical model.delays=[1,null]": "delays must be strictly rising integers >= 1, in steps, got [1, None]",
     "data.unit=line": "data.unit must be one of word, char, got 'line'",

@@ -69,7 +69,7 @@ def test_a_run_of_its_own_has_no_group(begin: Callable[..., Any]) -> None:
     run = begin()
     assert (run.group, run.job_type) == ("", "hornn_fofe")
     assert set(run.tags) == {"model=hornn_fofe", "data=ptb", "seed=3"}
-    assert run.config["cell"] == {"order": 2}
+    assert dict(run.config) == {"model": "hornn_fofe", "cell": {"order": 2}, "data": {}}
 
 
 @pytest.mark.parametrize("name", ["adhoc-12", "smoke_all_cells"])
@@ -94,7 +94,8 @@ def test_what_a_run_has_logged(process: Command, small: list[str], tmp_path: Pat
     assert process("train", *words, HORNN_SWEEP="hornn_table1", HORNN_ROW="max-2").code == 0
     log = read_log(tmp_path / "run")
     assert (log["run"]["run_group"], log["run"]["job_type"]) == ("hornn_table1", "max-2")
-    assert log["run"]["config"]["update"]["cell"]["order"] == 2
+    begun = log["run"]["config"]["update"]  # which `wandb leet` shows
+    assert (begun["model"], begun["cell"]["order"], begun["optimizer"]["lr"]) == ("hornn_max", 2, 0.1)
     assert log["config"]["update"]["model"] == "hornn_max"
     assert log["config"]["update"]["data"]["seq_len"] == 5
     assert log["config"]["update"]["optimizer"]["lr"] == 0.1

@@ -91,9 +91,10 @@ def wandb_logger(
 ) -> RunLogger:
     """A Weights & Biases run below `run_dir`; its id has the run's name, so that a resumed run continues its own.
 
-    In a sweep its group is the sweep and its job type the row of the table, else its job type is the model. The
-    arguments of the model stand under `cell`, for `model` in W&B is the word that chose it. Agents of `wandb sweep`
-    give their runs ids of their own. log_model: whether `best.ckpt` is to be kept as an artifact.
+    In a sweep its group is the sweep and its job type the row of the table, else its job type is the model. It begins
+    with the settings that decide the numbers, for `wandb leet` shows no others; the arguments of the model stand under
+    `cell`, since `model` in W&B is the word that chose it. Agents of `wandb sweep` give their runs ids of their own.
+    log_model: whether `best.ckpt` is to be kept as an artifact.
     """
     import wandb  # half a second, that no other logger need wait for
 
@@ -116,7 +117,7 @@ def wandb_logger(
             group=sweep,
             job_type=row or words["model"],
             tags=[f"{key}={value}"[:TAG_LENGTH] for key, value in tags.items() if value is not None],
-            config={"cell": identity.config["model"]},
+            config={**identity.config, "model": words["model"], "cell": identity.config["model"]},
             dir=run_dir,
             mode="offline" if offline else "online",
             resume="allow" if resume and not offline else None,

@@ -17,7 +17,7 @@ from hornn.data.base import SPLITS
 from hornn.data.lines import shown_name
 from hornn.data.text import encode_text
 from hornn.data.tokenizer import Tokenizer
-from hornn.metrics import bits, perplexity
+from hornn.metrics import perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
@@ -26,6 +26,7 @@ from hornn.use.checkpoints import open_checkpoint, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
 from hornn.use.figures import (
     console_of_texts,
+    figures_of_text,
     files_of,
     report,
     require_probabilities,
@@ -90,11 +91,13 @@ def evaluate(cfg: DictConfig) -> None:
     figures = {
         **names_of(model),
         "scored": shown_name(Path(cfg.text)) if cfg.text else f"{corpus_of(model)['name']} {split}",
-        "perplexity": perplexity(mean),
-        f"bits_per_{'character' if model.tokenizer.unit == 'char' else 'token'}": bits(mean),
-        "tokens": len(ids),
-        "out_of_vocabulary": int(unknown.sum()),
-        **known_alone(scores, unknown),
+        **figures_of_text(
+            float(scores.sum()),
+            float(scores[~unknown].sum()),
+            len(ids),
+            int(unknown.sum()),
+            model.tokenizer.unit,
+        ),
         "read_as": model.read_as,
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,
@@ -122,12 +125,6 @@ def run_to_record(cfg: DictConfig, scorer: Scorer) -> dict[str, Any]:
             "dynamic_lr=RATE or a list of rates, and leave out text= and split="
         )
     return to_record(scorer.card or {}, Path(scorer.name))
-
-
-def known_alone(scores: np.ndarray, unknown: np.ndarray) -> dict[str, float]:
-    """The perplexity of a text without its unknown tokens, where it has some: they are all read as one word."""
-    known = scores[~unknown]
-    return {"perplexity_known": perplexity(float(known.mean()))} if unknown.any() and len(known) else {}
 
 
 def check_options(cfg: DictConfig) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
-from hornn.metrics import perplexity
+from hornn.metrics import bits, perplexity
 from hornn.result import finite
 from hornn.run.identity import FILES, SNAPSHOTS
 from hornn.shown import shown
@@ -32,6 +32,22 @@ def require_probabilities(mean: float, name: str, dynamic_lr: float | None = Non
         raise ValueError(f"{name} gives no finite score ({mean}): {cause}")
     if mean < 0:
         raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")
+
+
+def figures_of_text(nll: float, nll_known: float, tokens: int, unknown: int, unit: str) -> dict[str, float]:
+    """What the -ln P of a text is to a person, by the names that are shown.
+
+    nll: the sum over all tokens, in nats; nll_known: over those that the vocabulary has. Where a token is not among
+    these, they have a perplexity of their own, for all others are read as one word. unit: of the tokenizer.
+    """
+    known = tokens - unknown
+    return {
+        "perplexity": perplexity(nll / tokens),
+        f"bits_per_{'character' if unit == 'char' else 'token'}": bits(nll / tokens),
+        "tokens": tokens,
+        "out_of_vocabulary": unknown,
+        **({"perplexity_known": perplexity(nll_known / known)} if unknown and known else {}),
+    }
 
 
 def require_target(target: Any, sources: Iterable[Path] = ()) -> None:

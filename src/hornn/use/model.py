@@ -215,7 +215,11 @@ class Model:
         return [*(token for line in lines for token in tokenizer.tokens(line)), *tokenizer.cut(last)]
 
     def encode(self, text: str | Path) -> Encoded:
-        """The tokens of a text, or of a text file: a Path, or a string that is the name of a file."""
+        """The ids of a text, whether each is read as `<unk>`, and the number of tokens of each line, as arrays.
+
+        text: or a text file, as a Path or a string that is the name of a file. The ids are unsigned, as small as the
+        vocabulary allows: `ids.astype("int64")` is what torch works with.
+        """
         require_string("text", text, Path)
         if text == "":
             raise ValueError("the text is empty: give one that has words")

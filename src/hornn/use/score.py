@@ -14,10 +14,9 @@ from omegaconf import DictConfig
 from hornn.checks import require_positive
 from hornn.command_line.ending import reader_has_gone
 from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
-from hornn.metrics import perplexity
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
-from hornn.use.figures import console_of_texts, files_of, report, require_target, text_of
+from hornn.use.figures import console_of_texts, figures_of_text, files_of, report, require_target, text_of
 from hornn.use.model import Model, TokenScores, UnreadableText
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -57,7 +56,7 @@ def score(cfg: DictConfig) -> None:
         **names_of(model.scorer),
         "scored": shown_name(path),
         "lines": count,
-        **totals.figures(),
+        **totals.figures(model.scorer.tokenizer.unit),
         "precision": model.scorer.precision,
         **weights_of(model.scorer),
     }
@@ -117,12 +116,9 @@ class Totals:
         self.unknown += int(scores.unknown.sum())
         self.nll -= [scores.log_probs[~scores.unknown].sum(), scores.log_probs[scores.unknown].sum()]
 
-    def figures(self) -> dict[str, Any]:
-        known = self.tokens - self.unknown
+    def figures(self, unit: str) -> dict[str, float]:
+        """By the names that are shown; unit: of the tokenizer."""
         return {
-            "perplexity": perplexity(self.nll.sum() / self.tokens),
-            **({"perplexity_known": perplexity(self.nll[0] / known)} if known else {}),
-            "tokens": self.tokens,
-            "out_of_vocabulary": self.unknown,
+            **figures_of_text(float(self.nll.sum()), float(self.nll[0]), self.tokens, self.unknown, unit),
             "tokens_per_second": self.tokens / self.seconds,
         }

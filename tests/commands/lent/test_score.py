@@ -69,6 +69,7 @@ def test_a_record_a_line_and_the_perplexity_of_all(
         known = [token["log_prob"] for row in rows for token in row["per_token"] if not token["unknown"]]
         assert total["perplexity_known"] == pytest.approx(math.exp(-sum(known) / 313))
         assert (total["lines"], total["tokens"], total["out_of_vocabulary"]) == (5, 315, 2)
+        assert total["bits_per_token"] == pytest.approx(nll / 315 / math.log(2))
         assert f"perplexity  {total['perplexity']:,.2f}" in err
 
 
