@@ -243,8 +243,8 @@ class TruncatedBptt(lightning.LightningModule):
         y, after = self.network.run_cells(chunks[0], state)
         later = detach_all(after) if len(chunks) == self.window_chunks else state
         if len(chunks) > 1:
-            y, _ = self.network.run_cells(torch.cat(list(chunks[1:])), after)
-        return y[-chunks[-1].size(0) :], later
+            y, _ = self.network.run_cells(torch.cat(list(chunks[1:])), after, last=chunks[-1].size(0))
+        return y, later
 
     def pass_on(self, chunks: Sequence[Tensor], state: NetworkState) -> None:
         """Keep what the next window begins with."""

@@ -284,8 +284,10 @@ class SequenceModel(nn.Module):
         y, after = self.run_cells(inputs, state)
         return self.drop(y, self.dropout), after
 
-    def run_cells(self, inputs: Tensor, state: NetworkState) -> tuple[Tensor, NetworkState]:
-        """What `forward` gives, without dropout of the features."""
+    def run_cells(
+        self, inputs: Tensor, state: NetworkState, last: int | None = None
+    ) -> tuple[Tensor, NetworkState]:
+        """What `forward` gives, without dropout of the features; of these with `last` the last steps' alone."""
         x, rows = self.embed(inputs)
         in_bf16 = self.training and self.loop_precision == "bf16"
         how = self.state_grad_norm, self.scan_backend
@@ -293,7 +295,8 @@ class SequenceModel(nn.Module):
         for cell, cell_state in zip(self.cells, state, strict=True):
             if after:
                 x, rows = self.drop(x, self.dropout), None
-            x, cell_state = scan(cell, x, cell_state, *how, rows, in_bf16)  # type: ignore[arg-type]
+            steps = last if len(after) + 1 == len(self.cells) else None  # a layer above reads all of them
+            x, cell_state = scan(cell, x, cell_state, *how, rows, in_bf16, steps)  # type: ignore[arg-type]
             after.append(cell_state)
         return x, tuple(after)
 

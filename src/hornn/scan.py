@@ -62,14 +62,16 @@ def scan(
     backend: str = "eager",
     rows: Tensor | None = None,
     in_bf16: bool = False,
+    last: int | None = None,
 ) -> tuple[Tensor, State]:
     """Run `cell` over the inputs x (T, B, I) from `state`.
 
     Where inputs repeat, x may hold each of them once, (1, D, I), and `rows` (T, B) says which one a step reads: the
     products of `project_input` are then of D inputs in place of T * B.
 
-    Returns the outputs (T, B, output_size) and the state after the last step. With `state_grad_norm` the
-    gradient that flows back into each tensor of each state is scaled to at most that Euclidean norm.
+    Returns the outputs (T, B, output_size), with `last` of the last steps alone, and the state after the last step.
+    With `state_grad_norm` the gradient that flows back into each tensor of each state is scaled to at most that
+    Euclidean norm.
 
     `backend` is `eager`, the loop over `cell.step`, which is the specification. `graph` replays that loop on a GPU
     (`hornn.kernels.recorded`). `native` (`hornn.kernels.table`, replayed likewise on a GPU) and `parallel`
@@ -85,7 +87,7 @@ def scan(
     if rows is not None:
         u = F.embedding(rows, u[0])
     if backend == "parallel":
-        y, state = run_parallel(cell, u, state)
+        y, state = run_parallel(cell, u, state, last)
     elif backend == "native":
         loop = partial(run_native, cell, max_norm=state_grad_norm, in_bf16=in_bf16)
         if u.device.type == "cuda":
@@ -98,7 +100,7 @@ def scan(
     else:
         y, state = run_eager(cell, u, state, state_grad_norm)
     with beside:
-        return cell.project_output(y), state
+        return cell.project_output(y if last is None else y[-last:]), state
 
 
 def run_eager(cell: Cell, u: Tensor, state: State, state_grad_norm: float | None) -> tuple[Tensor, State]:
@@ -112,10 +114,13 @@ def run_eager(cell: Cell, u: Tensor, state: State, state_grad_norm: float | None
     return torch.stack(outputs), state
 
 
-def run_parallel(cell: Cell, u: Tensor, state: State) -> tuple[Tensor, State]:
-    """What `run_eager` gives, by `cell.all_steps` in blocks of `PARALLEL_STEPS`."""
+def run_parallel(cell: Cell, u: Tensor, state: State, last: int | None = None) -> tuple[Tensor, State]:
+    """What `run_eager` gives, by `cell.all_steps` in blocks of `PARALLEL_STEPS`; `last`: the last steps' outputs."""
+    before = 0 if last is None else len(u) - last
+    if before:
+        state = cell.state_after(u[:before], state)
     blocks = []
-    for block in u.split(PARALLEL_STEPS):
+    for block in u[before:].split(PARALLEL_STEPS):
         y, state = cell.all_steps(block, state)
         blocks.append(y)
     return torch.cat(blocks), state

@@ -35,18 +35,24 @@ every_case = pytest.mark.parametrize(
 )
 
 
-def results(cell: Cell, steps: int, backend: str, fresh: bool) -> list[Tensor]:
-    """Outputs, last state and the gradients of the input, the state (where there is one) and the parameters."""
+def results(
+    cell: Cell, steps: int, backend: str, fresh: bool, last: int | None = None, cut: int = 0
+) -> list[Tensor]:
+    """Outputs, last state and the gradients of the input, the state (where there is one) and the parameters.
+
+    last: the steps whose outputs `scan` is asked for; cut: the first steps whose outputs are thrown away afterwards.
+    """
     generator = seeded(1)
     x = draw(generator, steps, B, INPUT).requires_grad_()
     state = cell.initial_state(B) if fresh else draw_state(cell, B, generator)
     state = type(state)(*(tensor.requires_grad_() for tensor in state))
-    y, last = scan(cell, x, state, None, backend)
-    loss = sum((tensor * draw(generator, *tensor.shape)).sum() for tensor in (y, *last))
+    y, after = scan(cell, x, state, None, backend, last=last)
+    y = y[cut:]
+    loss = sum((tensor * draw(generator, *tensor.shape)).sum() for tensor in (y, *after))
     assert isinstance(loss, Tensor)
     leaves = [x, *state, *cell.parameters()]
     gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
-    return [y, *last, *gradients]
+    return [y, *after, *gradients]
 
 
 @every_case
@@ -66,6 +72,14 @@ def test_a_long_chunk_is_computed_in_blocks(
     whole = results(cell, 7, "parallel", fresh=True)
     monkeypatch.setattr(scan_module, "PARALLEL_STEPS", 3)
     assert_close(results(cell, 7, "parallel", fresh=True), whole, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["parallel", "eager"])
+@every_case
+def test_outputs_of_the_last_steps_alone(kind: Any, arguments: dict[str, Any], backend: str) -> None:
+    cell = fill(kind(INPUT, H, **arguments), seeded(0))
+    found = results(cell, 7, backend, fresh=False, last=2)
+    assert_close(found, results(cell, 7, backend, fresh=False, cut=5), rtol=1e-10, atol=1e-12)
 
 
 def test_the_choice_of_a_backend() -> None:

@@ -146,6 +146,11 @@ class MemN2N(Cell):
             question = self.update(question, write_band(p) @ c + p @ self.T_C)
         return question.transpose(0, 1), MemoryState(memory[T:], filled[T:])
 
+    def state_after(self, u: Tensor, state: MemoryState) -> MemoryState:
+        """The memory after these words, without their questions."""
+        memory, filled = self.remember(u, state)
+        return MemoryState(memory[len(u) :], filled[len(u) :])
+
     def saturation(self, y: Tensor) -> float:
         """The saturation of the rectified units."""
         rectified = y[..., self.linear_size :]

@@ -124,6 +124,10 @@ class Cell(nn.Module, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no all_steps")
 
+    def state_after(self, u: Tensor, state: State) -> State:
+        """The state after the steps of u (T, B, G), whose outputs are not needed, for a cell with an `all_steps`."""
+        return self.all_steps(u, state)[1]
+
     @classmethod
     def is_parallel(cls) -> bool:
         """Whether the cell has an `all_steps` of its step: not one of a parent whose step it replaces."""
