@@ -179,7 +179,7 @@ def test_scores_have_the_units_of_the_tables(place: Place) -> None:
     panels = [panel for _, panel in panels_of(spec)]
     plots = [panel["config"] for panel in panels if panel["viewType"] == "Scatter Plot"]
     assert [plot["yAxis"] for plot in plots] == ["summary:test/ppl"] * 4 + ["summary:test/nll"] * 4
-    assert plots[4]["chartTitle"] == "test: nats per step against order"
+    assert plots[4]["chartTitle"] == "test: nats per frame against order"
     curves = [panel["config"] for panel in panels if panel["viewType"] == "Run History Line Plot"]
     shown = [(*curve["metrics"], curve.get("yLogScale", False)) for curve in curves[::2]]
     assert shown == [("valid/ppl", True), ("valid/nll", False)] * 2

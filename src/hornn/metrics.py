@@ -52,5 +52,4 @@ class Units(NamedTuple):
 
 WORDS = Units("token", "ppl", "perplexity", 2)
 CHARACTERS = Units("token", "ppl", "bits per character", 3, in_bits=True)
-STEPS = Units("step", "nll", "nats per step", 3, accuracy=True)
 FRAMES = Units("frame", "nll", "nats per frame", 3, accuracy=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
 
-from hornn.metrics import STEPS
+from hornn.metrics import FRAMES
 from hornn.metrics import WORDS as WORDS_OF_TEXT
 from hornn.writing import write_atomically
 
@@ -241,7 +241,7 @@ def unit_of(node: Mapping[str, Any]) -> str:
 
 def digits_of(node: Mapping[str, Any]) -> int:
     """The decimals with which the scores of a result, or of the record of an epoch, are shown."""
-    return (STEPS if unit_of(node) == "nll" else WORDS_OF_TEXT).digits
+    return (FRAMES if unit_of(node) == "nll" else WORDS_OF_TEXT).digits
 
 
 def scores_of(result: Mapping[str, Any]) -> list[str]:

@@ -162,7 +162,7 @@ def test_a_run_that_diverges_says_so(command: Command, small: list[str], tmp_pat
     code, _, err = command("train", *words)
     assert code == 2
     assert err.count("\n") == 1
-    for part in ("diverged at step ", "nats per token", "largest gradient norm"):
+    for part in ("diverged at update ", "nats per token", "largest gradient norm"):
         assert part in err
     clip, max_norm, activation = (
         "optimizer.clip_mode=norm with optimizer.clip=1",
@@ -186,7 +186,7 @@ def test_a_run_whose_features_are_infinite_diverges(
     words = ["model=nnlm", "model.activation=relu", "network.init_std=5e18", f"network.precision={precision}"]
     code, _, err = command("train", *small, *words, f"run_dir={tmp_path / 'run'}")
     assert code == 2
-    assert "diverged at step 0: the loss is nan nats per token; no learning rate is to blame" in err
+    assert "diverged at update 0: the loss is nan nats per token; no learning rate is to blame" in err
     assert err.endswith("See the equations of Nnlm and the data, or try a network.init_std below 5e+18\n")
     assert result_of(tmp_path / "run")["status"] == "diverged"
 
@@ -226,7 +226,7 @@ def test_an_optimizer_of_ones_own_may_have_other_keys(keys: dict[str, float], re
     module = SimpleNamespace(global_step=7, grad_norms=[])
     training: Any = SimpleNamespace(module=module, keeper=SimpleNamespace(records=[{"max_grad_norm": 0.0}]))
     said = describe_divergence(DivergenceError("why"), training, {"optimizer": keys, "model": {}})
-    assert said == f"training diverged at step 7: why. Try {remedy}"
+    assert said == f"training diverged at update 7: why. Try {remedy}"
 
 
 def test_max_steps_ends_training_in_mid_epoch(command: Command, small: list[str], tmp_path: Path) -> None:

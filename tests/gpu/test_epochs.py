@@ -105,7 +105,7 @@ def test_a_training_that_diverges_says_when(
         words = ["trainer=gpu", "optimizer.lr=1e8", f"network.backend={backend}", "network.precision=fp32"]
         done = command("train", *small, *words, f"run_dir={tmp_path / backend}")
         assert done.code == 2
-        said += re.findall("training diverged at step [0-9]+", done.err)
+        said += re.findall("training diverged at update [0-9]+", done.err)
     assert len(said) == 2
     assert said[0] == said[1]
 

@@ -70,7 +70,7 @@ def test_scores_have_the_unit_that_the_summary_names(page: Any) -> None:
         for number, score in ((1, 3.25), (2, 3.125))
     ]
     text = page({**summary(*trials), "metric": "valid_nll"})
-    assert "<button>nats per step, validation</button>" in text
+    assert "<button>nats per frame, validation</button>" in text
     assert text.index(">3.125<") < text.index(">3.250<")
     assert "its metric is unknown: mood" in page({**summary(*trials), "metric": "mood"})
 

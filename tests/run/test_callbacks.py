@@ -138,7 +138,7 @@ def test_a_training_that_has_diverged_writes_no_samples(train: Command, tmp_path
     """The validation loss is no number after the only update, whose own loss is one."""
     words = ["optimizer.lr=1e38", "optimizer.clip=null", "trainer.max_steps=1"]
     said = refusal(train("run", "callbacks=samples", *words))
-    assert said.startswith("error: training diverged at step 1: the validation loss is nan")
+    assert said.startswith("error: training diverged at update 1: the validation loss is nan")
     assert result_of(tmp_path / "run")["status"] == "diverged"
 
 

@@ -98,7 +98,7 @@ class SlowEnd(Callback):
         (
             ["model=rnn", "model.activation=relu", "optimizer.lr=1000"],
             FAILED,
-            "error: training diverged at step",
+            "error: training diverged at update",
         ),
         (["trainer.max_time=00:00:00:01", "trainer.max_epochs=4000", "schedule=constant"], UNFINISHED, ""),
     ],

@@ -93,7 +93,7 @@ def test_scores_have_the_unit_of_the_task(search: Command, monkeypatch: pytest.M
     done = search("trials=1")
     assert (done.code, done.err) == (0, "")
     (result,) = runs().values()
-    assert f"best: {result['valid_nll']:.3f} (nats per step, validation), by which" in done.out
+    assert f"best: {result['valid_nll']:.3f} (nats per frame, validation), by which" in done.out
     summary = json.loads(journal().with_name("study.json").read_text())
     assert (summary["metric"], summary["trials"][0]["valid_nll"]) == ("valid_nll", result["valid_nll"])
 

@@ -41,11 +41,11 @@ def test_a_split_is_scored_as_in_the_run(command: Command, run: Path, music_root
         done = command("evaluate", *words)
         assert done.code == 0, done.err
         found, result = (json.loads(path.read_text()) for path in (figures, run / "result.json"))
-        assert found["nats_per_step"] == pytest.approx(result["test_nll"], rel=1e-5)
-        assert f"nats per step  {found['nats_per_step']:.3f}\n" in done.out
-        assert f"steps per second  {found['steps_per_second']:,.0f}\n" in done.out
+        assert found["nats_per_frame"] == pytest.approx(result["test_nll"], rel=1e-5)
+        assert f"nats per frame  {found['nats_per_frame']:.3f}\n" in done.out
+        assert f"frames per second  {found['frames_per_second']:,.0f}\n" in done.out
         assert found["accuracy"] == pytest.approx(result["test_accuracy"], abs=1e-3)
-        assert found["steps"] == 4725
+        assert found["frames"] == 4725
 
 
 @pytest.mark.corpus

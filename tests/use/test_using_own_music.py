@@ -60,17 +60,17 @@ def test_files_are_scored_as_the_split_that_they_are(command: Command, run: Path
     done = command("evaluate", checkpoint, f"data.root={songs.parent}", f"result={figures}")
     assert (done.code, done.err) == (0, "")
     split = json.loads(figures.read_text())
-    assert split["nats_per_step"] == pytest.approx(result["test_nll"], rel=1e-5)
+    assert split["nats_per_frame"] == pytest.approx(result["test_nll"], rel=1e-5)
     for batch_size in (1, 2):
         words = [f"midi={songs / 'test'}", f"batch_size={batch_size}", "seq_len=5", f"result={figures}"]
         done = command("evaluate", checkpoint, *words)
         assert (done.code, done.err) == (0, "")
         found = json.loads(figures.read_text())
-        assert found["nats_per_step"] == pytest.approx(split["nats_per_step"], rel=1e-5)
-        assert (found["steps"], found["frame_length"]) == (24, "0.25 quarter notes")
+        assert found["nats_per_frame"] == pytest.approx(split["nats_per_frame"], rel=1e-5)
+        assert (found["frames"], found["frame_length"]) == (24, "0.25 quarter notes")
         assert [Path(each["file"]).name for each in found["pieces"]] == ["0.mid", "1.mid"]
-        means = [each["nats_per_step"] for each in found["pieces"]]
-        assert (16 * means[0] + 8 * means[1]) / 24 == pytest.approx(found["nats_per_step"])
+        means = [each["nats_per_frame"] for each in found["pieces"]]
+        assert (16 * means[0] + 8 * means[1]) / 24 == pytest.approx(found["nats_per_frame"])
         assert f"{means[0]:>18.3f}  {songs / 'test' / '0.mid'}\n" in done.out
 
 
@@ -197,7 +197,7 @@ def test_frequencies_of_keys_score_pieces_too(command: Command, songs: Path, tmp
         f"result={figures}",
     ]
     assert command("evaluate", *words).code == 0
-    told = [each["nats_per_step"] for each in json.loads(figures.read_text())["pieces"]]
+    told = [each["nats_per_frame"] for each in json.loads(figures.read_text())["pieces"]]
     assert told == pytest.approx(found)
     with pytest.raises(ValueError, match="holds counts, and this needs a network"):
         counts.generate(length=3)

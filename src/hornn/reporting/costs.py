@@ -11,7 +11,7 @@ HEADER = ("`sweeps=`", "table", "rows to run", "measured", "hours", "minutes a r
 
 
 def costs_excerpt(tables: Sequence[Table], home: dict[str, Path], folder: Path) -> str:
-    """A line for each sweep, by paper and name. `home`: the page of each sweep; links start at `folder`."""
+    """A line for each sweep, by name. `home`: the page of each sweep; links start at `folder`."""
     rows = [
         [
             f"`{table.sweep.name}`",
@@ -20,7 +20,7 @@ def costs_excerpt(tables: Sequence[Table], home: dict[str, Path], folder: Path) 
             str(table.measured),
             *cost_of(table),
         ]
-        for table in sorted(tables, key=lambda table: (table.sweep.paper, table.sweep.name))
+        for table in sorted(tables, key=lambda table: table.sweep.name)
     ]
     return markdown_table(HEADER, rows, left=HEADER[:2])
 

@@ -5,7 +5,7 @@ AT_LIMIT_SIGN, AT_MOST_SIGN = "≥", "≤"
 SIGN_MEANINGS = {
     UNVERIFIED_SIGN: "recalled or second-hand: not read in the paper itself",
     DYNAMIC_SIGN: "the published number used dynamic evaluation; the measured one did not",
-    OTHER_CORPUS_SIGN: "published on another corpus: the order of rows compares, no number",
+    OTHER_CORPUS_SIGN: "published on another corpus: only the ranking of the rows compares, no number",
     AT_LIMIT_SIGN: "a seed reached the last step that was looked at: the true mean is this or more",
 }
 

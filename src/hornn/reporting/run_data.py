@@ -32,7 +32,7 @@ SPLITS = {"test": "test", "valid": "validation", "train": "training"}  # in the 
 UNITS = {
     "ppl": ("perplexity", -1),
     "bpc": ("bits per character", -1),
-    "nll": ("nats per step", -1),
+    "nll": ("nats per frame", -1),
     "accuracy": ("accuracy", 1),
 }
 COSTS = {

@@ -56,7 +56,7 @@ class Metric(NamedTuple):
 class Published(NamedTuple):
     """A number from a paper; `verified` if it was read there, not recalled.
 
-    corpus: what it was measured on, where the runs read something else: then the order of rows compares, no number.
+    corpus: what it was measured on, where the runs read something else: then only the ranking compares.
     """
 
     value: float | None

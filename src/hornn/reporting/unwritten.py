@@ -15,7 +15,7 @@ from hornn.sweep.record import Entry, read_record
 LABELS = {
     "test_ppl": "perplexity, test",
     "test_bpc": "bits per character, test",
-    "test_nll": "nats per step or frame, test",
+    "test_nll": "nats per frame, test",
 }
 FILE_ELSEWHERE = (
     "The file sweeps/{}.yaml, which has the title, labels and claims of this table, was not read: --config-dir=FOLDER "

@@ -97,7 +97,7 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             logger.log_metrics(scores, step=1)
             logger.finalize("success")
         how = (
-            f"{model.num_parameters:,} parameters, fitted in {figures['seconds_per_epoch']:.1f} s; "
+            f"{model.num_parameters:,} weights, fitted in {figures['seconds_per_epoch']:.1f} s; "
             f"{figures['scoring_tokens_per_second']:,.0f} {data.units.target}s/s scored, left to right"
         )
         run.finish({**figures, **judgement.figures}, "\n".join([how, *judgement.lines]))

@@ -114,7 +114,7 @@ def train(cfg: DictConfig) -> None:
         trainer.loggers = run.loggers
         HydraConfig.instance().cfg = None  # so that Lightning starts further ranks by this very command
         run.begin(module.network.num_parameters, config, starts.program)
-        run.announce(f"{module.network.num_parameters:,} parameters", notes_on(training))
+        run.announce(f"{module.network.num_parameters:,} weights", notes_on(training))
         # processes that a cluster starts at once look there while the first one still carries over
         resume = run.resume if config["continue_from"] is None else run.dir / LAST
         try:
@@ -274,7 +274,7 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
     module, optimizer = training.module, config["optimizer"]
     if not module.global_step:
         return (
-            f"training diverged at step 0: {error}; no learning rate is to blame, as no update has been made. See the "
+            f"training diverged at update 0: {error}; no learning rate is to blame, as none has been made. See the "
             f"equations of {type(module.network.cells[0]).__name__} and the data, or try a network.init_std below "
             f"{config['network']['init_std']:g}"
         )
@@ -292,7 +292,7 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
     if config["model"].get("activation") not in (None, "sigmoid"):
         remedies.append("model.activation=sigmoid")
     step = module.global_step - error.behind
-    return f"training diverged at step {step}: {error}{largest}. Try {', or '.join(remedies)}"
+    return f"training diverged at update {step}: {error}{largest}. Try {', or '.join(remedies)}"
 
 
 def describe_end(training: Training, figures: Mapping[str, Any]) -> str:

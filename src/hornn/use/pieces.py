@@ -62,7 +62,7 @@ class GivenFiles(GivenMusic):
         means = [float(sum_) / length for sum_, length in zip(nats, lengths, strict=True)]
         scored = list(zip(map(str, self.files), means, strict=True))
         lines = [f"{self.units.show(mean):>18}  {shown(file)}" for file, mean in scored]
-        pieces = [{"file": file, "nats_per_step": mean} for file, mean in scored]
+        pieces = [{"file": file, "nats_per_frame": mean} for file, mean in scored]
         return Judgement({"pieces": pieces}, lines if len(lines) > 1 else [])
 
 
