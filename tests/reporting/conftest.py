@@ -26,6 +26,25 @@ sweep:
   grid: {model.hidden_size: [8, 16, 32, 64, 128]}
 """
 
+SETTINGS = """
+defaults:
+  - override /experiment: toy/text
+sweep:
+  name: settings
+  title: "What a recipe is made of"
+  paper: "Somebody 2001"
+  metric: test_ppl
+  metric_label: "perplexity, test"
+  lower_is_better: true
+  seeds: [1]
+  rows:
+    - {name: rnn, label: "RNN", run: [model=rnn, weight_noise=1]}
+    - {name: rnn-lr, label: "... lr 1", run: [model=rnn, optimizer.lr=1]}
+    - {name: sum, label: "Sum", run: [model=hornn, weight_noise=1]}
+    - {name: sum-lr, label: "... lr 1", run: [model=hornn, optimizer.lr=1]}
+    - {name: sum-lr-9, label: "... lr 9", run: [model=hornn, optimizer.lr=9]}
+"""
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
@@ -73,6 +92,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_wave(recording, sound("YES NO", 1))
     place.write_sweep("many", MANY)
     place.commit("hidden_size8", 1, sweep="many")
+    place.write_sweep("settings", SETTINGS)
+    for row, score in (("rnn", 104.0), ("rnn-lr", 102.0), ("sum", 103.0), ("sum-lr", 101.0)):
+        place.commit(row, 1, score, sweep="settings")
+    place.commit("sum-lr-9", 1, sweep="settings", status="diverged", error="the loss is nan")
     write_report(place.results, place.sweeps, place.results / "report")
     return place.results / "report" / "index.html"
 

@@ -1,8 +1,9 @@
-"""Tables as a whole: their commits and their order."""
+"""Tables as a whole: their commits, their order, and the claims of all."""
 
 from typing import Any
 
 from hornn.reporting.runs import find_runs
+from hornn.reporting.scoreboard import each_once, list_claims
 from hornn.reporting.sweeps import read_sweeps
 from hornn.reporting.tables import build_tables
 from reporting.place import CLAIMS, line_of, table_of
@@ -32,3 +33,23 @@ def test_the_tables_that_bear_most_claims_come_first(place: Any, broken: Any) ->
     sweeps = read_sweeps(place.sweeps)
     names = [table.sweep.name for table in build_tables(sweeps, find_runs(sweeps, place.results))]
     assert names == ["toy", "b_plain", "a_empty"]
+
+
+def test_a_claim_that_two_tables_bear_is_listed_once(place: Any, broken: Any) -> None:
+    """Where it is measured; where both or neither are, by the table on the paper's data."""
+    broken("  figure:", CLAIMS + "  figure:")
+    own = "defaults: [toy, _self_]\ntrainer: {max_epochs: 1}\nsweep: {name: twin, published_on: news}\n"
+    place.write_sweep("twin", own)
+
+    def places() -> list[str]:
+        sweeps = read_sweeps(place.sweeps)
+        claims = each_once(list_claims(build_tables(sweeps, find_runs(sweeps, place.results))))
+        return [claim.table.sweep.name for claim in claims]
+
+    assert places() == ["toy", "toy", "toy"]
+    for row in ("sum-3", "max-2"):
+        place.commit(row, 1, sweep="twin")
+    assert sorted(places()) == ["toy", "toy", "twin"], "two of the claims still wait for their rows"
+    for row in ("sum-3", "max-2"):
+        place.commit(row, 1)
+    assert places() == ["toy", "toy", "toy"]

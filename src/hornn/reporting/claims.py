@@ -68,11 +68,16 @@ class Verdict(NamedTuple):
         split = self.metric.key.partition("_")[0]
         return {"test": "", "valid": "validation"}.get(split, self.metric.label)
 
-    def __str__(self) -> str:
-        published = f" Published: {self.published}." if self.published else ""
+    @property
+    def evidence(self) -> str:
+        """The numbers, published and measured, and the outcome, in sentences."""
+        published = f"Published: {self.published}. " if self.published else ""
         reason = f" ({self.reason})" if self.reason else ""
-        measured = f" Measured: {self.measured}." if self.measured else ""
-        return f"Claim: {self.says}.{published}{measured} Outcome: {self.outcome}{reason}."
+        measured = f"Measured: {self.measured}. " if self.measured else ""
+        return f"{published}{measured}Outcome: {self.outcome}{reason}."
+
+    def __str__(self) -> str:
+        return f"Claim: {self.says}. {self.evidence}"
 
 
 def tally(outcome: str, verdicts: Iterable[Verdict]) -> str:

@@ -34,10 +34,10 @@ const itemOf = address => {
   const [table, name, seed] = address.split("/").map(decoded), row = data.rows[`${table}/${name}`];
   if (!row) return null;
   const runs = row.runs.map(number => data.runs[number]), alone = runs.length === 1 && runs[0].state === "done";
-  const one = seed === undefined ? null : runs.find(run => String(run.seed) === seed);
-  if (one === undefined) return null;
-  return { address, table, name, row, runs: one ? [one] : runs, one, seed,
-    label: one ? `${row.label}, seed ${seed}` : row.label, numbers: (one ?? (alone ? runs[0] : row)).numbers };
+  const same = seed === undefined ? runs : runs.filter(run => String(run.seed) === seed), one = seed !== undefined && same.length === 1 ? same[0] : null;
+  if (!same.length && seed !== undefined) return null;
+  return { address, table, name, row, runs: same, one, seed,
+    label: seed !== undefined ? `${row.label}, seed ${seed}` : row.label, numbers: (one ?? (alone ? runs[0] : row)).numbers };
 };
 
 /** A row alone is shown as its seeds. */

@@ -13,6 +13,9 @@ const changeTheme = () => {
 };
 
 const narrow = matchMedia("(max-width: 56rem)");
+narrow.addEventListener("change", () => { byId("menu").open = !narrow.matches; });
+let noting;
+addEventListener("scroll", () => { clearTimeout(noting); noting = setTimeout(() => history.replaceState({ y: scrollY }, ""), 100); });
 const show = (keep = false) => {
   const [, kind, list] = location.hash.match(/^#(run|compare)(?:=(.*))?$/) ?? [];
   const name = decoded(location.hash.slice(1)), named = [kind ? "compare" : name, `table-${name}`].map(byId).find(each => each?.closest(".view"));
@@ -34,7 +37,8 @@ const show = (keep = false) => {
   hideTip();
   if (keep) return target;
   if (narrow.matches) byId("menu").open = false;
-  const go = () => target === view ? scrollTo(0, 0) : target.scrollIntoView();
+  const y = history.state?.y;
+  const go = () => y !== undefined ? scrollTo(0, y) : target === view ? scrollTo(0, 0) : target.scrollIntoView();
   document.readyState === "complete" ? requestAnimationFrame(go) : addEventListener("load", () => requestAnimationFrame(go), { once: true });
   return target;
 };
@@ -42,7 +46,7 @@ const show = (keep = false) => {
 // Each claim is written once, in its table; here all of them are listed
 const listClaims = () => {
   const list = document.querySelector("#claims .claims");
-  if (list && !list.children.length) list.append(...find(".view:not(#home) .claims > li").map(claim => {
+  if (list && !list.children.length) list.append(...find(".view:not(#home) .claims > li:not([data-again])").map(claim => {
     const copy = claim.cloneNode(true), table = `#${claim.closest(".view").id}`;
     copy.querySelector(".evidence").append(" ", element("a", { href: table }, plain(document.querySelector(`nav a[href="${table}"]`))));
     return copy;
@@ -57,7 +61,11 @@ const addRoles = () => {
 // Search and filters
 const search = () => {
   const words = byId("search").value.toLowerCase().split(/\s+/);
-  for (const item of find("nav [data-words]")) item.hidden = !words.every(word => item.dataset.words.toLowerCase().includes(word));
+  for (const item of find("nav [data-words]")) {
+    const view = byId(item.querySelector("a").getAttribute("href").slice(1)), texts = find("h1, tbody .label", view).map(each => each.textContent);
+    const known = [item.dataset.words, ...texts].join(" ").toLowerCase();
+    item.hidden = !words.every(word => known.includes(word));
+  }
   for (const group of find("nav .group")) group.hidden = !find("li:not([hidden])", group).length;
 };
 const filter = () => {
@@ -71,6 +79,8 @@ const sort = button => {
   const up = head.getAttribute("aria-sort") !== "ascending";
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
+  // A label that goes on from the row above says all of itself once the order is another
+  for (const cell of find("[data-whole]", body)) [...cell.childNodes].find(node => node.nodeType === Node.TEXT_NODE && node.data.trim()).data = cell.dataset.whole;
   const value = row => row.cells[column].dataset.value ?? plain(row.cells[column]);
   const number = text => head.matches(".label, .device") ? NaN : parseFloat(text.replaceAll(",", ""));
   // Numbers before words, so that one order holds for all of a column; nothing is last in both directions
@@ -83,7 +93,7 @@ const sort = button => {
 
 // Ticks: the rows and runs that are to be compared
 const offerTicks = () => {
-  for (const cell of find("td[data-pick]:empty")) cell.append(element("input", { type: "checkbox", "data-item": cell.dataset.pick, "aria-label": `Compare ${plain(cell.nextElementSibling)}` }));
+  for (const cell of find("td[data-pick]:empty")) cell.append(element("input", { type: "checkbox", "data-item": cell.dataset.pick, "aria-label": `Compare ${cell.nextElementSibling.dataset.whole ?? plain(cell.nextElementSibling)}` }));
 };
 const showTicks = () => {
   for (const box of find("input[data-item]")) box.checked = ticked.has(box.dataset.item);
@@ -207,6 +217,9 @@ const renew = async () => {
   const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
   const settings = new Map(find(".view").map(view => [view.id, settingsOf(view)])), open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
+  const FOCUS = "a, button, input, select, summary, [tabindex]", shown = document.querySelector(".view.shown"), held = document.activeElement;
+  const part = held.closest("nav") ? "nav" : held.closest("main") ? `#${shown.id}` : null, place = part ? find(FOCUS, document.querySelector(part)).indexOf(held) : -1, cursor = held.selectionStart;
+  const along = find(".scroll", shown).map(each => each.scrollLeft), down = document.querySelector("nav").scrollTop;
   await readData(next); // before anything changes, so that nothing jumps
   for (const query of ["style", "main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
   listClaims();
@@ -217,6 +230,11 @@ const renew = async () => {
   start(true);
   for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
   for (const view of find(".view")) if (settings.has(view.id)) setAgain(view, settings.get(view.id));
+  find(".view.shown .scroll").forEach((each, n) => { each.scrollLeft = along[n] ?? 0; });
+  document.querySelector("nav").scrollTop = down;
+  const again = part ? find(FOCUS, document.querySelector(part))[place] : null;
+  again?.focus({ preventScroll: true });
+  if (again?.id === "search") again.setSelectionRange(cursor, cursor);
 };
 const follow = () => {
   const source = new EventSource("changes");

@@ -18,9 +18,9 @@ from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
 from hornn.reporting.packing import packed
 from hornn.reporting.panels import Plot
-from hornn.reporting.row_styles import row_styles
+from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.run_data import address, has_view, page_data
-from hornn.reporting.scoreboard import STYLES, list_claims, summarise
+from hornn.reporting.scoreboard import STYLES, each_once, list_claims, summarise
 from hornn.reporting.scores import has_published
 from hornn.reporting.studies import Study, draw_study
 from hornn.reporting.svg import Looks
@@ -47,7 +47,8 @@ def render_page(
 
     samples: of a table by its name, a PNG of what a network of it wrote, and its MIDI file. recordings: below `out`.
     """
-    claims = list_claims(tables)
+    claims = each_once(list_claims(tables))
+    places = {claim.place for claim in claims}
     papers: dict[str, list[Table]] = {}
     for table in tables:
         papers.setdefault(table.paper, []).append(table)
@@ -80,6 +81,7 @@ def render_page(
         OUTCOMES=[(*style, outcome) for outcome, style in STYLES.items()],
         FEW_EMPTY=FEW_EMPTY,
         list_claims=list_claims,
+        stands_elsewhere=lambda claim: claim.place not in places,
         gain_text=gain_text,
         published_gain_text=published_gain_text,
         sign_note=lambda claims: sign_note(claim.verdict for claim in claims),
@@ -95,6 +97,7 @@ def render_page(
         draw_memory=draw_memory,
         factor_notes=factor_notes,
         row_styles=row_styles,
+        with_full_labels=with_full_labels,
         marks=looks.marks,
         coloured=lambda style: looks.name(f"color:{style.colour}"),
         address=address,

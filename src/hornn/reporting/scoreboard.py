@@ -50,6 +50,15 @@ class Claimed(NamedTuple):
         return self.table.paper
 
     @property
+    def place(self) -> tuple[str, str]:
+        """Table and words, by which it differs from all others."""
+        return self.table.sweep.name, self.verdict.says
+
+    @property
+    def is_measured(self) -> bool:
+        return self.verdict.outcome != NOT_MEASURED
+
+    @property
     def asked_by(self) -> str:
         return "the paper" if self.verdict.of_paper else "us"
 
@@ -79,6 +88,20 @@ class Claimed(NamedTuple):
 
 def list_claims(tables: Iterable[Table]) -> list[Claimed]:
     return [Claimed(table, verdict) for table in tables for verdict in table.verdicts]
+
+
+def each_once(claims: Sequence[Claimed]) -> list[Claimed]:
+    """The claims without those that stand in another table, too, which trains the same rows on other data.
+
+    A claim stands where it is measured, and of two such tables where the data is that of the paper.
+    """
+    kept: dict[tuple[str, str], Claimed] = {}
+    for claim in sorted(
+        claims, key=lambda claim: (not claim.is_measured, bool(claim.table.sweep.published_on))
+    ):
+        kept.setdefault((claim.paper, claim.verdict.says), claim)
+    places = {claim.place for claim in kept.values()}
+    return [claim for claim in claims if claim.place in places]
 
 
 class Finding(NamedTuple):

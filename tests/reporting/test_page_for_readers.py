@@ -1,0 +1,90 @@
+"""The page for who reads it for long: where a reader was, what a row is called, how a table is found."""
+
+import json
+
+import pytest
+
+from reporting.browser import IN_BROWSER, Tab
+
+pytestmark = IN_BROWSER
+LATER = "new Promise(done => setTimeout(done, 250))"
+
+
+def resize(tab: Tab, width: int, height: int = 900) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    tab.browser.ask("Emulation.setDeviceMetricsOverride", **size)
+    tab.run(LATER)
+
+
+def test_a_row_that_goes_on_from_another_has_its_whole_label_once_sorted(tab: Tab) -> None:
+    labels = "#table-settings tbody .label"
+    first = ["●RNN", "■... lr 1", "▲Sum", "◆... lr 1", "▼... lr 9 a"]
+    assert tab.open("#settings").texts(labels) == first
+    boxes = "[...document.querySelectorAll('#table-settings input[data-item]')].map(each => each.ariaLabel)"
+    assert tab.run(boxes)[:4] == [
+        "Compare RNN",
+        "Compare RNN ... lr 1",
+        "Compare Sum",
+        "Compare Sum ... lr 1",
+    ]
+    tab.run("document.querySelectorAll('#table-settings .wide th button')[1].click()")
+    assert tab.texts(labels)[:4] == ["◆Sum ... lr 1", "■RNN ... lr 1", "▲Sum", "●RNN"]
+
+
+def test_a_row_whose_runs_diverged_says_so_where_its_number_would_be(tab: Tab) -> None:
+    cells = (
+        "[...document.querySelectorAll('#table-settings tbody tr')].map(row => row.cells[2].innerText.trim())"
+    )
+    assert tab.open("#settings").run(cells) == ["104.0", "102.0", "103.0", "101.0", "diverged"]
+
+
+def test_each_row_of_a_table_has_its_label_as_heading(tab: Tab) -> None:
+    tab.open("#toy")
+    rows = "[...document.querySelectorAll('.wide tbody tr')].map(row => row.querySelectorAll('th[scope=row]').length)"
+    assert set(tab.run(rows)) == {1}
+
+
+@pytest.mark.parametrize(
+    ("words", "tables"),
+    [("toy", ["toy"]), ("nobody 2000", ["toy"]), ("lr 9", ["settings"]), ("Many widths", ["many"])],
+)
+def test_the_search_knows_names_papers_titles_and_rows(tab: Tab, words: str, tables: list[str]) -> None:
+    tab.run(f"document.getElementById('search').value = {json.dumps(words)}; search()")
+    found = "[...document.querySelectorAll('nav [data-words]')].filter(item => !item.hidden)"
+    assert tab.run(f"{found}.map(item => item.querySelector('a').hash)") == [f"#table-{t}" for t in tables]
+
+
+def test_the_list_of_tables_is_there_again_in_a_window_that_became_wide(tab: Tab) -> None:
+    seen = "[...document.querySelectorAll('nav a')].filter(link => link.checkVisibility()).length"
+    assert tab.open("#toy", width=800).run(seen) == 0
+    resize(tab, 1300)
+    assert tab.run(seen) > 3
+    resize(tab, 800)
+    assert tab.run(seen) == 0
+
+
+def test_back_leads_to_the_place_where_the_reader_was(tab: Tab) -> None:
+    tab.open("#claims")
+    resize(tab, 1400, 200)
+    tab.run(f"scrollTo(0, 333); {LATER}")
+    for step in ("location.hash = '#toy'", "history.back()"):
+        tab.run(f"{step}; {LATER}")
+        assert tab.run("scrollY") == (0 if "toy" in step else 333)
+
+
+def test_a_renewal_leaves_the_reader_at_the_words_that_are_typed(tab: Tab) -> None:
+    tab.open("#toy").run(f"fetch = async () => ({{ text: async () => {json.dumps(tab.page.read_text())} }})")
+    box = "document.getElementById('search')"
+    tab.run(f"{box}.focus(); {box}.value = 'sum'; {box}.setSelectionRange(1, 1); renew()")
+    assert tab.run(f"[document.activeElement.id, {box}.value, {box}.selectionStart]") == ["search", "sum", 1]
+    link = "document.querySelectorAll('#table-toy .runs a')[1]"
+    tab.run(f"{link}.focus(); renew()")
+    assert tab.run(f"document.activeElement === {link}")
+
+
+def test_of_two_results_of_one_seed_both_are_shown(tab: Tab) -> None:
+    """A diverged run beside a healthy one: the reader decides which of them stays."""
+    assert tab.run("itemOf('toy/sum-2/1').runs.length") == 1
+    tab.run("twin = data.rows['toy/sum-2'].runs; twin.push(data.runs.push({ ...data.runs[twin[0]] }) - 1)")
+    assert tab.run("itemOf('toy/sum-2/1').runs.length") == 2
+    assert tab.run("itemOf('toy/sum-2/7')") is None
