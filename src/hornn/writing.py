@@ -12,8 +12,9 @@ from typing import IO, Any
 def replacing(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """A new file beside `path` that takes its place when the block ends: a reader sees all or nothing.
 
-    A block that fails leaves what was there, and no other trace.
+    A block that fails leaves what was there, and no other trace. FileNotFoundError where there is no such folder.
     """
+    require_folder(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
@@ -23,6 +24,12 @@ def replacing(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_folder(path: Path) -> None:
+    """Raise FileNotFoundError unless the folder that a file is to lie in is there."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder of {path} does not exist: make it, or give another path")
 
 
 def write_atomically(path: Path, text: str | Iterable[str]) -> None:

@@ -84,7 +84,7 @@ def test_a_text_without_discounts_falls_back_and_says_so() -> None:
     np.testing.assert_array_equal(model.discounts, given.discounts)
     assert model.notes == [
         "the training text gives no Kneser-Ney discounts for n-grams of order 1, 2: "
-        "model.fallback_discounts=[0.5,1,1.5] served"
+        "the fallback discounts 0.5, 1, 1.5 served"
     ]
     free = KneserNey(300, 0, order=3)
     free.fit(zipf(3, 6000, 300), NOTHING)

@@ -79,6 +79,13 @@ def test_a_run_that_has_learned_nothing_says_so(command: Command, small: list[st
     done = command("train", *small, "optimizer.lr=1e-9", f"run_dir={tmp_path / 'run'}")
     assert done.code == 0
     assert "worse than the unigram after 28 updates" in done.out
+    assert "train longer (trainer.max_epochs, trainer.max_steps)" in done.out
+    fallen = ["schedule.max_falls=0", "schedule.threshold=9", "trainer.max_epochs=9"]
+    done = command("train", *small, "optimizer.lr=1e-9", *fallen, f"run_dir={tmp_path / 'fallen'}")
+    said = "ended by its schedule: validation did not improve after the last of 0 falls of the rate (schedule"
+    assert said in done.out
+    assert "try schedule=constant, or another optimizer.lr" in done.out
+    assert "train longer" not in done.out
 
 
 def test_a_run_that_has_learned_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

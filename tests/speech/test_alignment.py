@@ -145,6 +145,16 @@ def test_too_few_frames_are_refused(trained: gmm.Gmm) -> None:
         trained.align(np.zeros((5, 39), dtype=np.float32), ("YES", "NO"))
 
 
+def test_enough_frames_that_say_something_else_are_not_called_too_few(
+    trained: gmm.Gmm, frames: Mapping[str, np.ndarray]
+) -> None:
+    pause = np.repeat(next(iter(frames.values()))[:1], 97, axis=0)
+    with pytest.raises(
+        ValueError, match="no way through the words 'YES NO' was found in 97 frames: the recor"
+    ):
+        trained.align(pause, ("YES", "NO"))
+
+
 def test_recordings_that_cannot_be_learned_from_are_named(frames: Mapping[str, np.ndarray]) -> None:
     name, some = next(iter(frames.items()))
     with pytest.raises(ValueError, match=f"{name}: 5 frames are too few for the words 'YES NO'"):

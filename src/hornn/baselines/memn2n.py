@@ -72,7 +72,7 @@ class MemN2N(Cell):
         if embedded_input and input_size != 2 * hidden_size:
             raise ValueError(
                 f"embedded_input=true needs input_size={2 * hidden_size}, twice the hidden_size, got {input_size}:"
-                f" set network.embedding_size={2 * hidden_size}, or embedded_input=false"
+                f" set network.embedding_size={2 * hidden_size}, or model.embedded_input=false"
             )
         self.hops = hops
         self.memory_size = memory_size

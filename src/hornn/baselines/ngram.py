@@ -267,10 +267,10 @@ class KneserNey(BackoffModel):
         if not self.fell_back:
             return []
         orders = ", ".join(map(str, self.fell_back))
-        used = ",".join(f"{discount:g}" for discount in self.fallback)
+        used = ", ".join(f"{discount:g}" for discount in self.fallback)
         return [
-            f"the training text gives no Kneser-Ney discounts for n-grams of order {orders}: "
-            f"model.fallback_discounts=[{used}] served"
+            f"the training text gives no Kneser-Ney discounts for n-grams of order {orders}: the fallback discounts "
+            f"{used} served"
         ]
 
 

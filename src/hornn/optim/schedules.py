@@ -11,7 +11,7 @@ class Decision(NamedTuple):
     """What a schedule asks for at an epoch's end."""
 
     restore: bool = False  # the best weights so far come back
-    stop: bool = False  # training ends
+    stop: str = ""  # why training ends, where it does
 
 
 class Schedule(ABC):
@@ -93,7 +93,9 @@ class HalveOnPlateau(Schedule):
             return Decision()
         self.forgiven = 0
         if self.max_falls is not None and self.falls == self.max_falls:
-            return Decision(stop=True)
+            return Decision(
+                stop=f"validation did not improve after the last of {self.falls} falls of the rate"
+            )
         self.falls += 1
         self.scale *= self.factor
         return Decision(restore=self.restore_best)

@@ -70,10 +70,13 @@ def conclude(
     if result[valid] > baselines[simplest][valid] and (records := result.get("metrics")):
         note = f"worse than the {simplest}"
         if "lr" in records[-1]:  # counts have no rate and make no updates
-            steps = records[-1]["step"]
+            steps, trainer = records[-1]["step"], result["config"]["trainer"]
+            in_time = records[-1]["epoch"] == trainer["max_epochs"] or steps == trainer["max_steps"]
+            longer = "train longer (trainer.max_epochs, trainer.max_steps)"
+            other = "training ended by itself, so try schedule=constant, or another optimizer.lr"
             note += (
-                f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; train longer"
-                " (trainer.max_epochs, trainer.max_steps)"
+                f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; "
+                f"{longer if in_time else other}"
             )
         console.print(note, style="yellow", soft_wrap=True)
     console.print(f"{run_dir / 'result.json'}", soft_wrap=True)

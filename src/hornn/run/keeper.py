@@ -71,6 +71,7 @@ class RunKeeper(Checkpoint):
         self.best: Epoch | None = None
         self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
+        self.reason = ""  # of its schedule, where that ended the training here and now
         self.explained = False  # what an epoch's line shows
         self.clock = Clock()  # of the running epoch
         self.random = torch.get_rng_state()
@@ -126,7 +127,8 @@ class RunKeeper(Checkpoint):
         if decision.restore and (not is_best or isinstance(module.optimizer, AveragedSGD)):
             module.restore(read_checkpoint(self.folder / BEST)["state_dict"])
         # a callback may have asked for the end, too
-        trainer.should_stop = self.stopped = self.stopped or decision.stop or trainer.should_stop
+        self.reason = decision.stop
+        trainer.should_stop = self.stopped = self.stopped or bool(decision.stop) or trainer.should_stop
         module.tally("valid").clear()
         if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
             write_epochs(self.folder, self.records)

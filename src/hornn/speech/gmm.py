@@ -44,7 +44,7 @@ class Gmm:
     def align(self, cepstra: np.ndarray, words: Sequence[str]) -> np.ndarray:
         """(N,) int64: the state of each of N frames on the likeliest path through these words.
 
-        Raises ValueError where there are too few frames for the words.
+        Raises ValueError where there are too few frames for the words, or where no path through the words is found.
         """
         khg = load("kaldi_hmm_gmm")
         graph = graphs.of_sentence(self.lexicon, self.stay, words)
@@ -53,7 +53,12 @@ class Gmm:
             decoder.decode(khg.DecodableAmDiagGmmUnmapped(self.model, cepstra))
             if decoder.reached_final():
                 return graphs.states_of(decoder.get_best_path()[1])
-        raise ValueError(too_few(len(cepstra), words))
+        if len(cepstra) < fewest_frames(self.lexicon, words):
+            raise ValueError(too_few(len(cepstra), words))
+        raise ValueError(
+            f"no way through the words {' '.join(words)!r} was found in {len(cepstra)} frames: the recording is "
+            "silent, noisy, or says something else; correct the words, or leave it out"
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers: `sizes` (S,) Gaussians of each state, `weights` (G,), `means` and `inverse_variances` (G, 39),
@@ -144,6 +149,15 @@ def equal_alignment(lexicon: Lexicon, frames: int, words: Sequence[str]) -> np.n
     if frames < len(states) - 2 * STATES:
         raise ValueError(too_few(frames, words))
     return states[np.arange(frames) * len(states) // frames]
+
+
+def fewest_frames(lexicon: Lexicon, words: Sequence[str]) -> int:
+    """Of the shortest pronunciation of each word, a frame for each state."""
+    phones: dict[str, int] = {}
+    for word, said in lexicon.pronunciations:
+        name = lexicon.words[word]
+        phones[name] = min(len(said), phones.get(name, len(said)))
+    return STATES * sum(phones[word] for word in words)
 
 
 def too_few(frames: int, words: Sequence[str]) -> str:

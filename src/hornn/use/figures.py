@@ -13,7 +13,7 @@ from hornn.metrics import bits, perplexity
 from hornn.result import finite
 from hornn.run.identity import FILES, SNAPSHOTS
 from hornn.shown import shown
-from hornn.writing import require_writable, write_atomically
+from hornn.writing import require_folder, require_writable, write_atomically
 
 
 def require_probabilities(mean: float, name: str, dynamic_lr: float | None = None) -> None:
@@ -55,8 +55,7 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
     if target is None:
         return
     path = Path(str(target))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder of {target} does not exist: make it, or give another path")
+    require_folder(path)
     if path.is_dir():
         raise ValueError(f"{target} is a folder: give the path of a file to write")
     if path.name in FILES or path.match(SNAPSHOTS):

@@ -32,8 +32,9 @@ def generate(cfg: DictConfig) -> None:
     if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
         console_of_texts(stderr=True).print(note, style="yellow", markup=False)
+    temperature = 0.8 if cfg.temperature is None else cfg.temperature
     written = model.generate(
-        prompt, cfg.length, cfg.temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
+        prompt, cfg.length, temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )
     for number, text in enumerate(written, start=1):
         if cfg.json:

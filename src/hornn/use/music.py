@@ -32,7 +32,8 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     require_package("mido", "writing MIDI files")
     require_package("matplotlib", "drawing them")
     require_positive(num_samples=cfg.num_samples, length=cfg.length, frames=cfg.frames)
-    require_temperature(cfg.temperature)
+    temperature = 1.0 if cfg.temperature is None else cfg.temperature
+    require_temperature(temperature)
     require_seed(cfg.seed)
     if cfg.to is None or Path(str(cfg.to)).suffix != ".mid":
         raise ValueError(f"to= must be the path of a MIDI file, which ends in .mid, got {cfg.to}")
@@ -62,13 +63,22 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     who = shown(f"{card['choices']['model']} on {card['data']['name']}, seed {card['seed']}")
     title = f"{who}: {len(prompt)} frames given, {cfg.length} written"
     given = prompt if len(prompt) else None
-    written = model.generate(given, cfg.length, None, cfg.temperature, cfg.num_samples, cfg.seed)
+    written = model.generate(given, cfg.length, None, temperature, cfg.num_samples, cfg.seed)
     for path, picture, frames in zip(paths, pictures, written, strict=True):
         write_midi(path, frames, model.frame_length)
         rolls = {title: frames} | ({"the piece itself": piece} if len(piece) else {})
         draw(picture, rolls, len(prompt))
-        said = f"{path}, {picture}: {len(prompt)} frames given, {cfg.length} written"
+        notes = begun(frames, len(prompt))
+        said = f"{path}, {picture}: {len(prompt)} frames given, {cfg.length} written with {notes} notes"
         console.print(said, markup=False)
+        if not notes:
+            console.print("no key begins to sound: give a higher temperature=, or a piece", style="yellow")
+
+
+def begun(frames: np.ndarray, given: int) -> int:
+    """How many notes begin in the frames (N, 88) behind the `given` ones."""
+    before = np.concatenate([np.zeros((1, KEYS), dtype=frames.dtype), frames[:-1]])
+    return int(((frames > before)[given:]).sum())
 
 
 def targets(target: Path, number: int) -> list[Path]:

@@ -61,14 +61,15 @@ class MusicModel:
         piece: Piece | None = None,
         length: int = 50,
         frames: int | None = None,
-        temperature: float = 0.8,
+        temperature: float = 1.0,
         num_samples: int = 1,
         seed: int = 1,
     ) -> list[np.ndarray]:
         """`num_samples` continuations of a piece by `length` frames, (N + length, 88) each, the piece included.
 
         Without a piece the music begins in silence. frames: of the piece that are read, all of them by default.
-        temperature: a key is drawn with sigmoid(logit / temperature); 0 takes the likelier of the two.
+        temperature: a key is drawn with sigmoid(logit / temperature); below 1 keys of a probability below 0.5 sound
+        more rarely, and 0 takes the likelier of the two.
         Raises what `frames_of` raises, and ValueError for a model of counts and for other arguments.
         """
         require_positive(length=length, num_samples=num_samples, frames=1 if frames is None else frames)

@@ -118,7 +118,7 @@ GENERATE = {
     "length=x": "length must be a whole number, got 'x'",
     "temperature=-1": "temperature must be >= 0 and finite, got -1",
     "temperature=inf": "temperature must be >= 0 and finite, got inf",
-    "temperature=hot": "temperature must be a number, got 'hot'",
+    "temperature=hot": "temperature must be >= 0 and finite, got 'hot'",
     "seed=null": "seed must be a whole number, got null",
     "seed=-1": "seed must be from 0 to 4294967295, got -1",
     "allow_unk=no": "allow_unk must be true or false, got 'no'",
