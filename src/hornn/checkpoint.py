@@ -72,6 +72,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"checkpoint {path} has format {card['format']!r:.80}, this program reads format {FORMAT}: train it anew, "
             "or use the version of hornn that wrote it"
         )
+    if holds_tensor(card):  # of a stride of 0 it would be a list without end
+        raise ValueError(
+            f"checkpoint {path} holds a tensor among its settings: {REMEDY} that this program wrote"
+        )
     return checkpoint
 
 
@@ -92,6 +96,13 @@ def require_end(path: Path, checkpoint: Any) -> None:
             )
         inner = part.values() if isinstance(part, dict) else part
         rest += [(each, depth + 1) for each in inner if isinstance(each, dict | list | tuple)]
+
+
+def holds_tensor(part: Any) -> bool:
+    """Whether there is a tensor in lists and mappings of which `require_end` has found the end."""
+    if isinstance(part, dict | list | tuple):
+        return any(map(holds_tensor, part.values() if isinstance(part, dict) else part))
+    return isinstance(part, torch.Tensor)
 
 
 def require_plain(path: Path, name: str, weight: torch.Tensor, wanted: torch.dtype = torch.float32) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 LARGEST_INTEGER = 2**63 - 1  # that torch and NumPy count with
 SEEDS = 2**32  # as many as there are for NumPy's generators
+FILE_NAME = re.compile(r"\w[\w.-]*")  # that a file or a folder can have everywhere
 DEEPEST = 1000  # layers; a hundred times the deepest network of the papers
 
 
@@ -90,7 +91,7 @@ def require_dropout(**rates: float) -> None:
 
 def require_file_name(name: str, value: str) -> None:
     """Raise ValueError unless a file or a folder can be called `value` everywhere."""
-    if not re.fullmatch(r"\w[\w.-]*", value):
+    if not FILE_NAME.fullmatch(value):
         raise ValueError(f"{name} must be letters, digits, '.', '_' and '-', got {value!r}")
 
 

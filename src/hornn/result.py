@@ -137,6 +137,8 @@ def read_json(path: Path, largest: float = FINITE) -> Any:
             raise ValueError(f"a number must be at most {largest:.3g}, got {text[:SHOWN]}")
         return kind(text)
 
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device has no end
+        raise ValueError("it is no plain file")
     try:
         text = path.read_text(encoding="utf-8")
         value = json.loads(

@@ -139,6 +139,12 @@ def test_no_part_of_a_file_passes_for_the_file(by_hand: Callable[[str], Path]) -
         ("ngram 2=1", "ngram 3=1", r"line 5: expected 'ngram 2=COUNT', found 'ngram 3=1'"),
         ("ngram 2=1", "bigrams 1", r"line 5: expected 'ngram 2=COUNT', found 'bigrams 1'"),
         ("ngram 1=4\nngram 2=1\n", "", r"line 4: the header promises no words"),
+        ("ngram 2=1", f"ngram 2={'9' * 5000}", r"line 5: expected 'ngram 2=COUNT', found 'ngram 2=9+"),
+        (
+            "ngram 2=1",
+            "\n".join(f"ngram {n}=0" for n in range(2, 200)),
+            r"line 104: it holds n-grams of more than 100 words, and no more are read",
+        ),
         ("\\2-grams:", "\\3-grams:", r"line 13: expected \\2-grams:, found '\\\\3-grams:'"),
         ("\n\\end\\", "\n\\fin\\\n\\end\\", r"line 16: expected \\end\\, found '\\\\fin\\\\'"),
         ("-0.1249387\ta b", "-0.1249387\ta", r"line 14: expected log10 .*, 2 words, found '-0.1249387\\ta'"),

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,22 @@ def test_a_row_of_a_stranger_is_refused_by_name(
     assert said.startswith(f"warning: left out: {path}")
     with pytest.raises(ValueError, match=path.name):
         read_sweeps(place.sweeps)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_result_without_an_end_is_damaged(place: Place, make: Callable[[Path], None]) -> None:
+    make(place.commit("rnn", 2).with_name("rnn-seed1.json"))
+    written = write_report(place.results, place.sweeps, place.results / "report")
+    assert "it is no plain file" in written.said
+    assert line_of(table_of(place), "rnn").measured
+
+
+def test_a_record_and_a_folder_of_names_that_are_no_text_are_left_out(place: Place) -> None:
+    place.commit("rnn", 1)
+    record = place.record({"row": "a", "seed": 1, "status": "queued"}, sweep="mine")
+    record.with_name("b\udcff.json").write_bytes(record.read_bytes())
+    (place.results / "tables" / "t\udcff").mkdir()
+    written = write_report(place.results, place.sweeps, place.results / "report")
+    assert "has a name that no sweep can have: rename or remove it" in written.said
+    assert "belongs to no sweep file" in written.said
+    assert "mine" in (place.results / "report" / "index.html").read_text()

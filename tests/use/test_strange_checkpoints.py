@@ -162,6 +162,31 @@ def endless() -> list[Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
+    "place", [("vocabulary", "counts"), ("tokenizer", "eos"), ("config", "model", "order")]
+)
+def test_a_tensor_is_no_setting(folder: Path, tmp_path: Path, name: str, place: tuple[str, ...]) -> None:
+    """With a stride of 0 it would be a list of any length in a file of some bytes."""
+    checkpoint = torch.load(folder / name, weights_only=True)
+    node = checkpoint["hornn"]
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = torch.zeros(1, dtype=torch.int64).as_strided((10**12,), (0,))
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"other.ckpt holds a tensor among its settings: give the path of"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_choice_of_the_tokenizer_is_true_or_false(folder: Path, tmp_path: Path, name: str) -> None:
+    checkpoint = torch.load(folder / name, weights_only=True)
+    checkpoint["hornn"]["tokenizer"]["eos"] = "no"
+    torch.save(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"eos must be true or false, got 'no'"):
+        hornn.load(tmp_path / "other.ckpt")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
     "value",
     [
         endless(),

@@ -33,6 +33,7 @@ BEGIN = "<s>"
 END = "</s>"
 DATA = b"\\data\\"  # the line with which the header begins; a byte order mark may precede it
 GREATEST = 30  # log10 of a back-off weight, which no estimate comes near; sums of them stay finite
+LONGEST = 100  # words of an n-gram; each order looks through all shorter ones
 NEVER = -99.0  # log10 of the probability 0 of `<s>`
 # By so much the probabilities after a context may miss the sum 1: files of 4 digits and more pass.
 TOLERANCE = 1e-3
@@ -194,10 +195,12 @@ def _header(lines: _Lines) -> tuple[list[int], bytes]:
     while line := lines.read():
         if line.startswith(b"\\"):
             break
-        entry = re.fullmatch(rb"ngram\s+(\d+)\s*=\s*(\d+)", line)
+        entry = re.fullmatch(rb"ngram\s+(\d{1,18})\s*=\s*(\d{1,18})", line)
         if not entry or int(entry[1]) != len(sizes) + 1:
             lines.fail(f"expected 'ngram {len(sizes) + 1}=COUNT', found {_shown(line)}")
         sizes.append(int(entry[2]))
+        if len(sizes) > LONGEST:
+            lines.fail(f"it holds n-grams of more than {LONGEST} words, and no more are read")
     if not sizes or not sizes[0]:
         lines.fail("the header promises no words: it needs a line 'ngram 1=COUNT', the count 1 or more")
     return sizes, line

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hornn.checks import require_choice
+from hornn.checks import require_choice, require_truth
 from hornn.data.vocabulary import EOS, UNK
 
 UNITS = ("word", "char", "english")
@@ -33,6 +33,7 @@ class Tokenizer:
 
     def __post_init__(self) -> None:
         require_choice("the tokenizer's unit", self.unit, UNITS)
+        require_truth(eos=self.eos, lowercase=self.lowercase)
 
     def tokens(self, line: str) -> list[str]:
         """The tokens of one line, its `<eos>` included if `eos`."""

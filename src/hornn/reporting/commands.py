@@ -22,7 +22,7 @@ from hornn.reporting.studies import SUMMARY, read_studies
 from hornn.reporting.sweeps import find_sweeps, read_sweeps
 from hornn.reporting.table_pages import PAGE, picture_markdown, write_table_pages
 from hornn.reporting.tables import Table, build_tables
-from hornn.reporting.unwritten import unwritten_sweeps
+from hornn.reporting.unwritten import misnamed_records, unwritten_sweeps
 from hornn.run.epochs import METRICS
 from hornn.shown import shown
 from hornn.writing import write_atomically
@@ -61,7 +61,7 @@ def write_report(
     folder, own: as in `find_sweeps`. Raises OSError where `out` cannot be written.
     """
     tables, found, refused = find_tables(results, folder, own)
-    found.warnings.setdefault("", []).extend(f"left out: {reason}" for reason in refused.values())
+    found.warnings.setdefault("", []).extend(shown(f"left out: {reason}") for reason in refused.values())
     studies = read_studies(results)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -99,6 +99,7 @@ def find_tables(
     folder, own: as in `find_sweeps`.
     """
     sweeps, refused = find_sweeps(folder, own)
+    refused = {**refused, **misnamed_records(results)}
     sweeps += unwritten_sweeps(sweeps, results, refused)
     found = find_runs(sweeps, results, refused=refused)
     return build_tables(sweeps, found), found, refused

@@ -84,7 +84,9 @@ def find_runs(
     names = {*refused, *(sweep.name for sweep in sweeps)}
     for folder in sorted((results / "tables").glob("*/")):
         if folder.name not in {*names, RECORDINGS}:
-            found.warnings.setdefault("", []).append(f"{folder} belongs to no sweep file: name it after one")
+            found.warnings.setdefault("", []).append(
+                shown(f"{folder} belongs to no sweep file: name it after one")
+            )
     return found
 
 

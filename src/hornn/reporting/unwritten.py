@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hornn.checks import FILE_NAME
 from hornn.recipe import read_yaml
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
 from hornn.reporting.runs import read_run
@@ -31,6 +32,13 @@ def unwritten_sweeps(sweeps: Collection[Sweep], results: Path, refused: Collecti
     names = {*refused, *(sweep.name for sweep in sweeps)}
     paths = sorted((results / "sweeps").glob("*.json"))
     return [unwritten_sweep(path, results) for path in paths if path.stem not in names]
+
+
+def misnamed_records(results: Path) -> dict[str, str]:
+    """By their names the records that have the name of no sweep, and what is wrong."""
+    paths = sorted((results / "sweeps").glob("*.json"))
+    wrong = [path for path in paths if not FILE_NAME.fullmatch(path.stem)]
+    return {path.stem: f"{path} has a name that no sweep can have: rename or remove it" for path in wrong}
 
 
 def unwritten_sweep(path: Path, results: Path) -> Sweep:

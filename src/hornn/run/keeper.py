@@ -240,6 +240,10 @@ def check_whole(path: Path, checkpoint: Mapping[str, Any], module: torch.nn.Modu
         require_plain(path, name, weight, kept[name].dtype)
     if len(checkpoint["optimizer_states"]) != 1:
         raise KeyError("the state of the optimizer")
+    shapes = {(), (1,), *(tuple(weight.shape) for weight in kept.values())}
+    for state in checkpoint["optimizer_states"][0].get("state", {}).values():
+        if not all(tuple(part.shape) in shapes for part in state.values() if isinstance(part, torch.Tensor)):
+            raise TypeError("the state of the optimizer has the shapes of another model")
     if saved["best"] is not None and saved["best"] not in saved["records"]:
         raise KeyError("the record of the best epoch")
     parts: list[tuple[Any, Any]] = [

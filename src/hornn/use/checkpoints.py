@@ -60,7 +60,7 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
         check_card(card)
         of_sequences = "vocabulary" not in card and "counts" in card
         opened = open_sequences(path, card, state) if of_sequences else open_text(path, card, state)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"checkpoint {path} lacks a part of a model ({error!r}): train it anew") from error
     network = opened.model if isinstance(opened, SequenceScorer) else getattr(opened, "network", None)
     if isinstance(network, SequenceModel):  # computed by what suits the device, whatever trained it
