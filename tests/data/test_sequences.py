@@ -95,3 +95,10 @@ def test_cut_sequences_hold_the_same_steps() -> None:
 def test_no_sequence_is_refused() -> None:
     with pytest.raises(ValueError, match="there are no sequences"):
         SequenceStream([], 2, 3)
+
+
+def test_which_sequences_of_one_length_share_a_batch_is_for_the_seed_to_say() -> None:
+    shared = [SequenceStream(examples([3] * 12), 2, 5, seed).batches for seed in (1, 2, None)]
+    first, second, unmixed = ([{*map(int, batch)} for batch in batches] for batches in shared)
+    assert first != second
+    assert unmixed not in (first, second)

@@ -72,10 +72,10 @@ def test_constant_then_halve() -> None:
 def test_inverse_time_starts_at_the_first_rise() -> None:
     schedule = InverseTime(tau=10)
     rates = []
-    for step, nll in ((100, 5.0), (200, 4.0), (300, 4.5), (400, 4.0)):
+    for step, nll in ((100, 5.0), (200, 4.0), (250, 4.0), (300, 4.5), (400, 4.0)):
         schedule.decide(1, step, nll)
         rates.append(schedule.rate(step + 5))
-    assert rates == pytest.approx([1, 1, 1 / 1.5, 1 / (1 + 105 / 10)])
+    assert rates == pytest.approx([1, 1, 1, 1 / 1.5, 1 / (1 + 105 / 10)])
 
 
 @pytest.mark.parametrize("schedule", [HalveOnPlateau, ConstantThenHalve, partial(InverseTime, tau=2)])

@@ -15,6 +15,7 @@ from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import measured_gain_text, sign_note, table_markdown
 from hornn.reporting.memory import draw_memory, factor_notes, measured_rows
 from hornn.reporting.run_data import means, scores_of_table
+from hornn.reporting.scores import REACHES
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.table_pages import write_table_pages
 from hornn.result import check_result
@@ -135,6 +136,12 @@ def test_a_claim_may_bound_one_number(place: Any, broken: Any) -> None:
             "≤ +9.1 % (reach)",
             "Sum, order 2: ≥ 50, where at most 55 is claimed (1 seed). Outcome: not judged (a seed reached",
         ),
+        (
+            100,
+            None,
+            "≤ -81.8 % (reach)",
+            "Sum, order 2: ≥ 100, where at most 55 is claimed (1 seed). Outcome: a tendency against",
+        ),
     ],
 )
 def test_a_lower_bound_decides_no_claim_that_the_true_number_may_turn_round(
@@ -181,6 +188,15 @@ def test_the_gain_of_a_lower_bound_has_no_error(place: Any, broken: Any) -> None
     assert "| ≥ +400.0 % |" in text
     assert re.search(r"\| \+100.0 ± [\d.]+ % \|", text)
     assert "the true gain is this or more" in text
+
+
+@pytest.mark.parametrize("key", REACHES)
+def test_one_seed_at_the_last_step_makes_the_mean_a_lower_bound(place: Any, broken: Any, key: str) -> None:
+    broken("metric: test_ppl", f"metric: {key}")
+    for seed, reach in ((1, 50), (2, 40)):
+        memory = MEMORY | {"settings": {"lags": 50}, "summary": {key.rpartition(".")[2]: reach}}
+        place.commit("rnn", seed, memory=memory)
+    assert table_of(place).lines[0].scores[key].at_limit
 
 
 def test_a_reach_at_the_limit_of_the_lags_is_a_lower_bound(place: Any, broken: Any) -> None:

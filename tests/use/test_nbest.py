@@ -136,3 +136,9 @@ def test_lines_that_are_none(tmp_path: Path) -> None:
             read_references(references, read_nbest(path))
     references.write_text("u1\ta  b\nu2\n")
     assert read_references(references, read_nbest(path)) == {"u1": ["a", "b"], "u2": []}
+
+
+def test_of_intervals_without_errors_the_widest_is_taken() -> None:
+    """Without errors are lm_weight in (1, 2) and in (3, 9)."""
+    rows = np.array([[0, 0, 0, 1], [-1, 1, 0, 1], [-3, 2, 0, 1], [-6, 3, 0, 1], [-15, 4, 0, 1]], dtype=float)
+    assert along([rows], [np.array([1, 0, 1, 0, 1])], dict.fromkeys(WEIGHTS, 0.0), "lm_weight") == 6.0

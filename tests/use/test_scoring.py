@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hornn.cells.hornn import FofeHornn
 from hornn.network import SequenceModel
-from hornn.use.scoring import read_on, sample, score_lines, score_stream
+from hornn.use.scoring import keep_likeliest, read_on, sample, score_lines, score_stream
 
 V, EOS = 9, 2
 
@@ -157,3 +157,15 @@ def test_refuses_a_length(network: SequenceModel, length: int) -> None:
 def test_refuses_a_temperature(network: SequenceModel, temperature: float) -> None:
     with pytest.raises(ValueError, match="temperature must be >= 0 and finite"):
         list(sample(read_on(network, EOS), [], 1, temperature, torch.Generator()))
+
+
+@pytest.mark.parametrize(
+    ("top_k", "top_p", "kept"),
+    [(2, None, [1, 3]), (3, None, [1, 2, 3]), (None, 0.65, [1, 3]), (None, 0.75, [1, 2, 3]), (2, 0.5, [1])],
+)
+def test_the_likeliest_tokens_are_kept(top_k: int | None, top_p: float | None, kept: list[int]) -> None:
+    """`top_p` counts among those that `top_k` keeps."""
+    p = torch.tensor([0.1, 0.4, 0.2, 0.3], dtype=torch.float64)
+    found = keep_likeliest(p, top_k, top_p)
+    assert found.nonzero().flatten().tolist() == kept
+    assert torch.equal(found[kept], p[kept])

@@ -1,0 +1,58 @@
+"""Claims that the seeds decide: on other data, of little, against a bound; and what few rows tell of the scatter."""
+
+import math
+from typing import Any
+
+import pytest
+
+from hornn.reporting.scores import Score
+from hornn.reporting.seeds import Spread
+from hornn.reporting.variances import Prior, Variance, are_alike, prior_of, trigamma
+from reporting.place import CLAIMS, claims_of, table_of
+
+
+def test_a_decided_gain_on_another_corpus_need_not_be_as_large(place: Any, broken: Any) -> None:
+    """By three seeds each, so that 0.8 % are confirmed; published are 1.8 %."""
+    broken("  figure:", "  published_on: news\n" + CLAIMS + "  figure:")
+    for seed, off in ((1, -0.1), (2, 0.0), (3, 0.1)):
+        for name, value in (("sum-2", 130.0), ("max-2", 120.0), ("sum-3", 119.0)):
+            place.commit(name, seed, value + off)
+    assert claims_of(place)[0].endswith("Outcome: confirmed.")
+
+
+def test_a_claim_of_little_that_the_published_numbers_contradict_says_so(place: Any, broken: Any) -> None:
+    """Published are 1.8 % more, where at most 1 % is claimed."""
+    broken("  figure:", CLAIMS.replace("at_most: 2", "at_most: 1") + "  figure:")
+    for name in ("sum-3", "max-2"):
+        place.commit(name, 1, 100.0)
+    assert claims_of(place)[0].endswith("Outcome: a tendency for it (against the published numbers).")
+
+
+def test_the_gain_on_a_bound_has_its_error_in_parts_of_the_bound(place: Any, broken: Any) -> None:
+    broken("  figure:", '  claims: [{says: "at most 200", better: sum-2, at_most: 200}]\n  figure:')
+    for seed, off in ((1, -1.0), (2, 0.0), (3, 1.0)):
+        for name in ("sum-2", "sum-3"):
+            place.commit(name, seed, 100.0 + off)
+    (verdict,) = table_of(place).verdicts
+    assert (verdict.outcome, verdict.gain) == ("confirmed", 0.5)
+    assert verdict.error == pytest.approx(1 / math.sqrt(3) / 200)
+
+
+def test_the_variance_of_few_logarithms_is_the_sample_s() -> None:
+    prior = prior_of([Variance(value, 4) for value in (1.0, 4.0, 16.0)])
+    assert trigamma(prior.freedom / 2) == pytest.approx(math.log(4) ** 2 - trigamma(2))
+
+
+def test_bartlett_s_statistic_is_corrected_for_few_degrees_of_freedom() -> None:
+    """By the corrected statistic 23.5 times as much is unlike."""
+    assert are_alike([Variance(1.0, 4), Variance(22.0, 4)])
+    assert not are_alike([Variance(1.0, 4), Variance(25.0, 4)])
+
+
+def test_a_row_of_little_scatter_counts_as_it_is() -> None:
+    one, other = (prior_of([Variance(v, 4) for v in (least, 1.0, 1.0, 1.0)]) for least in (1e-3, 1e-4))
+    assert other.freedom < one.freedom
+
+
+def test_a_moderated_error_is_known_no_better_than_the_pooled_one() -> None:
+    assert Spread(0.05, 5, Prior(0.0025, 30.0)).of(Score(None, (1.0, 1.1), None)).freedom == 5
