@@ -9,6 +9,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from hornn.command_line.strict_keys import BY_FILE, check_keys
+from hornn.run.identity import GROUPS
 
 TOP = "the top level takes: action, checkpoint, experiment, logger, model, run_dir, seed, tags, trainer"
 FOFE = "model=hornn_fofe takes: alpha, hidden_size, order"
@@ -171,6 +172,11 @@ def own_module(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> Dict
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "unread", raising=False)
     return OmegaConf.create({"model": {"_target_": "unread.Cell"}})
+
+
+def test_every_choice_in_a_name_fixes_its_class() -> None:
+    """A run's name holds the word of a choice, and no class: two classes behind one word would share a name."""
+    assert set(BY_FILE) == set(GROUPS)
 
 
 @pytest.mark.parametrize("group", BY_FILE)
