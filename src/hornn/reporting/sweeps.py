@@ -6,7 +6,7 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     metric               a key of result.json (dots lead inside, -1 is the last of a list), with `metric_label`; or a
                          list of {key, label}.
                          A key in _bpc is the perplexity in _ppl as bits per character
-    lower_is_better      true | false, of an accuracy always false; null: a size, neither
+    lower_is_better      true | false, of an accuracy or tokens_per_second always false; null: a size, neither
     seeds                every row is run with each, a row with seeds of its own with those
     rows                 the table's rows, see `Row`
     grid                 axes whose combinations are rows, too, see `hornn.reporting.grid_rows`; with `labels`
@@ -15,11 +15,11 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     claims               optional: what the paper says of its rows, see `Claim`
     figure, note         optional; see `Figure`
 
-A file that names another sweep in its `defaults` is that one, with its own keys in the place of the other's, as in
-Hydra.
+A file that names another sweep in its `defaults` is that one, its own keys in the place of the other's, as in Hydra.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ STATES = ("not built", QUOTED)
 
 
 class Metric(NamedTuple):
-    """`lower_is_better`: what the table says, except that more of an accuracy is better; None: a size."""
+    """`lower_is_better`: what the table says, except where more is better in every table; None: a size."""
 
     key: str
     label: str
@@ -191,34 +191,22 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
     if node["name"] != path.stem:
         raise ValueError(f"{path}: sweep.name is {node['name']!r}: it must be the file's name, {path.stem!r}")
     seeds = read_seeds(node.get("seeds"), f"{path}: sweep.seeds")
-    metrics = read_metrics(node, path)
-    combined, axes = read_grid(node, configs, path)
-    nodes = [*node.get("rows", ()), *map(as_node, combined)]
-    if not nodes:
+    metrics, published_on = read_metrics(node, path), node.get("published_on", "")
+    combined: list[GridRow] = []
+    axes: tuple[Axis, ...] = ()
+    if "grid" in node:
+        combined, axes = grid_rows(node["grid"], node.get("labels", {}), configs, f"{path}: sweep.")
+    row_of = partial(read_row, metrics=metrics, configs=configs, path=path, published_on=published_on)
+    read = [row_of(each) for each in node.get("rows", ())]
+    for each in combined:
+        row = row_of({"name": each.name, "label": each.label, "run": list(each.run)})
+        read.append(place(row, axes, each))
+    if not read:
         raise ValueError(f"{path}: sweep: rows is missing")
-    read = [read_row(row, metrics, configs, path, node.get("published_on", "")) for row in nodes]
-    placed = [
-        place(row, axes, each) for row, each in zip(read[len(read) - len(combined) :], combined, strict=True)
-    ]
-    rows = join([*read[: len(read) - len(combined)], *placed], path)
-    seen: dict[str, str] = {}
-    for row in rows:
-        for what, mark in ((f"name {row.name}", row.name), (f"run {' '.join(row.run or ())}", row.identity)):
-            if mark and mark in seen:
-                raise ValueError(
-                    f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
-                )
-            seen[mark] = row.name
-    names, keys = {row.name: row for row in rows}, [metric.key for metric in metrics]
-    main = main_axis(axes)
-    figure = Figure(main.label) if main else None
-    if "figure" in node:
-        if axes:
-            raise ValueError(f"{path}: sweep.figure: a grid has a figure for each axis: leave it out")
-        check(node["figure"], FIGURE_KEYS, f"{path}: sweep.figure")
-        best = node["figure"].get("published_best")
-        ends = None if best is None else read_range(best, f"{path}: sweep.figure.published_best")
-        figure = Figure(node["figure"]["x_label"], ends, node["figure"].get("base"))
+    rows = join(read, path)
+    require_unlike(rows, path)
+    names = {row.name: row for row in rows}
+    figure = read_figure(node, axes, path)
     for key, name in (("relative_to", node.get("relative_to")), ("figure.base", figure and figure.base)):
         if name is not None and name not in names:
             raise ValueError(f"{path}: sweep.{key} names {name!r}, which is no row")
@@ -231,26 +219,39 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
         path=path,
         seeds=seeds,
         figure=figure,
-        claims=read_claims(node.get("claims", []), keys, names, path),
+        claims=read_claims(node.get("claims", []), [metric.key for metric in metrics], names, path),
         relative_to=node.get("relative_to"),
         note=node.get("note", ""),
         command=as_typed(f"python src/train.py -m sweeps={path.stem}"),
         axes=axes,
-        published_on=node.get("published_on", ""),
+        published_on=published_on,
     )
 
 
-def read_grid(
-    node: Mapping[str, Any], configs: Configs, path: Path
-) -> tuple[list[GridRow], tuple[Axis, ...]]:
-    """The rows and axes of a sweep's grid; none without one."""
-    if "grid" not in node:
-        return [], ()
-    return grid_rows(node["grid"], node.get("labels", {}), configs, f"{path}: sweep.")
+def require_unlike(rows: Sequence[Row], path: Path) -> None:
+    """Raise ValueError where two rows have one name, or are one run."""
+    seen: dict[str, str] = {}
+    for row in rows:
+        for what, mark in ((f"name {row.name}", row.name), (f"run {' '.join(row.run or ())}", row.identity)):
+            if mark and mark in seen:
+                raise ValueError(
+                    f"{path}: rows {seen[mark]!r} and {row.name!r} have the same {what}: keep one"
+                )
+            seen[mark] = row.name
 
 
-def as_node(row: GridRow) -> dict[str, Any]:
-    return {"name": row.name, "label": row.label, "run": list(row.run)}
+def read_figure(node: Mapping[str, Any], axes: Sequence[Axis], path: Path) -> Figure | None:
+    """The figure of a sweep: the one that it names, or the one of the main axis of its grid."""
+    if "figure" not in node:
+        main = main_axis(axes)
+        return Figure(main.label) if main else None
+    if axes:
+        raise ValueError(f"{path}: sweep.figure: a grid has a figure for each axis: leave it out")
+    figure = node["figure"]
+    check(figure, FIGURE_KEYS, f"{path}: sweep.figure")
+    best = figure.get("published_best")
+    ends = None if best is None else read_range(best, f"{path}: sweep.figure.published_best")
+    return Figure(figure["x_label"], ends, figure.get("base"))
 
 
 def place(row: Row, axes: Sequence[Axis], at: GridRow) -> Row:
