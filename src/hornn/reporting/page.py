@@ -22,7 +22,7 @@ from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.run_data import address, has_view, page_data
 from hornn.reporting.scoreboard import STYLES, each_once, list_claims, summarise
 from hornn.reporting.scores import has_published
-from hornn.reporting.studies import Study, draw_study
+from hornn.reporting.studies import Study, draw_study, show_score
 from hornn.reporting.svg import Looks
 from hornn.reporting.tables import Table
 
@@ -109,6 +109,7 @@ def render_page(
         warnings=warnings,
         studies=studies,
         draw_study=draw_study,
+        show_score=show_score,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )
     return text.replace(LOOKS, looks.rules(), 1)

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
+from hornn.metrics import STEPS, WORDS
 from hornn.reporting.axes import Axes
 from hornn.reporting.panels import COLOURS, SHAPES, Panel, draw_panel
 from hornn.reporting.run_data import known_name
@@ -64,6 +65,11 @@ class Study(NamedTuple):
         states = [trial["state"] for trial in self.trials]
         parts = [f"{states.count(state)} {word}" for state, word in words.items() if state in states]
         return f"{len(self.trials)} trials: {', '.join(parts)}" if parts else "no trial yet"
+
+
+def show_score(score: float, metric: str) -> str:
+    """A score of a trial with the decimals of its unit: those of a perplexity, else of bits and nats."""
+    return f"{score:.{(WORDS if metric.endswith('_ppl') else STEPS).digits}f}"
 
 
 def read_studies(results: Path) -> list[Study]:

@@ -27,6 +27,7 @@ from hornn.recipe import flatten
 from hornn.reporting.grid_rows import as_text
 from hornn.reporting.run_data import known_name
 from hornn.reporting.scores import key_of
+from hornn.reporting.studies import SUMMARY, show_score
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, paths_of, without
@@ -57,7 +58,7 @@ from hornn.sweep.trials import Attempt, Trials
 from hornn.writing import write_atomically
 
 FOLDER = Path("outputs", "studies")
-JOURNAL, SUMMARY = "journal.log", "study.json"
+JOURNAL = "journal.log"
 BATCH = 4  # that a search is not named after
 # Keys of the search beside the keys of its runs.
 OWN = ("trials", "jobs", "batch", "study", "pruning", "space")
@@ -308,7 +309,7 @@ class Teller:
 
 
 def score_text(score: float, metric: str) -> str:
-    return f"{read_score(score, metric):.{2 if metric.endswith('_ppl') else 3}f}"
+    return show_score(read_score(score, metric), metric)
 
 
 def raise_fault(attempt: Attempt) -> None:
