@@ -69,16 +69,12 @@ class OpenRun:
             )
 
     def described(self, config: Mapping[str, Any], num_parameters: int) -> dict[str, Any]:
-        """The run as a logger is told of it: all that was given, nested, and who the run is.
-
-        `model` is the word that chose it, by which runs are grouped; its arguments are `cell`.
-        """
+        """The run as a logger is told of it: all that was given, nested, and who the run is."""
         known = self.identity.to_dict()
         given = without(config, ("model", "sweep"))
         return {
-            **given,
-            "model": self.identity.choices["model"],
-            "cell": self.identity.config["model"],
+            **self.identity.settings(),
+            **given,  # in full: also what decides no number
             "corpus": self.data.name,
             "choices": known["choices"],
             "run_name": known["name"],  # in W&B `name` is taken: W&B names its own run so

@@ -79,6 +79,13 @@ class Identity(NamedTuple):
     def corpus(self) -> str:
         return corpus_word(self.choices, self.config)
 
+    def settings(self) -> Config:
+        """The values as a logger is told of them: `model` is the word that chose it, by which runs are grouped.
+
+        Its arguments are `cell`.
+        """
+        return {**self.config, "model": self.choices["model"], "cell": self.config["model"]}
+
     def to_dict(self) -> Config:
         """All that a result or a checkpoint says of who its run is."""
         return {

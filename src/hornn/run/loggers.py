@@ -92,8 +92,7 @@ def wandb_logger(
     """A Weights & Biases run below `run_dir`; its id has the run's name, so that a resumed run continues its own.
 
     In a sweep its group is the sweep and its job type the row of the table, else its job type is the model. It begins
-    with the settings that decide the numbers, for `wandb leet` shows no others; the arguments of the model stand under
-    `cell`, since `model` in W&B is the word that chose it. Agents of `wandb sweep` give their runs ids of their own.
+    with `Identity.settings`, for `wandb leet` shows no others. Agents of `wandb sweep` give their runs ids of their own.
     log_model: whether `best.ckpt` is to be kept as an artifact.
     """
     import wandb  # half a second, that no other logger need wait for
@@ -117,7 +116,7 @@ def wandb_logger(
             group=sweep,
             job_type=row or words["model"],
             tags=[f"{key}={value}"[:TAG_LENGTH] for key, value in tags.items() if value is not None],
-            config={**identity.config, "model": words["model"], "cell": identity.config["model"]},
+            config=identity.settings(),
             dir=run_dir,
             mode="offline" if offline else "online",
             resume="allow" if resume and not offline else None,
