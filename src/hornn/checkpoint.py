@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from hornn.archive import look_through
+from hornn.run.identity import BEST
 from hornn.shown import first_line
 from hornn.writing import replacing
 
@@ -43,7 +44,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     program, or is of another format version.
     """
     if path.is_dir():
-        best = path / "best.ckpt"
+        best = path / BEST
         raise ValueError(f"{path} is a folder: {f'give {best}' if best.is_file() else REMEDY}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}: {REMEDY}")

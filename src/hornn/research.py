@@ -9,7 +9,7 @@ from hornn.card import conf_folders, looked_up_in
 from hornn.checks import require_positive
 from hornn.network import SequenceModel
 from hornn.recipe import COUNTED, flatten, read_choice
-from hornn.result import read_result_file
+from hornn.result import RESULT, read_result_file
 from hornn.use.additions import SAME
 
 
@@ -76,7 +76,7 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
 def rows(folder: Path) -> Iterator[dict[str, Any]]:
     kept = (path for path in folder.rglob("*-seed*.json") if path.stem.rpartition("-seed")[2].isdecimal())
     seen = set()
-    for path in [*sorted(folder.rglob("result.json")), *sorted(kept)]:
+    for path in [*sorted(folder.rglob(RESULT)), *sorted(kept)]:
         result = read_result_file(path)
         run = tuple(result.get(key) for key in SAME)
         if None not in run and run in seen:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from hornn.data.base import Data
 from hornn.metrics import Units
+from hornn.result import RESULT
 
 # What it prints holds paths and words of the user's, as they are.
 console = Console(markup=False, highlight=False, emoji=False)
@@ -79,6 +80,6 @@ def conclude(
                 f"{longer if in_time else other}"
             )
         console.print(note, style="yellow", soft_wrap=True)
-    console.print(f"{run_dir / 'result.json'}", soft_wrap=True)
+    console.print(f"{run_dir / RESULT}", soft_wrap=True)
     if (run_dir / "wandb").is_dir():
         console.print(f"browse: wandb leet {run_dir / 'wandb'}", soft_wrap=True)
