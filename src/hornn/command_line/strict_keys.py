@@ -27,7 +27,7 @@ INSTRUCTIONS = {
     "_text_",  # ours: which keys of a corpus are files of text
     "_watches_",  # ours: a callback changes no number
 }
-GIVEN = {  # arguments that the program gives a target, by path: no key may set them
+GIVEN = {  # arguments that the program gives a target, or lets nobody give, by path
     "network": ("head",),
     "trainer": ("callbacks", "logger", "plugins", "default_root_dir", "enable_checkpointing", "barebones"),
 }

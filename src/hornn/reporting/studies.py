@@ -5,7 +5,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from hornn.metrics import STEPS, WORDS
+from hornn.metrics import FRAMES, WORDS
 from hornn.reporting.axes import Axes
 from hornn.reporting.panels import COLOURS, SHAPES, Panel, draw_panel
 from hornn.reporting.run_data import known_name
@@ -69,7 +69,7 @@ class Study(NamedTuple):
 
 def show_score(score: float, metric: str) -> str:
     """A score of a trial with the decimals of its unit: those of a perplexity, else of bits and nats."""
-    return f"{score:.{(WORDS if metric.endswith('_ppl') else STEPS).digits}f}"
+    return f"{score:.{(WORDS if metric.endswith('_ppl') else FRAMES).digits}f}"
 
 
 def read_studies(results: Path) -> list[Study]:

@@ -112,7 +112,7 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     is_published = text == FOLDER and "url" in data and data["name"] == choices["data"]
     if text and not is_published:
         kept["data"] |= {"text": content_of(text, data)}
-        where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in paths_of(data)}
+        where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in text_keys(data)}
     code = code_of_run(config)
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted, code)
     default = default_folder(chosen, kept, identity.name, seed)
@@ -143,7 +143,7 @@ def hashed_part(choices: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
     """The part of choices and resolved config that decides a run's numbers and name, without a text's content."""
     counted = is_counted(config)
     groups = COUNTS_READ if counted else GROUPS
-    dropped = {*WITHOUT_EFFECT, *MACHINE, *(f"data.{key}" for key in paths_of(config.get("data", {})))}
+    dropped = {*WITHOUT_EFFECT, *MACHINE, *(f"data.{key}" for key in text_keys(config.get("data", {})))}
     if counted:
         dropped |= {f"data.{key}" for key in COLUMNS}
     kept = {
@@ -192,7 +192,7 @@ def is_counted(config: Mapping[str, Any]) -> bool:
     return bool(config.get("model", {}).get(COUNTED))
 
 
-def paths_of(data: Mapping[str, Any]) -> list[str]:
+def text_keys(data: Mapping[str, Any]) -> list[str]:
     """The keys of a node of data that hold paths of text."""
     text = data.get(TEXT)
     return list(text) if isinstance(text, list) else []

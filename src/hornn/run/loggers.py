@@ -21,7 +21,7 @@ from hornn.shown import first_line
 TAG_LENGTH = 64  # that Weights & Biases allows
 BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch
 STEP = "trainer/global_step"  # by which Lightning logs
-PACKAGES = {"tensorboard": "tensorboard", "mlflow": "mlflow"}  # that a choice needs
+PACKAGES = ("tensorboard", "mlflow")  # that the choices of these names need
 
 
 def find_loggers(nodes: Mapping[str, Any] | None) -> Callable[..., list[Logger]]:
@@ -39,7 +39,8 @@ def find_loggers(nodes: Mapping[str, Any] | None) -> Callable[..., list[Logger]]
             raise ValueError(
                 f"{where} must have a _target_, a logger's class, got {node!r}: logger={name} chooses a file"
             )
-        if package := PACKAGES.get(str(node["_target_"]).rpartition(".")[2].removesuffix("_logger")):
+        package = str(node["_target_"]).rpartition(".")[2].removesuffix("_logger")
+        if package in PACKAGES:
             require_package(package, f"logger={name}")
         found[where] = node
 
@@ -92,7 +93,7 @@ def wandb_logger(
     """A Weights & Biases run below `run_dir`; its id has the run's name, so that a resumed run continues its own.
 
     In a sweep its group is the sweep and its job type the row of the table, else its job type is the model. It begins
-    with `Identity.settings`, for `wandb leet` shows no others. Agents of `wandb sweep` give their runs ids of their own.
+    with `Identity.settings`, for `wandb leet` shows no others. Agents of `wandb sweep` give ids of their own.
     log_model: whether `best.ckpt` is to be kept as an artifact.
     """
     import wandb  # half a second, that no other logger need wait for

@@ -30,7 +30,7 @@ from hornn.reporting.scores import key_of
 from hornn.reporting.studies import SUMMARY, show_score
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
-from hornn.run.identity import identify, paths_of, without
+from hornn.run.identity import identify, text_keys, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, keys_of, options_of
 from hornn.sweep.gpus import Pool, gpu_names
 from hornn.sweep.job import Job
@@ -229,7 +229,7 @@ def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
             "from the training text with data.valid_bytes=1000000"
         )
     data = config["data"]
-    if {"valid", "test"} <= {*paths_of(data)} and content_of(["valid"], data) == content_of(["test"], data):
+    if {"valid", "test"} <= {*text_keys(data)} and content_of(["valid"], data) == content_of(["test"], data):
         raise ValueError(
             f"data.valid={data['valid']} is the test text, by which nothing may be chosen: give another file than "
             f"data.test={data['test']}, such as lines cut from the training text"
