@@ -131,6 +131,17 @@ def test_another_step_does_not_inherit_the_way_around_the_loop() -> None:
         assert choose_backend("auto", same(INPUT, H), CPU) == "parallel"
 
 
+def test_all_steps_of_its_own_do_not_inherit_what_the_state_is_after_them() -> None:
+    class Halved(MemN2N):
+        def all_steps(self, u: Tensor, state: Any) -> tuple[Tensor, Any]:
+            y, after = super().all_steps(u, state)
+            return y, after._replace(memory=after.memory / 2)
+
+    cell = fill(Halved(INPUT, H, hops=1, memory_size=3, embedded_input=False), seeded(0))
+    u, state = draw(seeded(1), 4, B, 2 * H), draw_state(cell, B, seeded(2))
+    assert_close(cell.state_after(u, state).memory, cell.all_steps(u, state)[1].memory)
+
+
 def test_a_network_says_what_it_runs() -> None:
     network = SequenceModel([3, 2, 1], lambda input_size: FofeFnn(input_size, H), H)
     assert network.scan_backend == "eager"

@@ -148,10 +148,15 @@ class Cell(nn.Module, ABC):
         }
 
     def __init_subclass__(cls) -> None:
-        """A cell with a step of its own tells its own paths, or none: inherited paths belong to the inherited step."""
+        """A cell with a step of its own tells its own paths, or none: inherited paths belong to the inherited step.
+
+        Likewise an inherited `state_after` belongs to the inherited `all_steps`.
+        """
         super().__init_subclass__()
         if "step" in vars(cls) and "paths" not in vars(cls):
             cls.paths = Cell.paths  # type: ignore[method-assign]
+        if "all_steps" in vars(cls) and "state_after" not in vars(cls):
+            cls.state_after = Cell.state_after  # type: ignore[method-assign]
 
     def paths(self, u_t: Tensor, state: State) -> dict[str, Tensor]:
         """What the next step adds up before its activation, by name, each (B, width); nothing if a cell does not tell.
