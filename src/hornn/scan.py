@@ -117,8 +117,8 @@ def run_eager(cell: Cell, u: Tensor, state: State, state_grad_norm: float | None
 def run_parallel(cell: Cell, u: Tensor, state: State, last: int | None = None) -> tuple[Tensor, State]:
     """What `run_eager` gives, by `cell.all_steps` in blocks of `PARALLEL_STEPS`; `last`: the last steps' outputs."""
     before = 0 if last is None else len(u) - last
-    if before:
-        state = cell.state_after(u[:before], state)
+    for block in u[:before].split(PARALLEL_STEPS) if before else ():
+        state = cell.state_after(block, state)
     blocks = []
     for block in u[before:].split(PARALLEL_STEPS):
         y, state = cell.all_steps(block, state)

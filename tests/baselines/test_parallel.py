@@ -70,8 +70,10 @@ def test_a_long_chunk_is_computed_in_blocks(
 ) -> None:
     cell = fill(kind(INPUT, H, **arguments), seeded(0))
     whole = results(cell, 7, "parallel", fresh=True)
+    last = results(cell, 7, "parallel", fresh=True, last=2)
     monkeypatch.setattr(scan_module, "PARALLEL_STEPS", 3)
     assert_close(results(cell, 7, "parallel", fresh=True), whole, rtol=1e-10, atol=1e-12)
+    assert_close(results(cell, 7, "parallel", fresh=True, last=2), last, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["parallel", "eager"])

@@ -82,9 +82,23 @@ def test_a_renewal_leaves_the_reader_at_the_words_that_are_typed(tab: Tab) -> No
     assert tab.run(f"document.activeElement === {link}")
 
 
+def test_a_renewal_leaves_the_keyboard_at_the_heading_to_which_a_link_led(tab: Tab) -> None:
+    """Also in a view whose name has a dot."""
+    page = tab.page.read_text().replace("table-toy", "table-toy.v2")
+    tab.open("#claims").run(f"fetch = async () => ({{ text: async () => {json.dumps(page)} }})")
+    tab.run("document.getElementById('table-toy').id = 'table-toy.v2'")
+    tab.run(f"location.hash = '#toy.v2'; {LATER}")
+    heading, link = "[id='table-toy.v2'] h1", "[id='table-toy.v2'] .runs a"
+    for query in (heading, link):
+        tab.run(f'document.querySelector("{query}").focus(); renew()')
+        assert tab.run(f'document.activeElement === document.querySelector("{query}")')
+
+
 def test_of_two_results_of_one_seed_both_are_shown(tab: Tab) -> None:
     """A diverged run beside a healthy one: the reader decides which of them stays."""
     assert tab.run("itemOf('toy/sum-2/1').runs.length") == 1
     tab.run("twin = data.rows['toy/sum-2'].runs; twin.push(data.runs.push({ ...data.runs[twin[0]] }) - 1)")
     assert tab.run("itemOf('toy/sum-2/1').runs.length") == 2
+    assert tab.run("itemOf('toy/sum-2/1').numbers") == {}, "the mean of the row is neither's"
+    assert tab.run("itemOf('toy/sum-2/2').numbers.test_ppl[0]") == 112.5
     assert tab.run("itemOf('toy/sum-2/7')") is None

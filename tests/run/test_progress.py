@@ -84,7 +84,7 @@ def test_a_run_that_has_learned_nothing_says_so(command: Command, small: list[st
     done = command("train", *small, "optimizer.lr=1e-9", *fallen, f"run_dir={tmp_path / 'fallen'}")
     said = "ended by its schedule: validation did not improve after the last of 0 falls of the rate (schedule"
     assert said in done.out
-    assert "try schedule=constant, or another optimizer.lr" in done.out
+    assert "give its schedule or its callback more patience, or try another optimizer.lr" in done.out
     assert "train longer" not in done.out
 
 

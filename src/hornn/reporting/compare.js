@@ -37,7 +37,7 @@ const itemOf = address => {
   const same = seed === undefined ? runs : runs.filter(run => String(run.seed) === seed), one = seed !== undefined && same.length === 1 ? same[0] : null;
   if (!same.length && seed !== undefined) return null;
   return { address, table, name, row, runs: same, one, seed,
-    label: seed !== undefined ? `${row.label}, seed ${seed}` : row.label, numbers: (one ?? (alone ? runs[0] : row)).numbers };
+    label: seed !== undefined ? `${row.label}, seed ${seed}` : row.label, numbers: same.length > 1 && seed !== undefined ? {} : (one ?? (alone ? runs[0] : row)).numbers };
 };
 
 /** A row alone is shown as its seeds. */
@@ -94,7 +94,7 @@ const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
   const figure = element("figure", { class: "chart" }), caption = element("figcaption");
   const draw = () => {
     const key = what.value, over = chosen();
-    const lines = items.flatMap(item => item.runs.filter(run => every.checked || item.one || run.seed === item.row.best)
+    const lines = items.flatMap(item => item.runs.filter(run => every.checked || item.seed !== undefined || run.seed === item.row.best)
       .map(run => ({ name: item.one || item.runs.length === 1 ? item.label : `${item.label}, seed ${run.seed}`,
         colour: item.style[0], symbol: item.style[1], series: item.series, points: along(run, key, over) })));
     const name = `${title}: ${measureName(key)} over ${over[1]}, ${lines.length} ${lines.length === 1 ? "run" : "runs"}`;

@@ -217,8 +217,9 @@ const renew = async () => {
   const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
   const settings = new Map(find(".view").map(view => [view.id, settingsOf(view)])), open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
-  const FOCUS = "a, button, input, select, summary, [tabindex]", shown = document.querySelector(".view.shown"), held = document.activeElement;
-  const part = held.closest("nav") ? "nav" : held.closest("main") ? `#${shown.id}` : null, place = part ? find(FOCUS, document.querySelector(part)).indexOf(held) : -1, cursor = held.selectionStart;
+  const FOCUS = "h1, h2, a, button, input, select, summary, [tabindex='0']", shown = document.querySelector(".view.shown"), held = document.activeElement;
+  const part = held.closest("nav") ? () => document.querySelector("nav") : held.closest("main") ? () => byId(shown.id) : null;
+  const place = part ? find(FOCUS, part()).indexOf(held) : -1, cursor = held.selectionStart;
   const along = find(".scroll", shown).map(each => each.scrollLeft), down = document.querySelector("nav").scrollTop;
   await readData(next); // before anything changes, so that nothing jumps
   for (const query of ["style", "main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
@@ -232,7 +233,8 @@ const renew = async () => {
   for (const view of find(".view")) if (settings.has(view.id)) setAgain(view, settings.get(view.id));
   find(".view.shown .scroll").forEach((each, n) => { each.scrollLeft = along[n] ?? 0; });
   document.querySelector("nav").scrollTop = down;
-  const again = part ? find(FOCUS, document.querySelector(part))[place] : null;
+  const again = part ? find(FOCUS, part())[place] : null;
+  if (again?.matches("h1, h2")) again.tabIndex = -1;
   again?.focus({ preventScroll: true });
   if (again?.id === "search") again.setSelectionRange(cursor, cursor);
 };

@@ -55,8 +55,9 @@ class Claimed(NamedTuple):
         return self.table.sweep.name, self.verdict.says
 
     @property
-    def is_measured(self) -> bool:
-        return self.verdict.outcome != NOT_MEASURED
+    def rank(self) -> tuple[bool, bool]:
+        """The greatest first: whether it is measured, and whether on the data of the paper."""
+        return self.verdict.outcome != NOT_MEASURED, not self.table.sweep.published_on
 
     @property
     def asked_by(self) -> str:
@@ -95,13 +96,11 @@ def each_once(claims: Sequence[Claimed]) -> list[Claimed]:
 
     A claim stands where it is measured, and of two such tables where the data is that of the paper.
     """
-    kept: dict[tuple[str, str], Claimed] = {}
-    for claim in sorted(
-        claims, key=lambda claim: (not claim.is_measured, bool(claim.table.sweep.published_on))
-    ):
-        kept.setdefault((claim.paper, claim.verdict.says), claim)
-    places = {claim.place for claim in kept.values()}
-    return [claim for claim in claims if claim.place in places]
+    best: dict[tuple[str, str], tuple[bool, bool]] = {}
+    for claim in claims:
+        key = claim.paper, claim.verdict.says
+        best[key] = max(claim.rank, best.get(key, claim.rank))
+    return [claim for claim in claims if claim.rank == best[claim.paper, claim.verdict.says]]
 
 
 class Finding(NamedTuple):

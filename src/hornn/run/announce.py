@@ -74,7 +74,7 @@ def conclude(
             steps, trainer = records[-1]["step"], result["config"]["trainer"]
             in_time = records[-1]["epoch"] == trainer["max_epochs"] or steps == trainer["max_steps"]
             longer = "train longer (trainer.max_epochs, trainer.max_steps)"
-            other = "training ended by itself, so try schedule=constant, or another optimizer.lr"
+            other = "give its schedule or its callback more patience, or try another optimizer.lr"
             note += (
                 f" after {steps:,} update{'s' * (steps != 1)}: it has learned no context yet; "
                 f"{longer if in_time else other}"

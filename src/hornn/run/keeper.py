@@ -12,6 +12,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from hornn.checkpoint import read_checkpoint, require_plain
 from hornn.module import TruncatedBptt
 from hornn.optim.adaptive import AveragedSGD
+from hornn.optim.descent import ClippedOptimizer
 from hornn.optim.divergence import require_finite_loss
 from hornn.optim.schedules import Decision
 from hornn.run.announce import console, describe_epoch, explain_epochs
@@ -240,10 +241,14 @@ def check_whole(path: Path, checkpoint: Mapping[str, Any], module: torch.nn.Modu
         require_plain(path, name, weight, kept[name].dtype)
     if len(checkpoint["optimizer_states"]) != 1:
         raise KeyError("the state of the optimizer")
-    shapes = {(), (1,), *(tuple(weight.shape) for weight in kept.values())}
-    for state in checkpoint["optimizer_states"][0].get("state", {}).values():
-        if not all(tuple(part.shape) in shapes for part in state.values() if isinstance(part, torch.Tensor)):
-            raise TypeError("the state of the optimizer has the shapes of another model")
+    kind = getattr(getattr(module, "build_optimizer", None), "func", None)
+    if isinstance(kind, type) and issubclass(kind, ClippedOptimizer):  # a user's own may keep other shapes
+        shapes = {(), (1,), *(tuple(weight.shape) for weight in kept.values())}
+        for state in checkpoint["optimizer_states"][0]["state"].values():
+            if not all(
+                tuple(part.shape) in shapes for part in state.values() if isinstance(part, torch.Tensor)
+            ):
+                raise TypeError("the state of the optimizer has the shapes of another model")
     if saved["best"] is not None and saved["best"] not in saved["records"]:
         raise KeyError("the record of the best epoch")
     parts: list[tuple[Any, Any]] = [

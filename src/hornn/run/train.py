@@ -274,7 +274,7 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
     module, optimizer = training.module, config["optimizer"]
     if not module.global_step:
         return (
-            f"training diverged at update 0: {error}; no learning rate is to blame, as none has been made. See the "
+            f"training diverged at update 0: {error}; no learning rate is to blame, as there was no update. See the "
             f"equations of {type(module.network.cells[0]).__name__} and the data, or try a network.init_std below "
             f"{config['network']['init_std']:g}"
         )
