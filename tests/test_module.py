@@ -165,3 +165,9 @@ def test_weights_that_come_back_begin_a_new_average(monkeypatch: pytest.MonkeyPa
     module.swap_averages()
     for name, weight in module.state_dict().items():
         assert_close(weight, first[name] - 1.5)  # the mean of -1 and -2
+
+
+@pytest.mark.parametrize(("reduction", "scale"), [("mean", 1 / (B * T)), ("sum_time", 1 / B), ("sum", 1.0)])
+def test_a_loss_is_divided_as_its_reduction_says(reduction: str, scale: float) -> None:
+    (chunk,) = chunks(1)
+    assert training(build(), loss_reduction=reduction).loss_scale(chunk) == pytest.approx(scale)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hornn.analysis.analyse import measure_stage, summarise
-from hornn.analysis.gradients import ALL, norms_by_lag, reach
+from hornn.analysis.gradients import ALL, measure_gradients, norms_by_lag, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
 from hornn.analysis.signals import measure_signals
 from hornn.analysis.stages import AFTER, DURING, START, Stage
@@ -172,3 +172,30 @@ def test_weights_on_the_way_are_not_taken_for_those_before_training(first: str, 
     assert ("gradient_reach_at_start" in summary) is known
     assert ("pooled_growth" in summary) is known
     assert summary["pooled_rms"] == 2.0
+
+
+def test_a_signal_is_of_the_step_that_adds_it_up() -> None:
+    """And its size is the one of the second half of the steps."""
+    network, places = build("hornn"), find_places(len(IDS), LAGS, 4)
+    cell, (before, _) = network.cells[0], next(windows(IDS, places, LAGS, columns=4))
+    h, _ = network(before, network.initial_state(4))
+    path = torch.zeros_like(h)  # before the first step all states are 0
+    path[1:] = cell.alpha * h[:-1] @ cell.W_h[0].T  # type: ignore[operator,index]
+    found = measure_signals(network, IDS, places, LAGS)["paths"]["h_{t-1}"]
+    assert found["rms_by_step"] == pytest.approx(path.square().mean((1, 2)).sqrt().tolist())
+    later = path[LAGS // 2 :]
+    assert found["rms"] == pytest.approx(float(later.square().mean().sqrt()))
+    assert [found["low"], found["high"]] == pytest.approx(np.quantile(later, (0.01, 0.99)).tolist())
+
+
+def test_gradients_are_described_over_the_tokens() -> None:
+    network, places = build("lstm"), find_places(len(IDS), 2 * LAGS, 7)
+    found = measure_gradients(network, IDS, places, LAGS)
+    before, targets = next(windows(IDS, places, 2 * LAGS, columns=7))
+    _, state = network(before[:LAGS], network.initial_state(7))
+    norms = norms_by_lag(network, before[LAGS:], targets, state)
+    assert found.keys() == norms.keys() == {ALL, "h", "c"}
+    for name, part in norms.items():
+        assert found[name]["mean"] == pytest.approx(part.mean(1).tolist())
+        for key, share in (("q25", 0.25), ("q50", 0.5), ("q75", 0.75)):
+            assert found[name][key] == pytest.approx(np.quantile(part, share, axis=1).tolist())

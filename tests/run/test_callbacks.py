@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from hornn.data.base import SPLITS
 from hornn.data.cache import TokenCache
 from hornn.data.ptb import CHECKSUMS, PennTreebank
 from hornn.data.text import TextData
-from hornn.run.callbacks import Samples, build_callbacks
+from hornn.run.callbacks import Samples, WordFrequency, build_callbacks
 from outcome import Command
 
 ROOT = Path(__file__).parents[2]
@@ -248,3 +249,13 @@ def test_the_profilers_report_is_shown(train: Command) -> None:
     assert done.code == 0, done.err
     assert "Profiler Report" in done.out
     assert "run_training_batch" in done.out
+
+
+def test_a_word_is_of_the_class_that_its_count_begins() -> None:
+    callback, module = WordFrequency([3, 30]), SimpleNamespace(device=torch.device("cpu"))
+    callback.data = SimpleNamespace(vocabulary=SimpleNamespace(counts=[30, 29, 3, 2]))  # type: ignore[assignment]
+    callback.on_test_start(None, module)  # type: ignore[arg-type]
+    module.last_nll = torch.tensor([[1.0, 2.0], [4.0, 8.0], [16.0, 32.0]])
+    batch = SimpleNamespace(targets=torch.tensor([[0, 1], [2, 3], [-1, 3]]))
+    callback.on_test_batch_end(None, module, None, batch)  # type: ignore[arg-type]
+    assert callback.sums.tolist() == [[40.0, 6.0, 1.0], [2.0, 2.0, 1.0]]

@@ -11,6 +11,7 @@ from hornn.data.midi import KEYS
 from hornn.data.sequences import SequenceStream
 from hornn.heads.bernoulli import BernoulliHead
 from hornn.network import SequenceModel
+from hornn.use.music_model import sample
 from hornn.use.pieces import GivenMusic
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import log_probs, score_split
@@ -45,3 +46,19 @@ def test_mixed_batches_are_not_read_as_whole_sequences(network: SequenceModel, d
     stream = SequenceStream(data.stream("test").examples, 2, 3, seed=1)
     with pytest.raises(ValueError, match="give them without a seed"):
         log_probs_of(network, stream)
+
+
+@pytest.mark.parametrize("temperature", [0, 0.5, 1.0])
+def test_each_frame_is_drawn_from_what_all_before_it_say(network: SequenceModel, temperature: float) -> None:
+    before = list(np.random.default_rng(1).random((4, KEYS)) < 0.1)
+    one, same = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
+    for frame in sample(network, np.array(before), 6, temperature, one):
+        inputs = torch.from_numpy(np.array([np.zeros(KEYS), *before], dtype=np.float32)).unsqueeze(1)
+        features, _ = network(inputs, network.initial_state(1))
+        logits = network.head.log_probs(features[-1, 0]).double().exp().logit()
+        expected = logits > 0
+        if temperature:
+            drawn = torch.rand(KEYS, generator=same, dtype=torch.float64)
+            expected = drawn < (logits / temperature).sigmoid()
+        assert frame.tolist() == expected.int().tolist()
+        before.append(frame)
