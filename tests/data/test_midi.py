@@ -195,3 +195,23 @@ def test_silence_is_as_long_as_its_frames(sounding: int, tmp_path: Path) -> None
     write_midi(tmp_path / "x.mid", frames, 0.5)
     (track,) = mido.MidiFile(tmp_path / "x.mid").tracks
     assert sum(each.time for each in track) == 5 * BEAT / 2
+
+
+def test_a_key_of_two_channels_sounds_until_both_let_it_go(tmp_path: Path) -> None:
+    file = mido.MidiFile(ticks_per_beat=100)
+    file.tracks.append(
+        mido.MidiTrack(
+            mido.Message(word, time=time, note=60, velocity=9, channel=channel)
+            for word, time, channel in (
+                ("note_on", 0, 0),
+                ("note_on", 50, 1),
+                ("note_off", 0, 0),
+                ("note_off", 50, 1),
+            )
+        )
+    )
+    file.save(tmp_path / "a.mid")
+    assert sounding(read_midi(tmp_path / "a.mid", 0.5)[0]) == [[60], [60]]
+    file.tracks[0][2].time, file.tracks[0][3].time = 50, 50
+    file.save(tmp_path / "a.mid")
+    assert sounding(read_midi(tmp_path / "a.mid", 0.5)[0]) == [[60], [60], [60]]

@@ -154,3 +154,17 @@ def test_the_published_sets(corpus_root: Any, name: str, steps: tuple[int, ...],
     assert tuple(map(data.size, ("train", "valid", "test"))) == steps
     # Of at most 200 frames, or 50: as many as the paper's rates imply.
     assert len(data.stream("train")) == parts
+
+
+def test_baselines_are_of_training_on_validation_and_test(tmp_path: Path) -> None:
+    data = data_of(
+        write(tmp_path / "m.mat", traindata=[roll(9, 1)], validdata=[roll(7, 2)], testdata=[roll(8, 3)])
+    )
+    found = data.baselines()
+    for name, given_last in (("key frequencies", False), ("keys given the last frame", True)):
+        p = key_probabilities([roll(9, 1)], given_last)
+        expected = {
+            f"{s}_nll": key_nll(p, [piece]).mean()
+            for s, piece in (("valid", roll(7, 2)), ("test", roll(8, 3)))
+        }
+        assert found[name] == pytest.approx(expected)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hornn.reporting.commands import write_report
-from hornn.reporting.listening import WORDS, align, heard_by
+from hornn.reporting.listening import WORDS, align, heard_by, utterances_of
 from hornn.reporting.run_data import page_data
 from hornn.result import SAMPLES
 from reporting.place import table_of
@@ -92,3 +92,11 @@ def test_the_script_knows_the_words(place: Any) -> None:
     assert run["heard"][0]["recording"] == "recordings/tones/one.flac"
     assert run["heard"][0]["by_grammar"]["by the grammar of the corpus"] == [("YES", "YES"), ("NO", "SO")]
     assert run["heard"][1]["recording"] == ""
+
+
+def test_of_a_row_the_seed_that_is_best_on_validation_is_heard(place: Any) -> None:
+    for seed, valid_ppl, text in ((1, 90.0, "YES"), (2, 80.0, "NO"), (3, 85.0, "SO")):
+        heard = [{"id": "one", "said": "YES", "heard": {"shipped": text}}]
+        place.commit("rnn", seed, 70.0 + seed, valid_ppl=valid_ppl, utterances=heard)
+    ((_, heard),) = utterances_of(table_of(place), {})[0].rows
+    assert heard.by_grammar == {"by the grammar of the corpus": [("YES", "NO")]}

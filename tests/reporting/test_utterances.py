@@ -2,6 +2,7 @@
 
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from hornn.reporting.gains import distance_of
 from hornn.reporting.seeds import Errors, errors_of_gain
-from hornn.reporting.utterances import bootstrap_error
+from hornn.reporting.utterances import bootstrap_error, error_over_speakers
 from reporting.place import CLAIMS, SWEEP, claims_of, line_of, table_of
 
 
@@ -116,3 +117,19 @@ def test_the_utterances_of_a_speaker_are_drawn_together(heard: Any, place: Any) 
     assert error(corpus={"speakers": {"test": 3}}) == apart, "speakers with different numbers of utterances"
     assert error(corpus={"speakers": {"test": 1.25}}) == apart, "no number of speakers"
     assert error(corpus={"speakers": ["no number"]}) == apart
+
+
+def test_errors_are_means_over_seeds_of_the_metric_s_own() -> None:
+    words, errors = [6] * 4, [[0, 1, 2, 3], [2, 1, 0, 5]]
+
+    def line(words: list[int] = words) -> Any:
+        texts = [" ".join(map(str, each)) for each in errors]
+        known = {"test_words": " ".join(map(str, words)), "test_errors": "0 0 0 9"}
+        return SimpleNamespace(
+            measured=[SimpleNamespace(result={**known, "test_errors_bigram": text}) for text in texts]
+        )
+
+    found = error_over_speakers("test_wer_bigram", line())
+    assert found
+    assert found.value == pytest.approx(bootstrap_error(np.mean(errors, axis=0), np.array(words)) ** 2)
+    assert error_over_speakers("test_wer_bigram", line(), line([6, 6, 6, 7])) is None

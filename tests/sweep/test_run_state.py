@@ -60,3 +60,12 @@ def test_the_end_of_a_log(tmp_path: Path) -> None:
     assert last_lines(log, 15, start=10) == ["new", "\ufffd end"]
     log.write_bytes(b"x" * 200_000 + b"\nend\n")
     assert last_lines(log, 1) == ["end"]
+
+
+def test_the_result_of_another_name(tmp_path: Path) -> None:
+    scores = {"valid_ppl": 90.0, "test_ppl": 80.0}
+    write_result(tmp_path, {"status": "completed", "name": "aaaaaaaaaa", "seed": 1, **scores})
+    with pytest.raises(
+        ValueError, match="holds the result of run aaaaaaaaaa, seed 1; this is run bbbbbbbbbb"
+    ):
+        result_of(tmp_path, "bbbbbbbbbb", 1)

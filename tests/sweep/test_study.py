@@ -80,3 +80,32 @@ def test_a_constant_is_tried_as_its_list_has_it_and_within_its_range() -> None:
     assert constants(drawn, places) == {"listed": 0.99995, "ranged": 0.99996, "least": 0.1235}
     drawn = {"listed": 0.015625, "ranged": 0.912345, "least": 0.12345601}
     assert constants(drawn, places) == {"listed": 0.015625, "ranged": 0.9123, "least": 0.1235}
+
+
+def test_a_range_is_searched_as_it_says() -> None:
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    for low, high in ((0.1, 2.0), (1, 20)):
+        places = [distribution(optuna, "lr", {"low": low, "high": high, "log": log}) for log in (True, False)]
+        assert [(place.low, place.high, place.log) for place in places] == [
+            (low, high, True),
+            (low, high, False),
+        ]
+        assert not distribution(optuna, "lr", {"low": low, "high": high}).log
+
+
+def test_another_seed_draws_other_constants() -> None:
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    space = {"lr": optuna.distributions.FloatDistribution(0.1, 2.0)}
+    drawn = [
+        Batch(optuna, [], None).draw(space, seed, position)["lr"] for seed in (1, 2) for position in (0, 1)
+    ]
+    assert len(set(drawn)) == 4
+
+
+def test_pruning_begins_after_so_many_trials_and_epochs() -> None:
+    optuna = pytest.importorskip("optuna", reason="needs the tune extra")
+    scores = {1: 20.0, 2: 10.0, 3: 9.0}
+    earlier = [optuna.trial.create_trial(value=9.0, intermediate_values=scores) for _ in range(2)]
+    batch = Batch(optuna, earlier, build_pruner(optuna, {"trials": 1, "epoch": 3}))
+    assert batch.pruned_at([30.0, 15.0, 12.0]) == 3
+    assert Batch(optuna, earlier[:1], batch.pruner).pruned_at([30.0, 15.0, 12.0]) == 3
