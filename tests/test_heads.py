@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hornn.cells.base import Cell
-from hornn.heads import two_level
+from hornn.heads import softmax, two_level
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.heads.two_level import TwoLevelSoftmaxHead
@@ -317,3 +317,13 @@ def test_scores_in_bf16_are_close_and_follow_the_weights(use_native: bool, bias:
         assert found[-1, -1] == 0
         with torch.no_grad():
             head.W_out.mul_(-1)
+
+
+def test_scores_in_blocks_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    head = SoftmaxHead(4, [1] * 10)
+    features, targets = torch.randn(7, 3, 4), torch.randint(10, (7, 3))
+    with torch.no_grad():
+        whole = head.nll(features, targets)
+        monkeypatch.setattr(softmax, "BLOCK", 50)
+        assert_close(head.nll(features, targets), whole)

@@ -18,6 +18,9 @@ def test_sparse_start() -> None:
     make_sparse(weight, 20)
     assert (weight != 0).sum(-1).tolist() == [[20] * 30] * 2
     assert_close(torch.linalg.matrix_norm(weight, ord=2), torch.ones(2))
+    norms = torch.linalg.vector_norm(weight, dim=-1)
+    assert_close(norms, norms[:, :1].expand(-1, 30))  # rows are scaled first, then the whole
+    assert float((weight > 0).sum() / (weight != 0).sum()) == pytest.approx(0.5, abs=0.1)
     with pytest.raises(ValueError, match=r"recurrent_fan_in must be at most the state's width 50, got 51"):
         make_sparse(weight, 51)
 
@@ -31,6 +34,12 @@ def test_network_starts_as_asked() -> None:
     assert float(network.embedding.weight.detach().std()) == pytest.approx(0.2, rel=0.05)
     assert not network.head.W_out.any()
     assert (network.cells[0].W_h != 0).sum(-1).unique().tolist() == [20]
+
+
+def test_the_std_of_the_network_is_that_of_its_table_and_output_unless_asked() -> None:
+    network = SequenceModel([1] * 500, partial(Rnn, hidden_size=80), 90, init_std=0.05)
+    for weight in (network.embedding.weight, network.head.W_out):
+        assert float(weight.detach().std()) == pytest.approx(0.05, rel=0.05)
 
 
 def test_vectors_that_are_read_as_they_are_have_no_start() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -171,3 +172,44 @@ def test_weights_that_come_back_begin_a_new_average(monkeypatch: pytest.MonkeyPa
 def test_a_loss_is_divided_as_its_reduction_says(reduction: str, scale: float) -> None:
     (chunk,) = chunks(1)
     assert training(build(), loss_reduction=reduction).loss_scale(chunk) == pytest.approx(scale)
+
+
+def test_weights_that_come_back_have_no_momentum(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build()
+    module, weights = training(network), list(network.parameters())
+    optimizer = MomentumSGD(weights, lr=1.0, momentum=0.5)
+    monkeypatch.setattr(type(module), "optimizer", optimizer)
+    monkeypatch.setattr(module, "record_updates", lambda: None)
+    first = {name: weight.clone() for name, weight in module.state_dict().items()}
+    for update in range(3):
+        if update == 2:
+            module.restore(first)
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+        optimizer.step()
+    for name, weight in module.state_dict().items():
+        assert_close(weight, first[name] - 1)
+
+
+def test_noise_and_dropped_weights_leave_no_trace_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build()
+    module, (chunk,) = training(network, weight_noise=0.1, recurrent_dropout=0.5), chunks(1)
+    monkeypatch.setattr(module, "manual_backward", lambda loss: loss.backward())
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    module.differentiate([chunk.inputs], network.initial_state(B), chunk.targets, 1.0)
+    assert_close(dict(module.state_dict()), before, rtol=0, atol=0)
+
+
+def test_a_stream_that_begins_anew_reads_nothing_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, read = training(build(), bptt_window=2 * T), []
+    module.trainer = SimpleNamespace(world_size=1, global_step=0, log_every_n_steps=0)  # type: ignore[assignment]
+    monkeypatch.setattr(type(module), "optimizer", SimpleNamespace(param_groups=[]))
+
+    def update(chunk: Any) -> None:
+        read.append(len(module.window))
+        module.pass_on([*module.window, chunk.inputs], module.states["train"])
+
+    monkeypatch.setattr(module, "update", update)
+    for chunk in 2 * chunks(3):
+        module.training_step(chunk, 0)
+    assert read == [0, 1, 1, 0, 1, 1]

@@ -163,3 +163,17 @@ def test_what_is_about_weights_on_a_state_needs_some(key: str) -> None:
             training(
                 SequenceModel([1] * V, partial(kind, hidden_size=H), H, **options), recurrent_dropout=0.1
             )
+
+
+@pytest.mark.parametrize(
+    ("rates", "share"), [({"dropout": 0.5, "input_dropout": 0.0}, 0.5), ({"input_dropout": 0.5}, 0.0)]
+)
+def test_what_passes_between_layers_is_dropped_at_the_rate_of_the_network(
+    monkeypatch: pytest.MonkeyPatch, rates: dict[str, float], share: float
+) -> None:
+    words = torch.arange(V).repeat(90, 1)
+    network, read = build(num_layers=2, **rates), []
+    project = network.cells[1].project_input
+    monkeypatch.setattr(network.cells[1], "project_input", lambda x: read.append(x) or project(x))
+    network(words, network.initial_state(V))
+    assert float((read[0] == 0).double().mean()) == pytest.approx(share, abs=0.05)

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from hornn.cells.base import saturation
 from hornn.cells.elman import Rnn, RnnState
 from hornn.scan import scan
 from reference.activations import ACTIVATIONS
@@ -66,3 +67,11 @@ def test_a_step_of_its_own_has_not_the_paths_of_the_class_above() -> None:
     x, state = torch.zeros(3, 4), RnnState(torch.zeros(3, 4))
     told = [sorted(cell(4, 4).paths(x, state)) for cell in (Rnn, Halved, Told)]
     assert told == [["input", "pooled"], [], ["input"]]
+
+
+@pytest.mark.parametrize(
+    ("activation", "share"), [("sigmoid", 0.5), ("tanh", 0.5), ("relu", 0.5), ("linear", 0.0)]
+)
+def test_both_bounds_count_as_saturated(activation: str, share: float) -> None:
+    y = {"sigmoid": [0.01, 0.03, 0.97, 0.99], "relu": [0.0, 0.0, 0.1, 3.0]}
+    assert saturation(torch.tensor(y.get(activation, [-0.99, -0.97, 0.97, 0.99])), activation) == share

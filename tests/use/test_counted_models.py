@@ -1,0 +1,49 @@
+"""Models of counts by hand: mixtures of words in another order, and continuations that know nothing of one another."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from hornn.baselines.ngram import KneserNey
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import VocabularyRule
+from hornn.use.model import Model
+from hornn.use.scorers import CountScorer, Mixture
+
+
+def counted(text: str, order: int = 2) -> CountScorer:
+    """The n-grams of a text."""
+    tokenizer = Tokenizer("word", eos=True)
+    tokens = [token for line in text.splitlines() for token in tokenizer.tokens(line)]
+    vocabulary = VocabularyRule().build(Counter(tokens))
+    counts = KneserNey(len(vocabulary), vocabulary.eos_id, order=order)
+    counts.fit(np.array(vocabulary.encode(tokens)), np.zeros(0, dtype=int))
+    return CountScorer(text, counts, vocabulary, tokenizer, None)
+
+
+@pytest.mark.parametrize("text", ["a b c", "c c a b a"])
+def test_models_of_a_mixture_may_have_their_words_in_another_order(text: str) -> None:
+    scorers = [counted("a a a a b b\na c c\n"), counted("c c c c b b\nb b a a c\n")]
+    one, other = map(Model, scorers)
+    assert one.words != other.words
+    mixture = Model(Mixture(scorers))
+    mixture.scorer.weights = np.array([0.3, 0.7])
+    p, q, found = (np.exp(model.score([text], True)[0].token_log_probs) for model in (one, other, mixture))
+    assert found == pytest.approx(0.3 * p + 0.7 * q)
+    assert mixture.perplexity(text + "\n") == pytest.approx(math.exp(-np.log(found).mean()))
+    first, second, mixed = (dict(model.next_words(text, k=9)) for model in (one, other, mixture))
+    assert mixed == pytest.approx({word: 0.3 * first[word] + 0.7 * second[word] for word in first})
+
+
+def test_each_continuation_is_another() -> None:
+    model = Model(counted("a b c b a c b\nb c a a b\n"))
+    assert len(set(model.generate(length=30, temperature=1, num_samples=3))) == 3
+
+
+def test_each_continuation_reads_the_prompt_alone() -> None:
+    model = Model(counted("b b d\nb c\nb c\nb c\n", order=3))
+    assert model.next_words("b", k=1)[0][0] == "c"
+    assert model.next_words("b b", k=1)[0][0] == "d"
+    assert model.generate("b", length=1, temperature=0, num_samples=2) == ["b c", "b c"]
