@@ -26,7 +26,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
         "trainer.max_epochs=20",
         "overwrite=true",
         "HYDRA_FULL_ERROR=1",
-        "# of the initial weights",
+        "# of all that is drawn",
     ):
         assert line in out
 

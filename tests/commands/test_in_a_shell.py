@@ -14,7 +14,7 @@ def test_the_first_command_in_a_shell(process: Command, small: list[str], tmp_pa
     code, out, err = process("train", *small, bar, f"run_dir={tmp_path / 'run'}")
     assert (code, err) == (0, "")
     for part in (
-        "hornn_fofe on files: 252 parameters",
+        "hornn_fofe on files: 252 weights",
         "  train, valid: perplexity; *: the best so far; /s: tokens\nepoch   1 ",
         "epoch   2 ",
         "unigram",
