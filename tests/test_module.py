@@ -1,6 +1,7 @@
 """What an update reads and learns from: windows that overlap, losses that are too high, rates."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from hornn.cells.deep import StackedRnn
@@ -15,6 +17,7 @@ from hornn.cells.highway import HighwayRnn
 from hornn.cells.hornn import GatedHornn
 from hornn.data.streams import ChunkStream
 from hornn.kernels import library
+from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
@@ -150,19 +153,26 @@ def test_the_learning_rate_is_that_of_parameters_that_are_not_pretrained(
     assert module.learning_rate == (pretrained_lr if scaled else 1.0)
 
 
-def test_weights_that_come_back_begin_a_new_average(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = build()
-    module, weights = training(network), list(network.parameters())
-    optimizer = AveragedSGD(weights, lr=1.0, start=3)
-    monkeypatch.setattr(type(module), "optimizer", optimizer)
+def brought_back(
+    monkeypatch: pytest.MonkeyPatch, optimizer: Callable[..., Any], before: int, after: int = 2
+) -> tuple[TruncatedBptt, dict[str, Tensor]]:
+    """A training whose first weights came back between some updates with a gradient of 1; and these weights."""
+    module = training(build())
+    weights = list(module.network.parameters())
+    monkeypatch.setattr(type(module), "optimizer", made := optimizer(weights))
     monkeypatch.setattr(module, "record_updates", lambda: None)
     first = {name: weight.clone() for name, weight in module.state_dict().items()}
-    for update in range(6):
-        if update == 4:
+    for update in range(before + after):
+        if update == before:
             module.restore(first)
         for weight in weights:
             weight.grad = torch.ones_like(weight)
-        optimizer.step()
+        made.step()
+    return module, first
+
+
+def test_weights_that_come_back_begin_a_new_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, first = brought_back(monkeypatch, partial(AveragedSGD, lr=1.0, start=3), before=4)
     module.swap_averages()
     for name, weight in module.state_dict().items():
         assert_close(weight, first[name] - 1.5)  # the mean of -1 and -2
@@ -175,18 +185,7 @@ def test_a_loss_is_divided_as_its_reduction_says(reduction: str, scale: float) -
 
 
 def test_weights_that_come_back_have_no_momentum(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = build()
-    module, weights = training(network), list(network.parameters())
-    optimizer = MomentumSGD(weights, lr=1.0, momentum=0.5)
-    monkeypatch.setattr(type(module), "optimizer", optimizer)
-    monkeypatch.setattr(module, "record_updates", lambda: None)
-    first = {name: weight.clone() for name, weight in module.state_dict().items()}
-    for update in range(3):
-        if update == 2:
-            module.restore(first)
-        for weight in weights:
-            weight.grad = torch.ones_like(weight)
-        optimizer.step()
+    module, first = brought_back(monkeypatch, partial(MomentumSGD, lr=1.0, momentum=0.5), before=2, after=1)
     for name, weight in module.state_dict().items():
         assert_close(weight, first[name] - 1)
 

@@ -164,7 +164,7 @@ def test_refuses_a_temperature(network: SequenceModel, temperature: float) -> No
     [(2, None, [1, 3]), (3, None, [1, 2, 3]), (None, 0.65, [1, 3]), (None, 0.75, [1, 2, 3]), (2, 0.5, [1])],
 )
 def test_the_likeliest_tokens_are_kept(top_k: int | None, top_p: float | None, kept: list[int]) -> None:
-    """`top_p` counts among those that `top_k` keeps."""
+    """With both, `top_p` is a share of the probability that the tokens of `top_k` have together."""
     p = torch.tensor([0.1, 0.4, 0.2, 0.3], dtype=torch.float64)
     found = keep_likeliest(p, top_k, top_p)
     assert found.nonzero().flatten().tolist() == kept

@@ -93,9 +93,8 @@ class HalveOnPlateau(Schedule):
             return Decision()
         self.forgiven = 0
         if self.max_falls is not None and self.falls == self.max_falls:
-            return Decision(
-                stop=f"validation did not improve after the last of {self.falls} falls of the rate"
-            )
+            falls = f"{self.falls} falls of the rate (schedule.max_falls)"
+            return Decision(stop=f"validation did not improve after the last of {falls}")
         self.falls += 1
         self.scale *= self.factor
         return Decision(restore=self.restore_best)

@@ -16,7 +16,7 @@ from hornn.reporting.markdown import table_markdown
 from hornn.reporting.memory import draw_memory
 from hornn.reporting.page import render_page
 from hornn.reporting.panels import Plot
-from hornn.reporting.runs import FoundRuns, find_runs, keep_results
+from hornn.reporting.runs import FoundRuns, find_runs, keep_results, warn
 from hornn.reporting.server import Written, serve
 from hornn.reporting.studies import SUMMARY, read_studies
 from hornn.reporting.sweeps import find_sweeps, read_sweeps
@@ -61,7 +61,8 @@ def write_report(
     folder, own: as in `find_sweeps`. Raises OSError where `out` cannot be written.
     """
     tables, found, refused = find_tables(results, folder, own)
-    found.warnings.setdefault("", []).extend(shown(f"left out: {reason}") for reason in refused.values())
+    for reason in refused.values():
+        warn(found.warnings, "", f"left out: {reason}")
     studies = read_studies(results)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -84,9 +84,7 @@ def find_runs(
     names = {*refused, *(sweep.name for sweep in sweeps)}
     for folder in sorted((results / "tables").glob("*/")):
         if folder.name not in {*names, RECORDINGS}:
-            found.warnings.setdefault("", []).append(
-                shown(f"{folder} belongs to no sweep file: name it after one")
-            )
+            warn(found.warnings, "", f"{folder} belongs to no sweep file: name it after one")
     return found
 
 
@@ -153,7 +151,7 @@ def committed(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> li
         name, _, seed = path.stem.rpartition("-seed")
         row = rows.get(name)
         if row is None or row.run is None or not seed.isdecimal():
-            warn(warnings, sweep, f"{path} belongs to no row: its name must be <row>-seed<number>.json")
+            warn(warnings, sweep.name, f"{path} belongs to no row: its name must be <row>-seed<number>.json")
             continue
         run = read_run(path, int(seed))
         if run.result and run.result["seed"] != run.seed:
@@ -170,17 +168,21 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
     try:
         jobs = read_record(path)
     except OSError as error:
-        warn(warnings, sweep, f"{path} cannot be read ({error.strerror}): remove it or mend its permissions")
+        warn(
+            warnings,
+            sweep.name,
+            f"{path} cannot be read ({error.strerror}): remove it or mend its permissions",
+        )
         return []
     except ValueError as error:
-        warn(warnings, sweep, str(error))
+        warn(warnings, sweep.name, str(error))
         return []
     for job in jobs:
         row = rows.get(job.row)
         if row is None or row.run is None:
             warn(
                 warnings,
-                sweep,
+                sweep.name,
                 f"{path} names a row {job.row!r} that {sweep.path} does not run: was it renamed?",
             )
             continue
@@ -188,7 +190,9 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
             found.append((row, run_of(job, job.folder(results) / RESULT)))
         except OSError as error:
             warn(
-                warnings, sweep, f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})"
+                warnings,
+                sweep.name,
+                f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})",
             )
     return found
 
@@ -232,18 +236,22 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
         for row, run in recorded(sweep, results, warnings):
             old = kept.get((row.identity, run.seed))
             if run.state == "damaged":
-                warn(warnings, sweep, f"{run.path}: {run.problem}")
+                warn(warnings, sweep.name, f"{run.path}: {run.problem}")
             if run.state not in ("done", "diverged"):
                 continue
             if old and old.name == run.name and old.has_source_of(run):
                 if not mends(run, old):
                     if is_better_known(run, old) and (lost := parts_lost(run, old)):
-                        warn(warnings, sweep, f"{run.path} lacks {lost[0]}, add that too: {old.path} stays")
+                        warn(
+                            warnings,
+                            sweep.name,
+                            f"{run.path} lacks {lost[0]}, add that too: {old.path} stays",
+                        )
                     continue
             elif old and finish_time(run) < finish_time(old):
                 continue
             elif old and (fault := find_faults(row, run) - find_faults(row, old)):
-                warn(warnings, sweep, f"{run.path} {min(fault)}: {old.path} stays")
+                warn(warnings, sweep.name, f"{run.path} {min(fault)}: {old.path} stays")
                 continue
             path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
             if old and old.path:
@@ -288,9 +296,9 @@ def read_run(path: Path, seed: int) -> Run:
     return Run(seed, state, path, result, result.get("error") or "", result["name"])
 
 
-def warn(warnings: dict[str, list[str]], sweep: Sweep, text: str) -> None:
-    if (line := shown(text)) not in warnings.setdefault(sweep.name, []):
-        warnings[sweep.name].append(line)
+def warn(warnings: dict[str, list[str]], sweep: str, text: str) -> None:
+    if (line := shown(text)) not in warnings.setdefault(sweep, []):
+        warnings[sweep].append(line)
 
 
 def commits(runs: Collection[Run]) -> list[str]:

@@ -92,9 +92,9 @@ def list_claims(tables: Iterable[Table]) -> list[Claimed]:
 
 
 def each_once(claims: Sequence[Claimed]) -> list[Claimed]:
-    """The claims without those that stand in another table, too, which trains the same rows on other data.
+    """The claims, without the copies that a second table repeats because it trains the same rows on other data.
 
-    A claim stands where it is measured, and of two such tables where the data is that of the paper.
+    A measured claim comes before one that is not measured. Of two measured claims, the one on the paper's data stays.
     """
     best: dict[tuple[str, str], tuple[bool, bool]] = {}
     for claim in claims:

@@ -68,7 +68,7 @@ class Study(NamedTuple):
 
 
 def show_score(score: float, metric: str) -> str:
-    """A score of a trial with the decimals of its unit: those of a perplexity, else of bits and nats."""
+    """A score of a trial: a perplexity with two decimals, bits and nats with three."""
     return f"{score:.{(WORDS if metric.endswith('_ppl') else FRAMES).digits}f}"
 
 

@@ -72,7 +72,7 @@ def conclude(
         note = f"worse than the {simplest}"
         if "lr" in records[-1]:  # counts have no rate and make no updates
             steps, trainer = records[-1]["step"], result["config"]["trainer"]
-            in_time = records[-1]["epoch"] == trainer["max_epochs"] or steps == trainer["max_steps"]
+            in_time = records[-1]["epoch"] == trainer.get("max_epochs") or steps == trainer.get("max_steps")
             longer = "train longer (trainer.max_epochs, trainer.max_steps)"
             other = "give its schedule or its callback more patience, or try another optimizer.lr"
             note += (

@@ -299,7 +299,7 @@ def describe_end(training: Training, figures: Mapping[str, Any]) -> str:
     """Why training ended where its own bounds do not say so, and how the test split was scored."""
     stopped = why_stopped(training.trainer.callbacks)  # type: ignore[attr-defined]
     if training.keeper.reason:
-        stopped = f"ended by its schedule: {training.keeper.reason} (schedule.max_falls)"
+        stopped = f"ended by its schedule: {training.keeper.reason}"
     how = f"best epoch {figures['best_epoch']}; the test split was scored once, with its weights"
     return f"{stopped}\n{how}" if stopped else how
 

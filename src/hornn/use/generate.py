@@ -9,7 +9,7 @@ from hornn.data.vocabulary import UNK
 from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.figures import console_of_texts
-from hornn.use.model import Model
+from hornn.use.model import TEMPERATURE, Model
 from hornn.use.music import FRAMES, write_music
 from hornn.use.sequences import SequenceScorer, require_neutral
 
@@ -32,7 +32,7 @@ def generate(cfg: DictConfig) -> None:
     if opened.vocabulary.unk_id is not None and (unknown := model.unknown(prompt)):
         note = f"not in the vocabulary, read as {UNK}: {' '.join(unknown)}"
         console_of_texts(stderr=True).print(note, style="yellow", markup=False)
-    temperature = 0.8 if cfg.temperature is None else cfg.temperature
+    temperature = TEMPERATURE if cfg.temperature is None else cfg.temperature
     written = model.generate(
         prompt, cfg.length, temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )

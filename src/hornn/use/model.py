@@ -23,6 +23,7 @@ BATCH_SIZE = 64  # texts that are scored side by side; likewise
 ROUNDING = 0.01  # nats a token, by which numbers of few digits make a text likelier than 1
 
 Encoded = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `encode` gives
+TEMPERATURE = 0.8  # of texts, unless another one is asked for
 
 
 class Score(NamedTuple):
@@ -157,7 +158,7 @@ class Model:
         self,
         prompt: str = "",
         length: int = 50,
-        temperature: float = 0.8,
+        temperature: float = TEMPERATURE,
         top_k: int | None = None,
         top_p: float | None = None,
         num_samples: int = 1,

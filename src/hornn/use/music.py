@@ -12,7 +12,7 @@ from hornn.data.midi import KEYS, write_midi
 from hornn.data.music import MusicData
 from hornn.shown import shown
 from hornn.use.figures import require_target
-from hornn.use.music_model import MusicModel
+from hornn.use.music_model import TEMPERATURE, MusicModel
 from hornn.use.pieces import files_given
 from hornn.use.sequences import SequenceScorer, open_data, require_neutral
 from hornn.writing import replacing
@@ -32,7 +32,7 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
     require_package("mido", "writing MIDI files")
     require_package("matplotlib", "drawing them")
     require_positive(num_samples=cfg.num_samples, length=cfg.length, frames=cfg.frames)
-    temperature = 1.0 if cfg.temperature is None else cfg.temperature
+    temperature = TEMPERATURE if cfg.temperature is None else cfg.temperature
     require_temperature(temperature)
     require_seed(cfg.seed)
     if cfg.to is None or Path(str(cfg.to)).suffix != ".mid":

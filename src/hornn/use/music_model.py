@@ -18,6 +18,7 @@ from hornn.use.scoring import CHUNK
 from hornn.use.sequences import SequenceScorer, score_split
 
 Piece = str | Path | np.ndarray  # a MIDI file, or frames (N, 88) of 0 and 1
+TEMPERATURE = 1.0  # of music, unless another one is asked for: a lower one thins it out
 
 
 class PieceScore(NamedTuple):
@@ -61,7 +62,7 @@ class MusicModel:
         piece: Piece | None = None,
         length: int = 50,
         frames: int | None = None,
-        temperature: float = 1.0,
+        temperature: float = TEMPERATURE,
         num_samples: int = 1,
         seed: int = 1,
     ) -> list[np.ndarray]:
