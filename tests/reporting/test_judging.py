@@ -1,6 +1,7 @@
 """Claims that the seeds decide: on other data, of little, against a bound; and what few rows tell of the scatter."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -36,6 +37,36 @@ def test_the_gain_on_a_bound_has_its_error_in_parts_of_the_bound(place: Any, bro
     (verdict,) = table_of(place).verdicts
     assert (verdict.outcome, verdict.gain) == ("confirmed", 0.5)
     assert verdict.error == pytest.approx(1 / math.sqrt(3) / 200)
+
+
+def test_numbers_of_weights_are_counted_and_so_decided_by_one_seed(place: Any, broken: Any) -> None:
+    """Where lower scores are better, fewer weights are neither: 20 % fewer, where 10 % at least are claimed."""
+    path = broken(
+        '  metric: test_ppl\n  metric_label: "perplexity, test"\n',
+        "  metric: [{key: test_ppl, label: perplexity}, {key: num_parameters, label: weights}]\n",
+    )
+    path.write_text(re.sub(r"\n +published: .*", "", path.read_text()))
+    claim = "{says: %s, better: sum-2, than: sum-3, metric: num_parameters, at_most: %d}"
+    claims = ", ".join(claim % each for each in (("less", -10), ("half", -50)))
+    path.write_text(f"{path.read_text()}  claims: [{claims}]\n")
+    for name, weights in (("sum-2", 8_000_000), ("sum-3", 10_000_000)):
+        place.commit(name, 1, num_parameters=weights)
+    less, half = table_of(place).verdicts
+    assert str(less) == (
+        "Claim: less. Measured: Sum, order 2: 8,000,000; Sum, order 3: 10,000,000; 20.0 % less (counted). "
+        "Outcome: confirmed."
+    )
+    assert (half.outcome, half.error) == ("not confirmed", None)
+
+
+def test_a_claim_that_the_published_numbers_contradict_is_ours_unless_the_paper_says_it(
+    place: Any, broken: Any
+) -> None:
+    """Published are 111 and 108."""
+    worse = "better: sum-2, than: sum-3"
+    claims = f'[{{says: ours, {worse}}}, {{says: theirs, {worse}, where: "section 5"}}]'
+    broken("  figure:", f"  claims: {claims}\n  figure:")
+    assert [verdict.of_paper for verdict in table_of(place).verdicts] == [False, True]
 
 
 def test_the_variance_of_few_logarithms_is_the_sample_s() -> None:

@@ -1,6 +1,7 @@
 """How far networks look back: figures on the page and beside the results, and what of a result is refused."""
 
 import json
+import math
 import re
 from copy import deepcopy
 from html import escape
@@ -188,6 +189,25 @@ def test_the_gain_of_a_lower_bound_has_no_error(place: Any, broken: Any) -> None
     assert "| ≥ +400.0 % |" in text
     assert re.search(r"\| \+100.0 ± [\d.]+ % \|", text)
     assert "the true gain is this or more" in text
+
+
+def test_whole_numbers_of_steps_are_rounded(place: Any, broken: Any) -> None:
+    """Both rows scatter by 10 % over three seeds; the rounding of their means counts beside."""
+    key = "memory.summary.effective_memory"
+    path = broken("metric: test_ppl", f"metric: {key}")
+    path.write_text(
+        re.sub(r"\n +published: .*", "", path.read_text()).replace("better: true", "better: false")
+    )
+    path.write_text(
+        f"{path.read_text()}  claims: [{{says: so, better: sum-2, than: sum-3, metric: {key}}}]\n"
+    )
+    for name, counts in (("sum-2", (9, 10, 11)), ("sum-3", (18, 20, 22))):
+        for seed, count in enumerate(counts, start=1):
+            memory = {**MEMORY, "settings": {"lags": 50}, "summary": {"effective_memory": count}}
+            place.commit(name, seed, memory=memory)
+    of_means = 2 * 0.1**2 / 3 + (1 / 10**2 + 1 / 20**2) / 12
+    (verdict,) = table_of(place).verdicts
+    assert verdict.error == pytest.approx(0.5 * math.sqrt(of_means))
 
 
 @pytest.mark.parametrize("key", REACHES)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hornn.reporting.comma_separated import table_csv
-from hornn.reporting.notes import table_notes
+from hornn.reporting.notes import table_notes, what_is_missing
 from reporting.place import cells_of, table_of
 
 
@@ -71,3 +71,9 @@ def test_the_precisions_are_told_where_they_differ(place: Any) -> None:
     place.commit("rnn", 2, 120.0, dtype={"output_layer_in_training": "bf16", "time_loop_in_training": "bf16"})
     said = "In training the time loop multiplied in bf16 in 1 of 5 runs, else in fp32."
     assert said in "".join(table_notes(table_of(place)))
+
+
+def test_missing_seeds_are_counted(filled: Any) -> None:
+    """One row has both of its two seeds, two rows have one."""
+    (text,) = what_is_missing(table_of(filled))
+    assert text.startswith("3 of 4 rows are measured, by 4 of 8 runs. `")

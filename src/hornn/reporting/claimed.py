@@ -30,6 +30,19 @@ class Claim(NamedTuple):
     where: str = ""
     main: bool = False
 
+    @property
+    def limit(self) -> float:
+        """The gain in percent that parts a claim that holds from one that does not."""
+        return self.at_most or 0.0
+
+    def holds(self, gain: float) -> bool:
+        """Whether a gain, relative and not in percent, bears the claim."""
+        return gain > 0 if self.at_most is None else 100 * gain <= self.at_most
+
+    def is_against(self, gain: float) -> bool:
+        """Whether a published gain contradicts the claim; no gain at all leaves open who is ahead."""
+        return not self.holds(gain) and gain != 0
+
 
 def read_claims(
     nodes: Sequence[Any], keys: Sequence[str], rows: Mapping[str, Any], path: Path

@@ -16,7 +16,14 @@ from hornn.reporting.gains import (
     note_on_shortfall,
 )
 from hornn.reporting.lines import CONFLICT, Line, by_one_recipe, departures_of, what_differs
-from hornn.reporting.numbers import AT_MOST_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN, percent
+from hornn.reporting.numbers import (
+    AT_MOST_SIGN,
+    DYNAMIC_SIGN,
+    OTHER_CORPUS_SIGN,
+    UNVERIFIED_SIGN,
+    is_count,
+    percent,
+)
 from hornn.reporting.scores import has_published, is_unverified, published_value
 from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
@@ -126,7 +133,7 @@ def judge_gain(
         measured_signs=signs_of(quoted, claim.metric),
         outcome=outcome,
         gain=None if bound is None else gain,
-        error=None if bound != "" else errors.total,
+        error=None if bound != "" or is_count(claim.metric) else errors.total,
         reason=reason,
         bound=bound or "",
     )
@@ -141,18 +148,17 @@ def decide(
     """
     if not by_one_recipe(best):
         return NOT_JUDGED, reason_of(NOT_JUDGED, errors)
-    limit, claimed = claim.at_most, verdict.published_gain
-    holds = gain > 0 if limit is None else 100 * gain <= limit
-    outcome = settle(holds, distance_from(limit or 0.0, gain, errors, verdict.metric), errors)
+    claimed = verdict.published_gain
+    outcome = settle(claim.holds(gain), distance_from(claim.limit, gain, errors, verdict.metric), errors)
     if outcome == UNDECIDED:
         return UNDECIDED, reason_of(UNDECIDED, errors)
-    if may_turn(best, verdict.metric, gain > (limit or 0.0) / 100):
+    if may_turn(best, verdict.metric, gain > claim.limit / 100):
         return NOT_JUDGED, AT_LIMIT
     if outcome in (REFUTED, AGAINST):
         return outcome, ""
-    if claimed is not None and (claimed < 0 if limit is None else 100 * claimed > limit):
+    if claimed is not None and claim.is_against(claimed):
         return outcome, AGAINST_PUBLISHED
-    if limit is None and outcome == CONFIRMED and claimed and same_data and gain < claimed / 2:
+    if claim.at_most is None and outcome == CONFIRMED and claimed and same_data and gain < claimed / 2:
         return IN_DIRECTION, reason_of(IN_DIRECTION, errors)
     if gain < 0 and (distance_from(0.0, gain, errors, verdict.metric) or 0.0) >= errors.decisive:
         return outcome, BEHIND
@@ -165,9 +171,11 @@ def words_on_gain(claim: Claim, metric: Metric, best: Sequence[Line], gain: floa
     trust = f"{' and '.join(map(str, seeds))} seed{'s' * (sum(seeds) > 1)}"
     if seeds == [1, 1]:
         trust = "one seed each"
-    distance = distance_from(claim.at_most or 0.0, gain, errors, metric)
-    if distance is not None and bound_of_gain(best, metric) == "":
-        limit = f" from {claim.at_most:g} %" if claim.at_most else ""
+    distance = distance_from(claim.limit, gain, errors, metric)
+    if is_count(metric.key):
+        trust = "counted"
+    elif distance is not None and bound_of_gain(best, metric) == "":
+        limit = f" from {claim.limit:g} %" if claim.limit else ""
         trust = f"{distance:.1f} standard errors{limit}, {trust}"
     told = [trust, parts_of_error(errors)]
     told += [
@@ -271,8 +279,12 @@ def as_published(claim: Claim, sweep: Sweep, sides: Sequence[Sequence[Line]]) ->
         published += " (one of them by dynamic evaluation)"
     if sweep.published_on:
         published += f" (on {sweep.published_on})"
-    signs = signs_of(theirs, metric.key)
-    return verdict._replace(published=published, published_gain=gain, of_paper=True, published_signs=signs)
+    return verdict._replace(
+        published=published,
+        published_gain=gain,
+        of_paper=verdict.of_paper or not claim.is_against(gain),
+        published_signs=signs_of(theirs, metric.key),
+    )
 
 
 def not_measured(claim: Claim, sweep: Sweep) -> Verdict:

@@ -6,7 +6,14 @@ from statistics import fmean
 from typing import Any
 
 from hornn.reporting.lines import Line
-from hornn.reporting.numbers import AT_LIMIT_SIGN, AT_MOST_SIGN, UNVERIFIED_SIGN, percent
+from hornn.reporting.numbers import (
+    AT_LIMIT_SIGN,
+    AT_MOST_SIGN,
+    UNVERIFIED_SIGN,
+    format_number,
+    is_count,
+    percent,
+)
 from hornn.reporting.scores import DYNAMIC_EVALUATION, Score, is_unverified, metric_value
 from hornn.reporting.sweeps import Metric
 
@@ -40,7 +47,9 @@ def compare_rows(
             "" if theirs else bound_sign(score),
             UNVERIFIED_SIGN * (theirs and is_unverified(score)),
         )
-        names.append(f"{line.row.label}: {before}{value(score):.4g}{after}")
+        number = value(score)
+        text = format_number(metric.key, number) if is_count(metric.key) else f"{number:.4g}"
+        names.append(f"{line.row.label}: {before}{text}{after}")
     ahead, behind = ("better", "worse") if metric.lower_is_better is not None else ("more", "less")
     share = f"{percent(abs(gain))} " if math.isfinite(gain) else ""
     return f"{'; '.join(names)}; {share}{ahead if gain >= 0 else behind}", gain

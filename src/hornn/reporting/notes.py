@@ -64,7 +64,9 @@ def what_is_missing(table: Table) -> list[str]:
     """How many rows are measured, and the command that measures the others."""
     if not table.runnable:
         return []
-    text = f"{table.measured} of {table.runnable} rows are measured."
+    text = f"{table.measured} of {table.runnable} rows are measured"
+    there, asked = table.seeds
+    text += f", by {there} of {asked} runs." if table.measured and asked > table.runnable else "."
     if table.sweep.command and any(
         line.status not in ("", CONFLICT) for line in table.lines if line.row.run is not None
     ):

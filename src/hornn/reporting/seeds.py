@@ -5,11 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hornn.reporting.lines import TIMES, Line, by_data, departures_of
-from hornn.reporting.scores import Score
+from hornn.reporting.numbers import is_count
+from hornn.reporting.scores import REACHES, Score
 from hornn.reporting.utterances import error_over_speakers
 from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
+ROUNDING = 1 / 12  # the variance of a whole number of steps: seeds that agree are rounded alike
 DECISIVE = 3.0  # standard errors decide, where their size is known
 UNSEEDED = ("gmm", "key_counts", "kn", "kn_cache")  # models without anything that a seed would draw
 
@@ -115,7 +117,12 @@ def errors_of_gain(one: Line, other: Line, metric: str, spread: Spread | None) -
 
 
 def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Variance | None:
-    """The squared standard error of a row's mean, or of the ratio of two, relative to it; None if not known."""
+    """The squared standard error of a row's mean, or of the ratio of two, relative to it; None if not known.
+
+    A count, as of weights, has none.
+    """
+    if is_count(metric):
+        return Variance(0.0, math.inf)
     parts = []
     for line in lines:
         if is_unseeded(line) and metric not in TIMES:
@@ -124,6 +131,8 @@ def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Varian
             return None
         score = line.scores[metric]
         parts.append(spread.of(score).times(1 / len(score.values)))
+        if metric in REACHES and score.mean:
+            parts.append(Variance(ROUNDING / score.mean**2, math.inf))
     found = total(parts)
     if spread is None:
         return found

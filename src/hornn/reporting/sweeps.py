@@ -6,7 +6,8 @@ The key `sweep` of `sweeps/<name>.yaml`, a Hydra config of its own, holds
     metric               a key of result.json (dots lead inside, -1 is the last of a list), with `metric_label`; or a
                          list of {key, label}.
                          A key in _bpc is the perplexity in _ppl as bits per character
-    lower_is_better      true | false, of an accuracy or tokens_per_second always false; null: a size, neither
+    lower_is_better      true | false, of an accuracy or tokens_per_second always false; null, and of weights
+                         always: a size, neither
     seeds                every row is run with each, a row with seeds of its own with those
     rows                 the table's rows, see `Row`
     grid                 axes whose combinations are rows, too, see `hornn.reporting.grid_rows`; with `labels`
@@ -29,6 +30,7 @@ from hornn.reporting.configs import Configs, Files, conf_of
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Axis, GridRow, Value, grid_rows, main_axis
 from hornn.reporting.inheritance import load_sweep
+from hornn.reporting.numbers import is_count
 from hornn.reporting.schema import (
     FIGURE_KEYS,
     PUBLISHED_KEYS,
@@ -43,6 +45,7 @@ from hornn.reporting.schema import (
 from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", QUOTED)
+HINT = "; a choice of your own needs --config-dir FOLDER"
 
 
 class Metric(NamedTuple):
@@ -171,11 +174,7 @@ def find_sweeps(folder: Path, own: Path | None = None) -> Sweeps:
         except OSError as error:  # of it, or of a file whose name it makes
             found.refused[path.stem] = f"{path} cannot be read ({error.strerror}): mend or remove it"
         except ValueError as error:
-            hint = (
-                ""
-                if own or "unknown" not in str(error)
-                else "; a choice of your own needs --config-dir FOLDER"
-            )
+            hint = "" if own or "unknown" not in str(error) else HINT
             found.refused[path.stem] = f"{error}{hint}"
     return found
 
@@ -274,8 +273,12 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
     keys = [item["key"] for item in items]
     if not keys or len(set(keys)) < len(keys):
         raise ValueError(f"{path}: sweep.metric must list different keys, got {keys}")
-    high = ("accuracy", "tokens_per_second")  # of these more is better in every table
-    return tuple(Metric(**item, lower_is_better=lower and not item["key"].endswith(high)) for item in items)
+    high = (
+        "accuracy",
+        "tokens_per_second",
+    )  # of these more is better in every table, a count is a size in all
+    lower_of = {key: None if is_count(key) else lower and not key.endswith(high) for key in keys}
+    return tuple(Metric(**item, lower_is_better=lower_of[item["key"]]) for item in items)
 
 
 def read_row(

@@ -54,6 +54,17 @@ class Table(NamedTuple):
         return sum(line.row.run is not None for line in self.lines)
 
     @property
+    def seeds(self) -> tuple[int, int]:
+        """Of the runs that the sweep file asks for, one for each seed of a row: how many are measured, and all."""
+        asked = [
+            (line, seed)
+            for line in self.lines
+            if line.row.run is not None
+            for seed in line.row.seeds or self.sweep.seeds
+        ]
+        return sum(any(run.seed == seed for run in line.measured) for line, seed in asked), len(asked)
+
+    @property
     def devices(self) -> list[str]:
         return sorted({device for line in self.lines for device in line.devices})
 

@@ -2,8 +2,9 @@
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -86,7 +87,7 @@ class TableSweeper(Sweeper):
         if not chosen:
             check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         batch = product_of(given)
-        configs = Composed(self.loader, self.settings, batch[0], {})
+        configs = Composed(self.loader, self.settings, batch[0])
         if "grid" in table:
             table["rows"] = [*table.get("rows", ()), *rows_of_grid(table, configs)]
         if not table.get("rows"):
@@ -186,13 +187,14 @@ class TableSweeper(Sweeper):
         return f"{INIT_FROM}={paths[0] if len(paths) == 1 else '[' + ','.join(paths) + ']'}"
 
 
-class Composed(NamedTuple):
+@dataclass
+class Composed:
     """What a table must know of configs, as Hydra composes them with these words; `known`: keys of each run."""
 
     loader: Any
     master: DictConfig
     words: Sequence[str]
-    known: dict[tuple[str, ...], Collection[str]]
+    known: dict[tuple[str, ...], Collection[str]] = field(default_factory=dict, init=False)
 
     def is_group(self, key: str) -> bool:
         return bool(self.loader.has_group(key))
