@@ -327,3 +327,8 @@ def test_scores_in_blocks_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> N
         whole = head.nll(features, targets)
         monkeypatch.setattr(softmax, "BLOCK", 50)
         assert_close(head.nll(features, targets), whole)
+
+
+@heads
+def test_chance_is_a_uniform_guess_at_a_word(head_class: type[Head]) -> None:
+    assert build(head_class).chance_nll == pytest.approx(math.log(V))

@@ -22,6 +22,7 @@ from hornn.network import SequenceModel
 from hornn.optim.adaptive import AveragedSGD
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.divergence import DivergenceError
+from hornn.optim.schedules import InverseTime
 from small_models import B, H, T, V, build, training
 
 
@@ -212,3 +213,49 @@ def test_a_stream_that_begins_anew_reads_nothing_of_before(monkeypatch: pytest.M
     for chunk in 2 * chunks(3):
         module.training_step(chunk, 0)
     assert read == [0, 1, 1, 0, 1, 1]
+
+
+def test_an_update_has_the_rate_of_the_updates_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one after the validation that got worse is still at the whole rate."""
+    module, (chunk,), group = training(build()), chunks(1), {"initial_lr": 3.0}
+    module.schedule = InverseTime(tau=2)
+    module.schedule.decide(1, 2, 5.0)
+    module.schedule.decide(2, 4, 6.0)
+    monkeypatch.setattr(type(module), "optimizer", SimpleNamespace(param_groups=[group]))
+    monkeypatch.setattr(module, "update", lambda chunk: None)
+    rates = []
+    for step in range(3, 7):
+        module.trainer = SimpleNamespace(world_size=1, global_step=step, log_every_n_steps=0)  # type: ignore[assignment]
+        module.training_step(chunk, 0)
+        rates.append(group["lr"])
+    assert rates == pytest.approx([3, 3, 3 / 1.5, 3 / 2])
+
+
+def test_all_words_of_a_window_have_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the chunks that are read again, too."""
+    if library.why_not():
+        pytest.skip("needs the native kernels")
+    network, noisy = build().float(), []
+    module, (first, second) = training(network, bptt_window=2 * T, weight_noise=0.1), chunks(2)
+    module.noise.native, clean = True, network.table.detach().clone()
+
+    def look(loss: Tensor) -> None:
+        noisy.extend((network.table != clean).any(1).nonzero().flatten().tolist())
+        loss.backward()
+
+    monkeypatch.setattr(module, "manual_backward", look)
+    module.differentiate([first.inputs, second.inputs], network.initial_state(B), second.targets, 1.0)
+    assert noisy == sorted({*first.inputs.flatten().tolist(), *second.inputs.flatten().tolist()})
+    assert {*noisy} > {*second.inputs.flatten().tolist()}
+
+
+def test_what_a_run_carries_is_taken_up() -> None:
+    module, other, (chunk,) = training(build()), training(build()), chunks(1)
+    module.states["train"], module.window = module.network.initial_state(B), [chunk.inputs]
+    module.watch.above, module.grad_norms = 7, [0.5]
+    module.tally("train").add(torch.tensor(3.0), 2)
+    strategy = SimpleNamespace(root_device=torch.device("cpu"))
+    other.trainer = SimpleNamespace(world_size=1, global_rank=0, strategy=strategy)  # type: ignore[assignment]
+    other.carry_on(module.carried())
+    assert (other.watch.above, other.grad_norms, other.tally("train").mean_nll) == (7, [0.5], 1.5)
+    assert torch.equal(other.window[0], chunk.inputs)

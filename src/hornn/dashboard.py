@@ -8,6 +8,7 @@ found by their hashes, whichever sweep launched them.
 import csv
 import io
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,7 +67,7 @@ def publish(tables: Sequence[Table], settings: Settings) -> str:
     folder = settings.results / "report"
     if settings.offline:
         runs = [log_table(table, settings, folder) for table in tables]
-        return f"{len(runs)} tables, to be uploaded: wandb sync {folder / 'wandb' / 'offline-run-*'}"
+        return f"{len(runs)} tables, to be uploaded: wandb sync {shlex.quote(str(folder / 'wandb'))}/offline-run-*"
     build_dashboard(tables, settings.project, settings.entity)  # without the extra, nothing is sent
     try:
         runs = [log_table(table, settings, folder) for table in tables]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from hornn.analysis import gradients, known_words, signals
 from hornn.analysis.analyse import measure_stage, summarise
 from hornn.analysis.gradients import ALL, measure_gradients, norms_by_lag, reach
 from hornn.analysis.known_words import describe_known, effective_memory, find_blocks, score_known
@@ -199,3 +200,35 @@ def test_gradients_are_described_over_the_tokens() -> None:
         assert found[name]["mean"] == pytest.approx(part.mean(1).tolist())
         for key, share in (("q25", 0.25), ("q50", 0.5), ("q75", 0.75)):
             assert found[name][key] == pytest.approx(np.quantile(part, share, axis=1).tolist())
+
+
+def test_places_that_are_read_in_several_batches_are_measured_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By default there are 200, read 50 at a time; here 3, 2 and 2."""
+    network, places = build("hornn"), find_places(len(IDS), 2 * LAGS, 7)
+    with torch.no_grad():
+        network.cells[0].W_in.mul_(6)  # some units are saturated, others are not
+    measured = []
+    for columns in (7, 3):
+        monkeypatch.setattr(gradients, "COLUMNS", columns)
+        monkeypatch.setattr(signals, "COLUMNS", columns)
+        found = measure_signals(network, IDS, places, LAGS)
+        parts = {**measure_gradients(network, IDS, places, LAGS), **found["paths"]}
+        measured.append(
+            {("saturation", ""): found["saturation"]}
+            | {(name, what): value for name, part in parts.items() for what, value in part.items()}
+        )
+    assert measured[0].keys() == measured[1].keys()
+    for key, value in measured[0].items():
+        assert measured[1][key] == pytest.approx(value), key
+
+
+def test_blocks_are_scored_each_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_words, "BLOCK", 4)
+    network, blocks = build("hornn"), find_blocks(len(IDS), LAGS, 12)
+    assert blocks.shape == (3, 4)
+    alone = [score_known(network, IDS, block[None], LAGS) for block in blocks]
+    np.testing.assert_allclose(
+        score_known(network, IDS, blocks, LAGS), np.concatenate(alone, axis=1), rtol=1e-12
+    )

@@ -1,5 +1,6 @@
 """ARPA files: what is written reads the same, numbers worked by hand, and every kind of damage."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -243,3 +244,12 @@ def test_penn_treebank_through_a_file(corpus_root: Callable[[str], str], tmp_pat
     assert words == data.vocabulary.words
     test = np.asarray(data.tokens("test"))
     assert np.exp(read.score(test).mean()) == pytest.approx(np.exp(model.score(test).mean()), abs=1e-5)
+
+
+def test_the_probabilities_after_longer_contexts_are_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "kn.arpa"
+    write_arpa(path, fitted(3), WORDS)
+    text, mark, longest = path.read_text().partition("\\3-grams:\n")
+    path.write_text(text + mark + re.sub("^-", "-1", longest, flags=re.MULTILINE))  # a tenth of each, or less
+    with pytest.raises(ValueError, match=r"the probabilities after '\S+ \S+' sum to 0\.\d+, not to 1"):
+        read_arpa(path)

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from hornn.command_line import ending
 from hornn.command_line.ending import start
 from hornn.command_line.messages import launch
 
@@ -205,3 +207,15 @@ def test_an_error_of_a_running_cell_says_where(capsys: pytest.CaptureFixture[str
     assert running.startswith("error: invalid literal for int() with base 10: 'x' (in step(), ")
     assert re.search(rf"{re.escape(__file__)}:\d+; HYDRA_FULL_ERROR=1 shows the whole way\)$", running)
     assert refused == "error: hidden_size must be 1 or more, got 0"
+
+
+def test_an_empty_variable_of_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As containers hand on what nobody has set; for a folder it would mean the current one."""
+    monkeypatch.setenv("HORNN_CACHE", "")
+    monkeypatch.setenv("HORNN_DATA", "/data")
+    seen: dict[str, str] = {}
+    module = SimpleNamespace(run=lambda: seen.update(os.environ))
+    monkeypatch.setattr(ending, "import_module", lambda name: module)
+    start("train")
+    assert "HORNN_CACHE" not in seen
+    assert seen["HORNN_DATA"] == "/data"

@@ -94,8 +94,8 @@ VALUES = {
     "seed=${oc.env:HORNN_SEED}": "seed needs HORNN_SEED in the environment: set that, or give seed=VALUE",
     "optimizer.lr=${oc.env:HORNN_LR}": "optimizer.lr needs HORNN_LR in the environment",
     "seed=${oc.env:HORNN_ONE}": (
-        "seed must be a whole number, got '1'; the environment gives text: write '${oc.decode:${oc.env:HORNN_ONE}}', "
-        "with the quotes"
+        "seed must be a whole number, got '1'; the environment gives text: write "
+        "'seed=\"${oc.decode:${oc.env:HORNN_ONE}}\"', with all quotes"
     ),
     "optimizer.lr=${oc.env:HORNN_WORD}": "optimizer.lr must be a number, got 'fast'; the environment gives text",
     "seed=${run_dir} run_dir=${seed}": "seed is taken from itself, through other keys: give one of them a value",
@@ -151,7 +151,8 @@ def test_a_value_from_the_environment(
     train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HORNN_ONE", "1")
-    assert train("seed='${oc.decode:${oc.env:HORNN_ONE}}'").code == 0
+    """By the words of the remedy, whose outer quotes a shell takes away."""
+    assert train('seed="${oc.decode:${oc.env:HORNN_ONE}}"').code == 0
     assert result_of(tmp_path / "run")["seed"] == 1
 
 

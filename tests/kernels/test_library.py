@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from torch.utils import cpp_extension
 
 from hornn.kernels import library
 from kernels.tolerance import needs_compiler
@@ -175,3 +176,21 @@ def test_processes_that_build_at_once(tmp_path: Path, forked_python: str) -> Non
     assert float(out) == pytest.approx(math.log(2))
     assert err == "building the native kernels (the one in the cache is damaged, about 10 s) …\n"
     assert start_build(forked_python, tmp_path).communicate(timeout=300)[1] == ""
+
+
+def test_torch_may_lie_in_a_folder_with_a_space(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch hands the path of its libraries to a shell as it is."""
+    fresh("exit 1")
+    seen = []
+
+    def load(*args: object, **options: object) -> None:
+        seen.append(cpp_extension.TORCH_LIB_PATH)
+        raise RuntimeError("error: enough")
+
+    monkeypatch.setattr(cpp_extension, "load", load)
+    monkeypatch.setattr(cpp_extension, "TORCH_LIB_PATH", "/my projects/lib")
+    assert library.why_not() is not None
+    assert seen == ["'/my projects/lib'"]
+    assert cpp_extension.TORCH_LIB_PATH == "/my projects/lib"

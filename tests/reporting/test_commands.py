@@ -1,5 +1,6 @@
 """`src/report.py` as a user calls it: what it says, and that it loads no torch."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.commands import write_table_files
 from hornn.reporting.inheritance import load_sweep
-from reporting.place import SWEEP
+from reporting.place import SWEEP, table_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -180,3 +182,24 @@ def test_a_sweep_file_of_one_s_own_extends_one_of_the_program(place: Any, own: P
     path = own / "sweeps" / "theirs.yaml"
     path.write_text("defaults: [hornn_table3]\nsweep: {name: theirs}\n")
     assert load_sweep(path)["sweep"]["metric"] == "test_ppl"
+
+
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
+    filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, also where the disk is full in the middle of a file."""
+    out = filled.folder / "report"
+    out.mkdir()
+    tables = [table_of(filled)]
+    (path, *_) = write_table_files(tables, out)
+    before = path.read_text()
+    filled.commit("rnn", 1, 90.0)
+
+    def fail(number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("hornn.writing.os.fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_table_files([table_of(filled)], out)
+    assert path.read_text() == before
+    assert sorted(each.suffix for each in out.iterdir()) == [".csv", ".json", ".md", ".tex"]

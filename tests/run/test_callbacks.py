@@ -259,3 +259,12 @@ def test_a_word_is_of_the_class_that_its_count_begins() -> None:
     batch = SimpleNamespace(targets=torch.tensor([[0, 1], [2, 3], [-1, 3]]))
     callback.on_test_batch_end(None, module, None, batch)  # type: ignore[arg-type]
     assert callback.sums.tolist() == [[40.0, 6.0, 1.0], [2.0, 2.0, 1.0]]
+
+
+def test_word_frequency_adds_up_all_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    callback = WordFrequency([3])
+    callback.sums = torch.tensor([[0.0, 4.0], [0.0, 2.0]], dtype=torch.float64)
+    ranks = {"mean": 1, "sum": 3}  # as if three ranks had the same
+    strategy = SimpleNamespace(reduce=lambda sums, reduce_op="mean": ranks[reduce_op] * sums)
+    callback.on_test_end(SimpleNamespace(strategy=strategy, loggers=[], is_global_zero=True), None)  # type: ignore[arg-type]
+    assert "7.39 on 6 tokens that training has 3 or more times" in capsys.readouterr().out

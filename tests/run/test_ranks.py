@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from commands.outcomes import refusal, result_of
+from hornn import columns
 from hornn.command_line.ending import FAILED, UNFINISHED
 from hornn.run.lock import Busy, lock_folder
 from hornn.run.termination import ProcessLost, explain_lost_rank
@@ -148,3 +150,18 @@ def test_what_is_said_of_a_lost_process(said: str) -> None:
         explain_lost_rank(RuntimeError(said), SimpleNamespace(world_size=2))
     explain_lost_rank(RuntimeError(said), SimpleNamespace(world_size=1))
     explain_lost_rank(RuntimeError("Duplicate GPU detected"), SimpleNamespace(world_size=2))
+
+
+def test_columns_of_fewer_than_there_are_processes_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third of three reads the first column, and that is none of its own."""
+    held = [torch.tensor([[1.0]]), torch.tensor([[2.0]]), torch.tensor([[1.0]])]
+    monkeypatch.setattr(columns, "world_size", lambda: 3)
+    monkeypatch.setattr(columns, "_width", 2)
+
+    def all_gather(parts: list[torch.Tensor], own: torch.Tensor) -> None:
+        for part, theirs in zip(parts, held, strict=True):
+            part.copy_(theirs)
+
+    monkeypatch.setattr(columns, "all_gather", all_gather)
+    for own in held:
+        assert columns.gather(own).tolist() == [[1.0], [2.0]]

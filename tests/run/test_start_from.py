@@ -133,3 +133,20 @@ def test_what_names_no_checkpoint_is_refused(
     line = refusal(command("train", *small, f"init_from={given}", f"run_dir={tmp_path / 'run'}"))
     assert f"init_from must be the path of a checkpoint or null, got {said}" in line
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "interface",
+    [
+        {"vocabulary": Vocabulary(["b", "<eos>"], [1, 1]).state()},
+        {"vocabulary": Vocabulary(["<eos>", "a"], [1, 1]).state()},  # the same words with other ids
+        {},  # as of data that are no text
+    ],
+)
+def test_weights_of_another_vocabulary_are_refused(tmp_path: Path, interface: dict[str, Any]) -> None:
+    network = SequenceModel([1] * V, partial(Rnn, hidden_size=H))
+    card = {"format": FORMAT, "vocabulary": Vocabulary(["a", "<eos>"], [1, 1]).state()}
+    weights = {"network.cells.0.W_h": torch.zeros(H, H)}
+    torch.save({CARD: card, "state_dict": weights}, tmp_path / "best.ckpt")
+    with pytest.raises(ValueError, match=r"best\.ckpt has another vocabulary: give a checkpoint trained on"):
+        start_from(network, str(tmp_path / "best.ckpt"), interface)

@@ -173,6 +173,6 @@ def test_runs_that_were_cut_off_are_named(launch: Launch, monkeypatch: pytest.Mo
     code, _, err = launch(FAKE_REFUSE="rnn")
     assert (code, err) == (
         2,
-        "error: 2 of 4 jobs were terminated: elman seed=1; deeper seed=1. The same command continues them\n",
+        "error: 2 of 4 jobs were cut off: elman seed=1; deeper seed=1. The same command continues them\n",
     )
     assert statuses() == ["queued", "done", "queued", "done"]

@@ -36,8 +36,8 @@ def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start, number: signal
     wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
     os.kill(pid_of("elman"), number)
     _, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 2
-    assert err.endswith("1 of 2 jobs were terminated: elman seed=1. The same command continues them\n")
+    assert launcher.returncode == 124
+    assert err.endswith("1 of 2 jobs were cut off: elman seed=1. The same command continues them\n")
     assert statuses() == ["queued", "done"]
 
     launcher = start("sweeps=mini", "trainer.max_epochs=3")

@@ -107,7 +107,7 @@ def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
         _, said = terminal.process.communicate(timeout=480)
     finally:
         terminal.process.kill()
-    assert said == ("error: 1 of 3 jobs were terminated: rnn seed=2. The same command continues them\n")
+    assert said == ("error: 1 of 3 jobs were cut off: rnn seed=2. The same command continues them\n")
     terminal.reader.join()
     assert re.search(r"2 of 3 done, 1 unfinished\s", terminal.shown)
     for seed in (1, 3):

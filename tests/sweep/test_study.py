@@ -1,5 +1,6 @@
 """The study of a search: what is drawn, how trials are judged, and an old journal."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ import pytest
 
 from hornn.sweep.space import constants, distribution
 from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, read_score
+from outcome import Command
+from sweep.test_search import FAKE
 
 
 def test_scores_of_characters_are_shown_in_bits() -> None:
@@ -109,3 +112,19 @@ def test_pruning_begins_after_so_many_trials_and_epochs() -> None:
     batch = Batch(optuna, earlier, build_pruner(optuna, {"trials": 1, "epoch": 3}))
     assert batch.pruned_at([30.0, 15.0, 12.0]) == 3
     assert Batch(optuna, earlier[:1], batch.pruner).pruned_at([30.0, 15.0, 12.0]) == 3
+
+
+@pytest.mark.slow
+def test_a_search_that_goes_on_inside_a_batch_judges_by_the_batches_before(
+    command: Command, quick_jobs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one in one go does: the first trial of a batch is no measure for the second."""
+    pytest.importorskip("optuna", reason="needs the tune extra")
+    monkeypatch.chdir(tmp_path)
+    words = [*FAKE, "batch=2", "pruning={trials:1,epoch:1}", "seed=2"]
+    for trials in (1, 2):
+        assert command("tune", *words, f"trials={trials}").code == 0
+    (path,) = Path("outputs/studies").glob("*/study.json")
+    first, second = json.loads(path.read_text())["trials"]
+    assert second["valid_ppl"] is None or second["valid_ppl"] > first["valid_ppl"], "or it says nothing"
+    assert [first["state"], second["state"]] == ["complete", "complete"]

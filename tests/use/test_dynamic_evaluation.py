@@ -8,9 +8,12 @@ import torch
 from torch.testing import assert_close
 
 from hornn.data.streams import ChunkStream
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import Vocabulary
 from hornn.network import detach_all
+from hornn.use.scorers import NetworkScorer
 from hornn.use.scoring import score_dynamically, score_stream
-from small_models import build
+from small_models import V, build
 
 
 @pytest.mark.parametrize("tie_weights", [False, True])
@@ -51,3 +54,13 @@ def test_dynamic_evaluation_scores_before_it_learns() -> None:
     assert_close(tiny, still, rtol=1e-8, atol=0)
     with pytest.raises(ValueError, match="dynamic_lr must be > 0"):
         score_dynamically(build(), ids, 0, 8, lr=math.nan)
+
+
+def test_without_a_length_a_network_learns_every_hundred_tokens() -> None:
+    """Whatever it reads at once where it does not learn."""
+    ids = np.random.default_rng(0).integers(V, size=230)
+    card = {"tokenizer": Tokenizer("word", eos=True).state()}
+    scorer = NetworkScorer("a network", build(), card, Vocabulary(["<eos>"], [1]))
+    scorer.prepare(batch_size=1, seq_len=None, dynamic_lr=0.3)
+    assert "weights updated every 100 tokens" in scorer.read_as
+    assert_close(scorer.score(ids), score_dynamically(build(), ids, 0, 100, lr=0.3))

@@ -37,6 +37,8 @@ REMEDIES = {
 
 def start(command: str) -> None:
     """Run a command of `hornn.commands`; Ctrl-C is one line from here on, also while the command is imported."""
+    for name in [name for name, value in os.environ.items() if name.startswith("HORNN_") and not value]:
+        del os.environ[name]  # an empty variable is none: for a path it would mean the current folder
     try:
         with interrupted_at_once():
             module = import_module(f"hornn.commands.{command}")

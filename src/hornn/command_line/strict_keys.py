@@ -200,12 +200,13 @@ def _check_value(node: DictConfig, key: Any, value: Any, hint: Any) -> None:
         given = "null" if value is None else repr(value)
         allowed = " or ".join(TYPES[known] for known in types)
         written = str(node._get_node(key)._value())  # type: ignore[union-attr]
+        full = node._get_full_key(key)
         remedy = (
-            f"; the environment gives text: write '${{oc.decode:{written}}}', with the quotes"
+            f"""; the environment gives text: write '{full}="${{oc.decode:{written}}}"', with all quotes"""
             if "${oc.env:" in written
             else ""
         )
-        raise ValueError(f"{node._get_full_key(key)} must be {allowed}, got {given}{remedy}")
+        raise ValueError(f"{full} must be {allowed}, got {given}{remedy}")
 
 
 def _children(node: DictConfig | ListConfig) -> Iterator[tuple[Any, Any]]:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -119,7 +120,9 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
     why = "the one in the cache is damaged" if library.exists() else "once"
     print(f"building the native kernels ({why}, about 10 s) …", file=sys.stderr, flush=True)
     try:
-        with _scripts_on_path():
+        # torch hands this path to a shell as it is
+        quoted = shlex.quote(cpp_extension.TORCH_LIB_PATH)
+        with _scripts_on_path(), patch.object(cpp_extension, "TORCH_LIB_PATH", quoted):
             cpp_extension.load(
                 namespace,
                 [str(SOURCE)],

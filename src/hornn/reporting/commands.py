@@ -161,7 +161,7 @@ def write_table_files(tables: Sequence[Table], folder: Path) -> list[Path]:
             ("json", table_json(table)),
         ):
             written.append(folder / f"{table.sweep.name}.{suffix}")
-            written[-1].write_text(text, encoding="utf-8")
+            write_atomically(written[-1], text)
     return written
 
 

@@ -12,6 +12,7 @@ from hornn.reporting.lines import Line
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES, UTTERANCES
 from hornn.sweep.record import RECORDINGS
+from hornn.writing import replacing
 
 LICENCE = "LICENSE"
 KINDS = (".flac", ".wav")
@@ -65,7 +66,8 @@ def copy_recordings(
     for source in sorted({*paths.values(), *(path for path in licences if path.exists())}):
         copy = out / RECORDINGS / source.parent.name / source.name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(source.read_bytes())
+        with replacing(copy) as file:
+            file.write(source.read_bytes())
         written.append(copy)
     return {key: f"{RECORDINGS}/{path.parent.name}/{path.name}" for key, path in paths.items()}, written
 

@@ -45,6 +45,7 @@ from hornn.reporting.schema import (
 from hornn.run.identity import INIT_FROM
 
 STATES = ("not built", QUOTED)
+HIGH = ("accuracy", "tokens_per_second")  # of these more is better in every table
 HINT = "; a choice of your own needs --config-dir FOLDER"
 
 
@@ -273,11 +274,7 @@ def read_metrics(node: Mapping[str, Any], path: Path) -> tuple[Metric, ...]:
     keys = [item["key"] for item in items]
     if not keys or len(set(keys)) < len(keys):
         raise ValueError(f"{path}: sweep.metric must list different keys, got {keys}")
-    high = (
-        "accuracy",
-        "tokens_per_second",
-    )  # of these more is better in every table, a count is a size in all
-    lower_of = {key: None if is_count(key) else lower and not key.endswith(high) for key in keys}
+    lower_of = {key: None if is_count(key) else lower and not key.endswith(HIGH) for key in keys}
     return tuple(Metric(**item, lower_is_better=lower_of[item["key"]]) for item in items)
 
 

@@ -1,5 +1,6 @@
 """What a person sees of a run before it starts, after each epoch, and after it ended."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,4 +83,4 @@ def conclude(
         console.print(note, style="yellow", soft_wrap=True)
     console.print(f"{run_dir / RESULT}", soft_wrap=True)
     if (run_dir / "wandb").is_dir():
-        console.print(f"browse: wandb leet {run_dir / 'wandb'}", soft_wrap=True)
+        console.print(f"browse: wandb leet {shlex.quote(str(run_dir / 'wandb'))}", soft_wrap=True)

@@ -1,5 +1,6 @@
 """What a run logs to between its epochs: the functions that the files of conf/logger name, and a user's own loggers."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -109,6 +110,9 @@ def wandb_logger(
         "table": sweep,
         **words,
     }
+    logging.raiseExceptions = (
+        False  # on a full disk each traceback of its log would be one more line of its log
+    )
     try:
         run = wandb.init(
             project=project,
@@ -205,5 +209,7 @@ def end_logging(finished: bool) -> None:
             wandb.teardown()  # what would fail at the program's exit again
         if finished:
             print(
-                "warning: the process that writes for Weights & Biases ended before the run", file=sys.stderr
+                "warning: the process that writes for Weights & Biases ended before the run, as on a full disk: its "
+                "curves are not whole, and result.json is",
+                file=sys.stderr,
             )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from hornn.command_line.ending import UNFINISHED
 from hornn.result import read_result
 from hornn.run.code import CODE, other_code
 from hornn.sweep.job import Job
@@ -11,8 +12,14 @@ from hornn.sweep.job import Job
 NAMED = 5  # jobs that the last line names
 
 
+class CutOff(ValueError):
+    """Nothing failed, and not everything is done."""
+
+    exit_code = UNFINISHED
+
+
 def conclude(jobs: Sequence[Job], remedy: str) -> None:
-    """Raise ValueError naming the jobs that failed, or, where none failed, the jobs that were cut off.
+    """Raise ValueError naming the jobs that failed, or, where none failed, CutOff naming those that were cut off.
 
     remedy: what a person can do about the jobs that failed.
     """
@@ -20,8 +27,8 @@ def conclude(jobs: Sequence[Job], remedy: str) -> None:
         advice = "" if all(job.in_the_way for job in failed) else f". {remedy}"
         raise ValueError(f"{len(failed)} of {len(jobs)} jobs failed: {name_jobs(failed)}{advice}")
     if cut_off := [job for job in jobs if job.cut_off]:
-        raise ValueError(
-            f"{len(cut_off)} of {len(jobs)} jobs were terminated: {name_jobs(cut_off)}. The same command continues them"
+        raise CutOff(
+            f"{len(cut_off)} of {len(jobs)} jobs were cut off: {name_jobs(cut_off)}. The same command continues them"
         )
 
 
