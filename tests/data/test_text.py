@@ -119,10 +119,12 @@ def test_the_share_of_unknown_words_of_own_files_is_told(
         "warning: unknown words: 6.0 % of the test text: they are all read as one word, so the perplexity says little"
     )
     assert many.endswith("; bring more text")
-    (few_kept,) = own_text(test="z z\n", min_count=2, max_size=3).remarks()
+    (few_kept,) = own_text(test="z z\n", min_count=3, max_size=3).remarks()
     assert few_kept.endswith(
-        "; lower data.min_count below 2, or raise data.max_size above 3, or bring more text"
+        "; lower data.min_count below 3, or raise data.max_size above 3, or bring more text"
     )
+    (twice,) = own_text(test="z z\n", min_count=2).remarks()
+    assert twice.endswith("; bring more text"), "with 1, training would show no unknown word"
     (all_kept,) = own_text(test="z z\n", max_size=1000).remarks()
     assert all_kept.endswith("; bring more text"), "a bound that left no word out is none to raise"
     monkeypatch.setattr(files.TextFiles, "published", True)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hornn.data.lines import read_lines
-from hornn.data.tokenizer import Tokenizer
+from hornn.data.tokenizer import ArpaTokenizer, Tokenizer
 from hornn.data.vocabulary import EOS
 
 
@@ -14,6 +14,10 @@ def test_words() -> None:
     assert tokenizer.tokens("") == [EOS]
     assert Tokenizer("word", eos=False).tokens("") == []
     assert tokenizer.join(["a", "b", EOS, "c"]) == "a b\nc"
+
+
+def test_a_no_break_space_is_part_of_a_word_of_an_arpa_file() -> None:
+    assert ArpaTokenizer().tokens("le 10\u00a0000 \u00a0\r") == ["le", "10\u00a0000", "\u00a0", EOS]
 
 
 def test_characters_keep_their_blanks_but_those_at_the_end() -> None:
@@ -72,13 +76,13 @@ BLANKS = [" ", " ", "\t", "\r", "\u2028", "\u00a0", "\n"]
 
 
 @pytest.mark.each(2)
-@pytest.mark.parametrize("unit", ["word", "char", "english"])
+@pytest.mark.parametrize("unit", ["word", "char", "english", "arpa"])
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_pieces_of_a_line_give_the_tokens_of_the_line(tmp_path: Path, unit: str, lowercase: bool) -> None:
     """A capital sigma becomes another letter at the end of a word, a dotted capital I becomes two."""
     draw = random.Random(0)
     path = tmp_path / "text.txt"
-    tokenizer = Tokenizer(unit, eos=True, lowercase=lowercase)
+    tokenizer = ArpaTokenizer() if unit == "arpa" else Tokenizer(unit, eos=True, lowercase=lowercase)
     for case in range(300):
         text = "".join(
             draw.choice(ALPHABET if draw.random() < 0.7 else BLANKS) for _ in range(draw.randint(1, 40))

@@ -10,12 +10,15 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from hornn.parameters import TABLE
 from hornn.recipe import COUNTED
 
 MODEL_FOLDER = Path(__file__).parents[2] / "conf" / "model"
 MODELS = {path.stem: OmegaConf.load(path) for path in sorted(MODEL_FOLDER.glob("*.yaml"))}
 COUNT_NAMES = [name for name, model in MODELS.items() if model.get(COUNTED)]
 MODEL_NAMES = [name for name in MODELS if name not in COUNT_NAMES]  # the cells
+# The cells that come along: a cell that somebody adds need not start its weights or its state as these do.
+SHIPPED = {row.model for row in OmegaConf.load(TABLE).rows} & set(MODEL_NAMES)
 # The cells whose contract is tested: the shipped ones, or the cells of a user's folder that the environment names.
 OWN = os.environ.get("HORNN_CONFIG_DIR")
 CELL_FOLDER = Path(OWN, "model") if OWN else MODEL_FOLDER

@@ -139,7 +139,7 @@ class TextData(Data):
         rule, remedies = self.corpus.rule, ["bring more text"]
         if rule.max_size is not None and len(self.vocabulary) >= rule.max_size:
             remedies.insert(0, f"raise data.max_size above {rule.max_size:,}")
-        if rule.min_count > 1:
+        if rule.min_count > 2:  # with 1, training would show no unknown word
             remedies.insert(0, f"lower data.min_count below {rule.min_count}")
         return [
             f"warning: {line}: they are all read as one word, so the perplexity says little; evaluate.py shows the "

@@ -13,6 +13,7 @@ UNITS = ("word", "char", "english")
 
 # A word may hold apostrophes, hyphens and dots inside: don't, built-in, os.path, 3-tuple.
 _ENGLISH = re.compile(rf"{UNK}|{EOS}|(?:[^\W\d]\w*|\d[\d.,]*(?<=\d)\w*)(?:['.-]\w+)*|\.\.\.|--|\(\)|[^\w\s]")
+_ASCII_SPACE = " \t\n\v\f\r"
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(".,;:!?)]}%") | {"...", "()"}
 _PAIRED = frozenset("\"'`")
@@ -95,6 +96,22 @@ class Tokenizer:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Tokenizer":
         return cls(**state)
+
+
+class ArpaTokenizer(Tokenizer):
+    """Cuts a line at ASCII white space alone, as readers of ARPA files do: a no-break space is part of a word."""
+
+    def __init__(self) -> None:
+        super().__init__("word", eos=True)
+
+    def tokens(self, line: str) -> list[str]:
+        return [*self.cut(line), EOS]
+
+    def cut(self, text: str) -> list[str]:
+        return re.findall(f"[^{_ASCII_SPACE}]+", text)
+
+    def whole(self, piece: str) -> int:
+        return max(piece.rfind(space) for space in _ASCII_SPACE) + 1
 
 
 def _is_caseless(character: str) -> bool:

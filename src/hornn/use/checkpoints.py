@@ -15,7 +15,7 @@ from hornn.card import holds_counts, rebuild_counts, rebuild_network
 from hornn.checkpoint import CARD, read_checkpoint, require_plain
 from hornn.checks import require_choice
 from hornn.data.midi import KEYS
-from hornn.data.tokenizer import Tokenizer
+from hornn.data.tokenizer import ArpaTokenizer, Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.network import SequenceModel
 from hornn.shown import first_line
@@ -192,9 +192,7 @@ def open_arpa(path: Path) -> CountScorer:
     words, model = read_arpa(path)
     if EOS not in words:
         raise ValueError(f"{path} has no </s> among its words: give a model that ends its sentences")
-    return CountScorer(
-        str(path), model, Vocabulary(words, [0] * len(words)), Tokenizer("word", eos=True), None
-    )
+    return CountScorer(str(path), model, Vocabulary(words, [0] * len(words)), ArpaTokenizer(), None)
 
 
 def weights_of_network(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:

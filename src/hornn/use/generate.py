@@ -36,8 +36,9 @@ def generate(cfg: DictConfig) -> None:
     written = model.generate(
         prompt, cfg.length, temperature, cfg.top_k, cfg.top_p, cfg.num_samples, cfg.seed, cfg.allow_unk
     )
+    between = "\n" * any("\n" in text for text in written)  # a blank line, where samples have several lines
     for number, text in enumerate(written, start=1):
         if cfg.json:
             print(json.dumps({"sample": number, "prompt": prompt, "text": text}))
         else:
-            console.print(shown_lines(text), markup=False)
+            console.print(between * (number > 1) + shown_lines(text), markup=False)

@@ -85,6 +85,14 @@ def test_a_program_reads_each_text_as_json(generate: Command, run_dir: Path) -> 
         ]
 
 
+def test_samples_of_several_lines_have_a_blank_line_between_them(generate: Command, run_dir: Path) -> None:
+    words = {"length": 9, "num_samples": 3, "seed": 4}
+    out = generate("prompt=a", *(f"{key}={value}" for key, value in words.items()))
+    texts = hornn.load(run_dir / "best.ckpt").generate("a", **words)
+    assert any("\n" in text for text in texts)
+    assert out == "\n\n".join(texts) + "\n"
+
+
 def test_a_prompt_that_cannot_be_read_is_refused_without_a_note(
     command: Command, run_dir: Path, tmp_path: Path
 ) -> None:
