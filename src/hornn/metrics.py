@@ -19,7 +19,7 @@ class Units(NamedTuple):
 
     target: one of the things that are predicted, in a word. key: of the score by which runs are compared, as in
     `valid_ppl`; score: the name of what is shown of it; digits: the decimals shown. in_bits: whether a perplexity is
-    shown in bits, and they are worth a log, too. accuracy: whether a share of right predictions is measured beside it.
+    shown in bits. accuracy: whether a share of right predictions is measured beside it.
     """
 
     target: str
@@ -39,15 +39,14 @@ class Units(NamedTuple):
         return f"{shown:.{self.digits if digits is None else digits}f}"
 
     def figures(self, split: str, nats: float, accuracy: float | None = None) -> dict[str, float]:
-        """The mean, what a person reads, and the accuracy if there is one, by the keys of a result."""
+        """The mean and what a person reads, with bits and the accuracy where there are any, by the keys of a result."""
+        in_bits = {f"{split}_bpc": bits(nats)} if self.in_bits else {}
         measured = {} if accuracy is None else {f"{split}_accuracy": accuracy}
-        return {f"{split}_nll": nats, f"{split}_{self.key}": self.read(nats), **measured}
+        return {f"{split}_nll": nats, f"{split}_{self.key}": self.read(nats), **in_bits, **measured}
 
     def logged(self, split: str, nats: float, accuracy: float | None = None) -> dict[str, float]:
-        """What `figures` gives, by the keys of a logger, with bits where they are wanted."""
-        figures = self.figures(split, nats, accuracy)
-        in_bits = {f"{split}/bpc": bits(nats)} if self.in_bits else {}
-        return {**{key.replace("_", "/", 1): value for key, value in figures.items()}, **in_bits}
+        """What `figures` gives, by the keys of a logger."""
+        return {key.replace("_", "/", 1): value for key, value in self.figures(split, nats, accuracy).items()}
 
 
 WORDS = Units("token", "ppl", "perplexity", 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
 
-from hornn.metrics import FRAMES
+from hornn.metrics import CHARACTERS, FRAMES, Units
 from hornn.metrics import WORDS as WORDS_OF_TEXT
 from hornn.writing import write_atomically
 
@@ -241,9 +241,15 @@ def unit_of(node: Mapping[str, Any]) -> str:
     return "nll" if "valid_ppl" not in node and "valid_nll" in node else "ppl"
 
 
-def digits_of(node: Mapping[str, Any]) -> int:
-    """The decimals with which the scores of a result, or of the record of an epoch, are shown."""
-    return (FRAMES if unit_of(node) == "nll" else WORDS_OF_TEXT).digits
+def units_of(node: Mapping[str, Any]) -> Units:
+    """In what a person reads the scores of a result, or of the record of an epoch."""
+    if unit_of(node) == "nll":
+        return FRAMES
+    return CHARACTERS if "valid_bpc" in node or of_characters(node) else WORDS_OF_TEXT
+
+
+def of_characters(result: Mapping[str, Any]) -> bool:
+    return bool((result.get("corpus") or {}).get("unit") == "char")
 
 
 def scores_of(result: Mapping[str, Any]) -> list[str]:

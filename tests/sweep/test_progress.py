@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hornn.metrics import CHARACTERS, FRAMES
 from hornn.run.identity import Identity
 from hornn.sweep.job import Job
 from hornn.sweep.progress import Line, Watch, duration, seconds_left, table
@@ -54,7 +55,8 @@ def test_the_table() -> None:
         Line("hornn-2", 1, "done", 12, None, 131.123, 127.456, 83),
         Line("hornn-3", 1, "running", 3, 20, 140.0),
         Line("hornn-4", 2, "queued"),
-        Line("music", 1, "done", 12, None, 3.31234, 3.4, 83, digits=3),
+        Line("music", 1, "done", 12, None, 3.31234, 3.4, 83, units=FRAMES),
+        Line("letters", 1, "running", 2, 20, 4.0, units=CHARACTERS),
     ]
     console.print(table(lines, "hornn_table1: 1 of 3 done"))
     assert [line.split() for line in text_of(console).splitlines()] == [
@@ -64,6 +66,7 @@ def test_the_table() -> None:
         ["hornn-3", "1", "running", "3/20", "140.00"],
         ["hornn-4", "2", "queued"],
         ["music", "1", "done", "12", "3.312", "3.400", "1:23"],
+        ["letters", "1", "running", "2/20", "2.000"],
     ]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hornn.metrics import CHARACTERS, FRAMES, WORDS
 from hornn.result import write_result
 from hornn.sweep.run_state import claim, is_claimed, last_lines, read_progress, result_of
 
@@ -13,8 +14,9 @@ def test_progress_is_the_last_row(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     for text, expected in (
         ("epoch,lr,valid_ppl\n", None),
-        ("epoch,lr,valid_ppl\n1,0.5,200.5\n2.5,0.5,150.25\n", (2.5, 150.25, 2)),
-        ("epoch,lr,valid_nll\n1,0.5,3.25\n", (1, 3.25, 3)),
+        ("epoch,lr,valid_ppl\n1,0.5,200.5\n2.5,0.5,150.25\n", (2.5, 150.25, WORDS)),
+        ("epoch,lr,valid_nll\n1,0.5,3.25\n", (1, 3.25, FRAMES)),
+        ("epoch,lr,valid_ppl,valid_bpc\n1,0.5,4.0,2.0\n", (1, 4.0, CHARACTERS)),
         ("epoch,lr,valid_ppl\n1,0.5", None),
         ("epoch,lr,valid_ppl\n1,0.5,low", None),
     ):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hornn.metrics import bits
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric, Published, Sweep
-from hornn.result import MEMORY, score_of, unit_of
+from hornn.result import MEMORY, of_characters, score_of, unit_of
 
 DYNAMIC_EVALUATION = "dynamic."  # begins the scores of a run that is evaluated so, too
 # What counts steps back, of which `lags` were looked at.
@@ -93,10 +93,6 @@ def metric_value(result: Mapping[str, Any], key: str) -> float | None:
         else:
             value = value.get(word) if isinstance(value, Mapping) else None
     return float(value) if isinstance(value, int | float) else None
-
-
-def of_characters(result: Mapping[str, Any]) -> bool:
-    return bool(result.get("corpus", {}).get("unit") == "char")
 
 
 def key_of(result: Mapping[str, Any], split: str) -> str:

@@ -321,7 +321,7 @@ def summarise(training: Training) -> dict[str, Any]:
     read = records[-1]["step"] / len(training.stream("train")) if records else 0  # the same, not rounded
     return {
         "num_parameters": module.network.num_parameters,
-        **{key: best[key] if best else None for key in module.figures("valid")},
+        **{key: best.get(key) if best else None for key in module.figures("valid")},
         **{key: value if tested else None for key, value in module.figures("test").items()},
         "epochs": epochs,
         "best_epoch": best["epoch"] if best else None,

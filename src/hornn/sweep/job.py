@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from hornn.metrics import WORDS
-from hornn.result import Damaged, digits_of, score_of
+from hornn.metrics import WORDS, Units
+from hornn.result import Damaged, score_of, units_of
 from hornn.run.identity import Identity
 from hornn.sweep.record import Entry
 from hornn.sweep.run_state import result_of
@@ -40,7 +40,7 @@ class Job:
     epoch: float | None = None
     valid_score: float | None = None
     test_score: float | None = None
-    digits: int = WORDS.digits  # with which they are shown
+    units: Units = WORDS  # in which they are shown
     started: float = 0.0  # when its process did, on the monotonic clock
     seconds: float | None = None  # that its process took in this launch
     claim: IO[str] | None = field(default=None, repr=False)
@@ -99,7 +99,7 @@ class Job:
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Show what came out of the run."""
-        self.epoch, self.digits = result.get("epochs"), digits_of(result)
+        self.epoch, self.units = result.get("epochs"), units_of(result)
         self.valid_score, self.test_score = (score_of(result, split) for split in ("valid", "test"))
 
     def entries(self) -> list[Entry]:

@@ -95,9 +95,9 @@ class Onlooker:
     def _take(self, job: Job, line: Line, end: End | None) -> bool:
         """Give a job the status that its folder says it has, or else its end; whether it had another one."""
         before = job.status
-        job.epoch, job.digits, job.valid_score, job.test_score, job.error = (
+        job.epoch, job.units, job.valid_score, job.test_score, job.error = (
             line.epoch,
-            line.digits,
+            line.units,
             line.valid_score,
             line.test_score,
             line.error,

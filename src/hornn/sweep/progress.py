@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hornn.metrics import WORDS
+from hornn.metrics import WORDS, Units
 from hornn.sweep.job import Job
 
 STYLES = {
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     test_score: float | None = None
     seconds: float | None = None
     error: str | None = None
-    digits: int = WORDS.digits  # of its scores
+    units: Units = WORDS  # of its scores
 
 
 def seconds_left(
@@ -87,7 +87,7 @@ def table(lines: Sequence[Line], title: str, height: int | None = None) -> Group
             Text(line.status, STYLES.get(line.status, "dim")),
             "" if line.epoch is None else f"{line.epoch:g}{bound}",
             *(
-                "" if score is None else f"{score:.{line.digits}f}"
+                "" if score is None else line.units.show(score)
                 for score in (line.valid_score, line.test_score)
             ),
             "" if line.seconds is None else duration(line.seconds),
@@ -134,7 +134,7 @@ class Watch:
 
     def changed(self, job: Job, lines: Sequence[str]) -> None:
         """Say that a job has another status, and show the `lines` of its log where it failed."""
-        score = "" if job.test_score is None else f", test {job.test_score:.{job.digits}f}"
+        score = "" if job.test_score is None else f", test {job.units.show(job.test_score)}"
         if job.error:
             self._say(f"{job.label} seed={job.seed}: {job.status}: {job.error}", STYLES[job.status])
             for line in lines:
@@ -181,5 +181,5 @@ def table_line(job: Job) -> Line:
         job.test_score,
         time.monotonic() - job.started if running else job.seconds,
         job.error,
-        job.digits,
+        job.units,
     )

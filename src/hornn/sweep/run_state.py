@@ -5,7 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
-from hornn.result import RESULT, digits_of, read_result, score_of
+from hornn.metrics import Units
+from hornn.result import RESULT, read_result, score_of, units_of
 from hornn.run.epochs import read_epochs
 from hornn.run.lock import LOCK, is_locked, take_lock
 from hornn.sweep.record import FOLDER
@@ -20,14 +21,14 @@ class Progress(NamedTuple):
 
     epoch: float
     valid_score: float
-    digits: int  # with which it is shown
+    units: Units  # in which it is shown
 
 
 def read_progress(run_dir: Path) -> Progress | None:
     """How far a run is; None before the first epoch's end, and where its last epoch has no score to read."""
     last = (read_epochs(run_dir) or [{}])[-1]
     epoch, valid_score = last.get("epoch"), score_of(last, "valid")
-    return None if epoch is None or valid_score is None else Progress(epoch, valid_score, digits_of(last))
+    return None if epoch is None or valid_score is None else Progress(epoch, valid_score, units_of(last))
 
 
 def moment_of_files() -> float:

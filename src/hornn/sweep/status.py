@@ -6,7 +6,7 @@ from rich.console import Console
 
 from hornn.command_line.ending import describe_system_error
 from hornn.metrics import WORDS
-from hornn.result import digits_of, score_of
+from hornn.result import score_of, units_of
 from hornn.run.identity import LAST
 from hornn.shown import shown
 from hornn.sweep.progress import Line, counts, table
@@ -68,8 +68,8 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
     Results from before the moment `since` do not count.
     """
     run_dir = Path(entry.run_dir)
-    epoch, valid, digits = read_progress(run_dir) or (None, None, WORDS.digits)
-    line = Line(entry.row, entry.seed, "queued", epoch, None, valid, digits=digits)
+    epoch, valid, units = read_progress(run_dir) or (None, None, WORDS)
+    line = Line(entry.row, entry.seed, "queued", epoch, None, valid, units=units)
     try:
         result = result_of(run_dir, entry.name, entry.seed, since)
     except OSError as error:
@@ -80,8 +80,8 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
         return line._replace(status="running")
     if result is not None and result["status"] == "completed":
         valid, test = (score_of(result, split) for split in ("valid", "test"))
-        taken, digits = result.get("wall_seconds"), digits_of(result)
-        return line._replace(status="done", valid_score=valid, test_score=test, seconds=taken, digits=digits)
+        taken, units = result.get("wall_seconds"), units_of(result)
+        return line._replace(status="done", valid_score=valid, test_score=test, seconds=taken, units=units)
     if result is not None:
         return line._replace(status="failed", error=result.get("error") or result["status"])
     if entry.status == "failed":

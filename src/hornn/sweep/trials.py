@@ -77,7 +77,8 @@ class Trials(Workers):
         for trial in self.trials:
             if worker := working.get(id(trial.job)):
                 self._read(trial)
-                at = [f"epoch {len(trial.scores)}, validation {score:.2f}" for score in trial.scores[-1:]]
+                shown = [worker.job.units.show(score) for score in trial.scores[-1:]]
+                at = [f"epoch {len(trial.scores)}, validation {score}" for score in shown]
                 parts.append(": ".join([trial.title, *at]))
                 if trial.pruned_at and trial.told is None:
                     trial.told = time.monotonic()

@@ -153,7 +153,7 @@ class Workers:
                         self._try(job, watched)
             for worker in self.at_work:
                 if progress := read_progress(worker.job.run_dir):
-                    worker.job.epoch, worker.job.valid_score, worker.job.digits = progress
+                    worker.job.epoch, worker.job.valid_score, worker.job.units = progress
             self.view.refresh()
             time.sleep(TICK)
 
