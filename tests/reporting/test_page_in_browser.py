@@ -186,7 +186,7 @@ def test_the_learning_curves_run_over_epochs_and_over_time(tab: Tab) -> None:
 
 def test_pointing_at_a_mark_says_its_value_and_lights_its_row(tab: Tab) -> None:
     tab.open("#toy")
-    spot = "document.querySelector('#table-toy .top [data-tip^=\"Sum, order 3\"]')"
+    spot = "document.querySelector('#table-toy .top [data-tip][data-series=\"2\"]')"
     x, y = tab.run(f"middle({spot})")
     tab.browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     assert tab.texts("#tip")[0].startswith("Sum, order 3: ")

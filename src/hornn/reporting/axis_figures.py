@@ -64,7 +64,7 @@ def draw_axis(
         end = max(x for x, *_ in ends)
         for group, line in level.items():
             style, mean = styles[line.row.name], line.scores[metric.key].mean or 0.0
-            tip = f"{line.row.label}: {measured_tip(metric.key, line.scores[metric.key])}"
+            tip = measured_tip(metric.key, line.scores[metric.key])
             canvas.level(mean, style.colour, whose=whose(style, tip))
             ends.append((end, mean, group, style.colour))
         named = [line.row for line in measured if axis.key in line.row.place]
@@ -110,8 +110,7 @@ def paint_lines(
         draw_line(canvas, [point[:2] for point in along], drawn[group])
         for x, y, _, line in along:
             score = line.scores[metric.key]
-            tip = f"{line.row.label}: {measured_tip(metric.key, score)}"
-            draw_point(canvas, x, y, styles[line.row.name], tip, score.deviation)
+            draw_point(canvas, x, y, styles[line.row.name], measured_tip(metric.key, score), score.deviation)
         ends += [(*along[-1][:2], group, drawn[group].colour)] if along else []
     return ends
 

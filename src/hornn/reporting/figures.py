@@ -97,7 +97,7 @@ def draw_by_x(metric: Metric, lines: Sequence[Line], figure: Figure, styles: Sty
                 draw_line(axes, [point[:2] for point in points], style, dashed)
                 for x, y, line, tip in points:
                     spread = None if dashed else line.scores[metric.key].deviation
-                    draw_point(axes, x, y, styles[line.row.name], f"{line.row.label}: {tip}", spread, dashed)
+                    draw_point(axes, x, y, styles[line.row.name], tip, spread, dashed)
             ends += [(*(ours or theirs)[-1][:2], group, style.colour)] if ours or theirs else []
         axes.x.ticks = {place: f"{place:g}" for line in lines if (place := line.row.x) is not None}
         label_ends(axes, ends)
@@ -169,11 +169,11 @@ def draw_by_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list
     ]
 
     def paint(axes: Axes, places: Mapping[str, float], unit: str) -> None:
-        for label, line in points:
+        for _, line in points:
             if (x := places.get(line.row.name)) is None:
                 continue
             score = line.scores[metric.key]
-            tip = f"{label}: {measured_tip(metric.key, score)}, {x:.3g} {unit}"
+            tip = f"{measured_tip(metric.key, score)}, {x:.3g} {unit}"
             draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
     panels = draw_costs(metric, [line for _, line in points], paint)

@@ -187,7 +187,7 @@ class Drawing(NamedTuple):
         def paint(axes: Axes) -> None:
             axes.bars([f"{shortened(row.label, 100, 7)}: {path}" for row, path, *_ in bars], size=7)
             for place, (row, path, low, high) in enumerate(bars):
-                tip = f"{row.label}: {path}, {low:.2f} to {high:.2f}"
+                tip = f"{path}, {low:.2f} to {high:.2f}"
                 axes.bar(place, low, high, row.style.colour, whose=whose(row.style, tip))
             axes.upright(0, INK)
 

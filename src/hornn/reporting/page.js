@@ -112,9 +112,13 @@ const light = (view, series) => {
 const hideTip = () => { byId("tip").hidden = true; };
 const pinnedIn = view => view.querySelector("[data-lights][aria-pressed=true]")?.dataset.lights.split(" ") ?? [];
 const rest = view => { hideTip(); light(view, pinnedIn(view)); };
+const nameOf = spot => {
+  const row = spot.closest(".view").querySelector(`tr[data-series="${spot.dataset.series}"] .label`);
+  return row.dataset.whole ?? plain(row);
+};
 const point = (spot, x, y) => {
   const tip = byId("tip");
-  tip.textContent = spot.dataset.tip;
+  tip.textContent = (spot.dataset.tip.startsWith(": ") ? nameOf(spot) : "") + spot.dataset.tip;
   tip.hidden = false;
   tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - tip.offsetWidth - 4))}px`;
   tip.style.top = `${y + 14 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 8 : y + 14}px`;

@@ -58,8 +58,11 @@ def nth_style(index: int) -> Style:
 
 
 def whose(style: Style, tip: str = "") -> dict[str, str]:
-    """What an element of a figure says of itself: whose it is, and what the page says where someone points at it."""
-    return {"data_series": " ".join(map(str, style.series)), **({"data_tip": tip} if tip else {})}
+    """What an element of a figure says of itself: whose it is, and what the page says where someone points at it.
+
+    tip: what the page says behind the name of the row, which it reads in the table.
+    """
+    return {"data_series": " ".join(map(str, style.series)), **({"data_tip": f": {tip}"} if tip else {})}
 
 
 def draw_line(axes: Axes, points: Sequence[tuple[float, float]], style: Style, dashed: bool = False) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hornn.reporting.numbers import format_number, format_published
 from hornn.reporting.order import Order
 from hornn.reporting.panels import Panel, Styles, whose
-from hornn.reporting.svg import LETTER_WIDTH, element, picture, shortened
+from hornn.reporting.svg import LETTER_WIDTH, element, group, picture, shortened
 
 PITCH, TOP, SIZE = 20, 34, 12.0
 LINES, ROOM, NUMBER = 110, 215, 64  # widths: of the lines, of the longest name, of its number
@@ -29,13 +29,8 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
         name = shortened(label, ROOM, SIZE)
         theirs = format_published(order.published[index], order.metric.key)
         ours = format_number(order.metric.key, order.measured[index])
-        tip = (
-            f"{label}: {theirs} published, place {left[index] + 1}; {ours} measured, place {right[index] + 1}"
-        )
-        known = whose(style, tip)
-        line = element(
-            "line", x1=begin, y1=y, x2=end, y2=y_end, stroke=style.colour, stroke_width=1.8, **known
-        )
+        tip = f"{theirs} published, place {left[index] + 1}; {ours} measured, place {right[index] + 1}"
+        line = element("line", x1=begin, y1=y, x2=end, y2=y_end, stroke=style.colour, stroke_width=1.8)
         marks = [
             element(
                 "text",
@@ -45,13 +40,11 @@ def draw_ranks(order: Order, styles: Styles) -> Panel:
                 font_size=SIZE,
                 text_anchor="middle",
                 fill=style.colour,
-                **known,
             )
             for x, at in ((begin, y), (end, y_end))
         ]
         elements += [
-            line,
-            *marks,
+            group([line, *marks], **whose(style, tip)),
             element("text", f"{name}  {theirs}", x=begin - 10, y=y + 4, font_size=SIZE, text_anchor="end"),
             element("text", f"{ours}  {name}", x=end + 10, y=y_end + 4, font_size=SIZE),
         ]

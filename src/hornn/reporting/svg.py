@@ -1,6 +1,7 @@
 """Pictures of lines, dots and words as SVG text."""
 
 import re
+from collections.abc import Iterable
 from html import escape
 
 SPACE = ' xmlns="http://www.w3.org/2000/svg"'
@@ -12,6 +13,11 @@ def element(tag: str, text: str = "", /, **attributes: float | str) -> str:
     """`element("line", x1=0, stroke_width=2)`; `text` is escaped, numbers are rounded to one decimal."""
     pairs = " ".join(f'{key.replace("_", "-")}="{written(value)}"' for key, value in attributes.items())
     return f"<{tag} {pairs}>{escape(text, quote=False)}</{tag}>" if text else f"<{tag} {pairs}/>"
+
+
+def group(elements: Iterable[str], **attributes: float | str) -> str:
+    """Elements that share attributes, as `element` takes them."""
+    return f"{element('g', **attributes).removesuffix('/>')}>{''.join(elements)}</g>"
 
 
 def written(value: float | str) -> str:
