@@ -41,7 +41,7 @@ class BernoulliHead(Head):
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
         logits = self.logits(features)
         keys = F.binary_cross_entropy_with_logits(logits, targets.clamp(min=0).to(logits), reduction="none")
-        return keys.sum(-1) * (targets[..., 0] >= 0)
+        return keys.sum(-1).masked_fill(targets[..., 0] < 0, 0)
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         return self.nll(features, targets).sum() * scale

@@ -54,26 +54,28 @@ class SoftmaxHead(Head):
         """`nll` of features (N, H) and targets (N)."""
         if torch.is_grad_enabled():
             logits = F.linear(h, self.W_out, self.b_out)
-            return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
+            return F.cross_entropy(logits, words.clamp(min=0), reduction="none").masked_fill(words < 0, 0)
         if self.native and self.scoring == "fp32" and len(h) >= FEW:
-            return linear_nll(h, self.packed, self.b_out, words)
+            return linear_nll(h, self.packed.of(self.W_out), self.b_out, words)
         if dtype := self.reduced(self.scoring):
             logits = reduced_product(
                 h, self.W_out.mT, h.new_empty(len(h), len(self.W_out), dtype=dtype), dtype
             )
         else:
-            operand = self.bf16_copy.read() if self.scoring == "bf16" else self.W_out
+            operand = self.bf16_copy.of(self.W_out).read() if self.scoring == "bf16" else self.W_out
             logits = h.to(operand.dtype) @ operand.mT
         if self.native:
             return native_nll(logits, self.b_out, words)
         logits = logits.to(h.dtype) if self.b_out is None else logits.to(h.dtype) + self.b_out
-        return F.cross_entropy(logits, words.clamp(min=0), reduction="none") * (words >= 0)
+        return F.cross_entropy(logits, words.clamp(min=0), reduction="none").masked_fill(words < 0, 0)
 
     def loss(self, features: Tensor, targets: Tensor, scale: float = 1.0) -> Tensor:
         """`scale` times the sum of `nll`, without a second (T B, V) block."""
         self.packed.drop()
         reduced = self.reduced(self.precision)
-        bf16_copy = self.bf16_copy.read() if self.precision == "bf16" and reduced is None else None
+        bf16_copy = (
+            self.bf16_copy.of(self.W_out).read() if self.precision == "bf16" and reduced is None else None
+        )
         loss: Tensor = LinearCrossEntropy.apply(
             features.flatten(0, 1),
             self.W_out,

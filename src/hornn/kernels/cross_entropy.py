@@ -201,7 +201,8 @@ class LogitMemory:
         """An uninitialized tensor (size) on the CPU."""
         kept = self.tensor
         if kept is None or kept.dtype != dtype or len(kept) < size or operators().is_shared(kept):
-            self.tensor = kept = torch.empty(size, dtype=dtype)
+            with torch.inference_mode(False):  # a training may write into it later
+                self.tensor = kept = torch.empty(size, dtype=dtype)
         return kept[:size]
 
     def drop(self) -> None:

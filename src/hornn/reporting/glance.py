@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from hornn.reporting.axes import round_numbers
@@ -104,7 +105,7 @@ def draw_column(
 
 def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
     papers: dict[str, list[Strip]] = {}
-    shown: set[tuple[str, str, float]] = set()
+    shown: set[tuple[str, float]] = set()
     for table in sorted(tables, key=lambda table: (-len(table.compared), table.sweep.name)):
         paper = table.paper
         for metric in table.sweep.metrics:
@@ -119,16 +120,22 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
                     continue
                 if min(score.mean, theirs) <= 0:  # which has no place on a logarithmic axis
                     continue
-                mark = (paper, line.row.identity, theirs)
+                mark = (line.row.identity, theirs)  # a run may stand in tables of two papers
                 if mark not in shown:
                     shown.add(mark)
-                    better = score.mean < theirs if metric.lower_is_better else score.mean > theirs
+                    ours = as_printed(score.mean, theirs)
+                    better = ours < theirs if metric.lower_is_better else ours > theirs
                     signs = (better, published.verified, line.row.dynamic)
                     rows.append(Dots(line.row.name, line.row.label, theirs, score.mean, *signs))
             if rows:
                 strip = Strip(table.sweep.name, table.short_title, metric.key, metric.label, tuple(rows))
                 papers.setdefault(paper, []).append(strip)
     return papers
+
+
+def as_printed(value: float, like: float) -> float:
+    """The value to as many decimals as another one has."""
+    return round(value, -int(Decimal(str(like)).as_tuple().exponent))
 
 
 def legend(wide: bool) -> list[str]:
