@@ -78,6 +78,9 @@ def test_results_are_rows(tmp_path: Path) -> None:
     for path in (kept, tmp_path / "result.json"):
         path.write_text(json.dumps(told))
     (tmp_path / "three-seeds.json").write_text("[]")  # the record of a sweep
+    for folder in ("sweeps", "report", "studies/rates-seed1"):  # a sweep, its table and a search of this name
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "rates-seed1.json").write_text("[]")
     assert [row["file"] for row in hornn.results(tmp_path)] == [str(tmp_path / "result.json")]
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         hornn.results(tmp_path / "none")

@@ -108,6 +108,8 @@ def test_a_write_that_fails_leaves_what_was_there(
     monkeypatch.setattr(os, failing, full)
     with pytest.raises(OSError, match="No space left"):
         write_atomically(tmp_path / "a.txt", "new")
+    with pytest.raises(OSError, match=r"the folder of \S+none/a.txt does not exist: make it"):
+        write_atomically(tmp_path / "none" / "a.txt", "new")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.txt": "old"}
 
 

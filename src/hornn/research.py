@@ -73,8 +73,14 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
     return list(rows(folder))
 
 
+def is_kept(path: Path) -> bool:
+    """Whether a file is named like a kept result, and is not the record of a sweep or a search, or a table."""
+    others = {"sweeps", "report", path.stem}
+    return path.stem.rpartition("-seed")[2].isdecimal() and path.parent.name not in others
+
+
 def rows(folder: Path) -> Iterator[dict[str, Any]]:
-    kept = (path for path in folder.rglob("*-seed*.json") if path.stem.rpartition("-seed")[2].isdecimal())
+    kept = (path for path in folder.rglob("*-seed*.json") if is_kept(path))
     seen = set()
     for path in [*sorted(folder.rglob(RESULT)), *sorted(kept)]:
         result = read_result_file(path)

@@ -34,6 +34,7 @@ def require_folder(path: Path) -> None:
 
 def write_atomically(path: Path, text: str | Iterable[str]) -> None:
     """Write `text`, whole or line by line, as `replacing` does. Raises OSError, which names `path`, where it cannot."""
+    require_folder(path)
     try:
         with replacing(path, "w") as file:
             file.writelines([text] if isinstance(text, str) else text)

@@ -46,6 +46,15 @@ def test_a_job_that_somebody_ends_counts_as_cut_off(start: Start, number: signal
     assert starts()[recorded()["elman", 1].run_dir][1].split()[0] in ("epoch=2", "epoch=3")
 
 
+def test_who_gave_overwrite_continues_without_it(start: Start) -> None:
+    """With it the finished runs would be trained anew, too."""
+    launcher = start("sweeps=mini", "trainer.max_epochs=3", "overwrite=true", FAKE_EPOCH="0.4")
+    wait_for(lambda: any(Path("outputs").rglob("metrics.csv")))
+    os.kill(pid_of("elman"), signal.SIGTERM)
+    _, err = launcher.communicate(timeout=60)
+    assert err.endswith("elman seed=1. The same command without overwrite=true continues them\n")
+
+
 def test_jobs_end_with_a_killed_launcher_and_continue_with_the_next(start: Start) -> None:
     table = ("sweeps=mini", "trainer.max_epochs=4", "hydra.launcher.jobs=2")
     launcher = start(*table, FAKE_EPOCH="1")

@@ -105,7 +105,7 @@ def describe_system_error(error: OSError) -> str:
 def same_command() -> str:
     """What continues a run that was cut off: the same command, but for a word by which the run would begin anew.
 
-    A sweep's launcher drops that word by itself.
+    A sweep's launcher drops that word by itself where it starts a job a second time.
     """
     begins_anew = not os.environ.get(LAUNCHED) and any(word.lower() == "overwrite=true" for word in sys.argv)
     return f"the same command{' without overwrite=true' * begins_anew}"

@@ -87,10 +87,9 @@ def train(cfg: DictConfig) -> None:
     starts = Starts({**commit(), CODE: dict(identity.code)}, job.overrides.task)
     require_elsewhere(identity, weights_given(config))
     if config["continue_from"] is not None and (identity.counted or config["overwrite"]):
-        raise ValueError(
-            "continue_from= trains a network further, in a folder that holds no run yet: leave out overwrite=true, or "
-            "continue_from= where a model is counted"
-        )
+        anew = "leave out overwrite=true and give run_dir=FOLDER, or leave out continue_from="
+        remedy = "this model is counted: leave the word out" if identity.counted else anew
+        raise ValueError(f"continue_from= trains a network in a folder that holds no run yet: {remedy}")
     if identity.counted:
         count(config, identity, starts)
         return

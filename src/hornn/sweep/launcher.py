@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.checks import require_choice, require_positive
+from hornn.command_line.ending import same_command
 from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, jobs_on_record
@@ -72,7 +73,9 @@ class ProcessLauncher(Launcher):
         with watch:
             workers.run()
         workers.pass_on()
-        conclude(jobs, "hydra.sweeper.retry_failed=true tries them again")
+        conclude(
+            jobs, f"{same_command().capitalize()}, with hydra.sweeper.retry_failed=true, tries them again"
+        )
         return []
 
 

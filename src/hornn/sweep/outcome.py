@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from hornn.command_line.ending import UNFINISHED
+from hornn.command_line.ending import UNFINISHED, same_command
 from hornn.result import read_result
 from hornn.run.code import CODE, other_code
 from hornn.sweep.job import Job
@@ -28,7 +28,8 @@ def conclude(jobs: Sequence[Job], remedy: str) -> None:
         raise ValueError(f"{len(failed)} of {len(jobs)} jobs failed: {name_jobs(failed)}{advice}")
     if cut_off := [job for job in jobs if job.cut_off]:
         raise CutOff(
-            f"{len(cut_off)} of {len(jobs)} jobs were cut off: {name_jobs(cut_off)}. The same command continues them"
+            f"{len(cut_off)} of {len(jobs)} jobs were cut off: {name_jobs(cut_off)}. "
+            f"{same_command().capitalize()} continues them"
         )
 
 

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from hornn.checks import require_truth
-from hornn.command_line.ending import interrupted_at_once
+from hornn.command_line.ending import interrupted_at_once, same_command
 from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
 from hornn.recipe import flatten
 from hornn.reporting.departures import Recipe
@@ -152,10 +152,8 @@ class TableSweeper(Sweeper):
                 break  # the launcher itself failed
             for job in onlooker.open_jobs:  # a process that has left nothing was cut off
                 job.cut_off |= job.status == "queued"
-        conclude(
-            jobs,
-            "The same command tries them again, hydra.sweeper.retry_failed=true also those that diverged",
-        )
+        again = f"{same_command().capitalize()} tries them again"
+        conclude(jobs, f"{again}, with hydra.sweeper.retry_failed=true also those that diverged")
         if fault:
             raise fault
 
