@@ -83,10 +83,22 @@ def test_linked_folders_are_read_and_count(tmp_path: Path) -> None:
     assert after.describe()["text_checksum"] != before.describe()["text_checksum"]
 
 
-def test_a_piece_in_training_and_in_test_is_told(tmp_path: Path) -> None:
+def test_a_piece_in_two_splits_is_told(tmp_path: Path) -> None:
     folder = fill(tmp_path / "songs")
     write_midi(folder / "test" / "again.mid", piece(9, 0), 0.25)
-    assert data_of(folder).summary()[1:] == ["warning: 1 of the pieces in test are pieces of train, too"]
+    (line,) = data_of(folder).summary()[1:]
+    twins = "test/again.mid and train/a.mid"
+    assert line == f"warning: 1 of the pieces in test stand in another split, too, such as {twins}"
+
+
+def test_all_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    for number in range(7):
+        write_midi(folder / "train" / f"none{number}.mid", np.zeros((4, 88), dtype=np.uint8), 0.25)
+    with pytest.raises(ValueError, match="has no notes") as caught:
+        data_of(folder)
+    assert [f"none{number}.mid" in str(caught.value) for number in range(7)] == [True] * 5 + [False] * 2
+    assert str(caught.value).endswith("; and 2 more")
 
 
 def test_files_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

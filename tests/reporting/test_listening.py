@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.commands import write_report
-from hornn.reporting.listening import WORDS, align, heard_by, utterances_of
+from hornn.reporting.commands import find_tables, write_report
+from hornn.reporting.listening import WORDS, Recording, align, heard_by, utterances_of
 from hornn.reporting.run_data import page_data
 from hornn.result import SAMPLES
 from reporting.place import table_of
@@ -56,6 +56,11 @@ def test_a_table_shows_what_each_row_heard(place: Any) -> None:
     assert page.count("<td>YES NO") == 2
     assert 'src="recordings/tones/one.flac"' in page
     assert 'href="recordings/tones/LICENSE"' in page
+    (place.results / "tables" / "recordings" / "tones" / "LICENSE").unlink()
+    write_report(place.results, place.sweeps, place.results / "other")
+    page = (place.results / "other" / "index.html").read_text()
+    assert 'src="recordings/tones/one.flac"' in page
+    assert "LICENSE" not in page, "nothing leads nowhere"
 
 
 def test_only_recordings_that_are_heard_are_copied_and_from_their_folder_alone(place: Any) -> None:
@@ -87,11 +92,11 @@ def test_of_a_long_file_only_the_beginning_is_shown() -> None:
 
 def test_the_script_knows_the_words(place: Any) -> None:
     speak(place)
-    address = {("tones", "one"): "recordings/tones/one.flac"}
+    address = {("tones", "one"): Recording("recordings/tones/one.flac")}
     run = page_data([table_of(place)], place.results / "report", address)["runs"][0]
-    assert run["heard"][0]["recording"] == "recordings/tones/one.flac"
+    assert run["heard"][0]["recording"] == ("recordings/tones/one.flac", "")
     assert run["heard"][0]["by_grammar"]["by the grammar of the corpus"] == [("YES", "YES"), ("NO", "SO")]
-    assert run["heard"][1]["recording"] == ""
+    assert run["heard"][1]["recording"] == ("", "")
 
 
 def test_of_a_row_the_seed_that_is_best_on_validation_is_heard(place: Any) -> None:
@@ -100,3 +105,22 @@ def test_of_a_row_the_seed_that_is_best_on_validation_is_heard(place: Any) -> No
         place.commit("rnn", seed, 70.0 + seed, valid_ppl=valid_ppl, utterances=heard)
     ((_, heard),) = utterances_of(table_of(place), {})[0].rows
     assert heard.by_grammar == {"by the grammar of the corpus": [("YES", "NO")]}
+
+
+def test_a_sweep_without_a_file_shows_word_errors(place: Any) -> None:
+    speech = {"valid_nll": 1.0, "test_nll": 1.1, "test_wer": 12.5, "test_wer_bigram": 8.25}
+    result = place.result(1, 77.0, corpus={"name": "mine"}, choices={"model": "dnn", "data": "an4"}, **speech)
+    del result["valid_ppl"], result["test_ppl"]
+    place.record({"row": "model=dnn", "seed": 1, "status": "done", "result": result}, sweep="mine")
+    table = table_of_record(place, "mine")
+    assert [metric.key for metric in table.sweep.metrics] == ["test_nll", "test_wer", "test_wer_bigram"]
+    data = page_data([table], place.results / "report", {})
+    (run,) = data["runs"]
+    assert run["numbers"]["test_wer"] == (12.5, "12.5")
+    assert data["measures"]["test_wer"][0] == "word errors %, shipped grammar, test"
+    assert run["asks"] == "data.root=FOLDER", "for no checkpoint knows the folder of a corpus of one's own"
+
+
+def table_of_record(place: Any, name: str) -> Any:
+    tables, _, _ = find_tables(place.results, place.sweeps, None)
+    return next(table for table in tables if table.sweep.name == name)

@@ -16,6 +16,7 @@ from hornn.data.midi import read_midi, require_frame_length
 from hornn.data.music import MusicData
 
 ENDS = (".mid", ".midi")  # of the names of MIDI files
+NAMED = 5  # files that one line names
 
 
 class MidiMusic(MusicData):
@@ -70,10 +71,16 @@ class MidiMusic(MusicData):
         lines = super().summary()
         if left_out := self.kept.left_out:
             lines.append(f"{left_out:,} notes left out: drums, and notes beyond the keys of a piano")
-        known = {piece.tobytes() for piece in self.pieces["train"]}
-        for split in ("valid", "test"):
-            if twins := sum(piece.tobytes() in known for piece in self.pieces[split]):
-                lines.append(f"warning: {twins} of the pieces in {split} are pieces of train, too")
+        known: dict[bytes, Path] = {}
+        for split in SPLITS:
+            pairs = list(zip(self.pieces[split], midi_files(self.path / split), strict=True))
+            twins = [(path, known[key]) for piece, path in pairs if (key := piece.tobytes()) in known]
+            if twins:
+                names = " and ".join(str(path.relative_to(self.path)) for path in twins[0])
+                lines.append(
+                    f"warning: {len(twins)} of the pieces in {split} stand in another split, too, such as {names}"
+                )
+            known |= {piece.tobytes(): path for piece, path in pairs}
         return lines
 
 
@@ -97,11 +104,18 @@ def read_pieces(
 ) -> tuple[list[np.ndarray], int]:
     """The piece of each file, and how many notes of all are left out, with a bar that says how far it is.
 
-    Errors: as in `read_midi`.
+    Raises ValueError for files that `read_midi` refuses, after all were read.
     """
     console = Console(stderr=True)
-    shown = track(paths, what, console=console, transient=True, disable=not console.is_terminal)
-    read = [read_midi(path, frame_length) for path in shown]
+    read, wrong = [], list[str]()
+    for path in track(paths, what, console=console, transient=True, disable=not console.is_terminal):
+        try:
+            read.append(read_midi(path, frame_length))
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
+        raise ValueError("; ".join(wrong[:NAMED]) + more)
     return [piece for piece, _ in read], sum(left_out for _, left_out in read)
 
 

@@ -167,7 +167,7 @@ const commandsOf = item => {
   const own = table.command.match(/ --config-dir=\S+/)?.[0] ?? "";
   const seeds = ` sweep.seeds=[${distinct(item.runs.map(run => run.seed)).join(",")}]`;
   return [table.command ? `${table.command} ${only}${seeds}` : null,
-    ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py${own} checkpoint=${run.folder}/best.ckpt split=test`)].filter(Boolean);
+    ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py${own} checkpoint=${run.folder}/best.ckpt split=test ${run.asks ?? ""}`.trim())].filter(Boolean);
 };
 
 /** A run or a row in one line: its test score beside the published one, and how far it is. */
@@ -205,9 +205,9 @@ const heardOf = items => {
   const all = kept.flat().filter((one, n, list) => list.findIndex(other => other.id === one.id && other.said === one.said) === n);
   const words = pairs => (pairs ?? []).flatMap(([said, heard]) => said === heard ? [said, " "]
     : [said ? [element("del", {}, said), " "] : "", heard ? [element("ins", {}, heard), " "] : ""]);
-  const parts = all.map(({ id, said, recording, by_grammar }) => linesOf(
-    [said, " ", recording ? [element("audio", { controls: true, preload: "none", src: encodeURI(recording), "aria-label": `The recording of ${said}` }), " ",
-      element("a", { class: "soft", href: encodeURI(recording.replace(/[^/]*$/, "LICENSE")) }, "licence")] : ""],
+  const parts = all.map(({ id, said, recording: [address, licence], by_grammar }) => linesOf(
+    [said, " ", address ? [element("audio", { controls: true, preload: "none", src: encodeURI(address), "aria-label": `The recording of ${said}` }), " ",
+      licence ? element("a", { class: "soft", href: encodeURI(licence) }, "licence") : ""] : ""],
     Object.keys(by_grammar).map(grammar => [grammar, ...kept.map(list => element("p", { class: "heard" },
       words(list.find(other => other.id === id && other.said === said)?.by_grammar[grammar])))]), items.length));
   return parts.length ? sidesOf(items, parts) : null;

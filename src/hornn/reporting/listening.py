@@ -20,7 +20,16 @@ WORDS = 60  # of an utterance that are shown
 GRAMMARS = {"shipped": "by the grammar of the corpus", "bigram": "by the bigram of the training transcripts"}
 
 Pairs = list[tuple[str, str]]  # a word that was said and one that was heard, "" where there is none
-Recordings = Mapping[tuple[str, str], str]  # (corpus, utterance) -> where its recording is
+
+
+class Recording(NamedTuple):
+    """Where a recording and its licence are; empty: there is none."""
+
+    address: str = ""
+    licence: str = ""
+
+
+Recordings = Mapping[tuple[str, str], Recording]  # by corpus and utterance
 
 
 class Heard(NamedTuple):
@@ -28,7 +37,7 @@ class Heard(NamedTuple):
 
     id: str
     said: str
-    recording: str
+    recording: Recording
     by_grammar: dict[str, Pairs]
 
 
@@ -36,7 +45,7 @@ class Utterance(NamedTuple):
     """An utterance, and what the best run of each row heard in it."""
 
     said: str
-    recording: str
+    recording: Recording
     rows: list[tuple[Line, Heard]]
 
 
@@ -47,7 +56,7 @@ def find_recordings(results: Path) -> dict[tuple[str, str], Path]:
 
 def copy_recordings(
     results: Path, tables: Iterable[Table], out: Path
-) -> tuple[dict[tuple[str, str], str], list[Path]]:
+) -> tuple[dict[tuple[str, str], Recording], list[Path]]:
     """Copy to `out` the recordings that results of these tables speak of, and the licences beside them.
 
     The addresses of the recordings below `out`, and the files written.
@@ -69,7 +78,14 @@ def copy_recordings(
         with replacing(copy) as file:
             file.write(source.read_bytes())
         written.append(copy)
-    return {key: f"{RECORDINGS}/{path.parent.name}/{path.name}" for key, path in paths.items()}, written
+    return {key: recording_of(path) for key, path in paths.items()}, written
+
+
+def recording_of(path: Path) -> Recording:
+    """The addresses below a report of what was copied there."""
+    folder = f"{RECORDINGS}/{path.parent.name}"
+    licensed = path.with_name(LICENCE).exists()
+    return Recording(f"{folder}/{path.name}", f"{folder}/{LICENCE}" if licensed else "")
 
 
 def corpus_of(result: Mapping[str, Any]) -> str:
@@ -82,7 +98,7 @@ def heard_by(result: Mapping[str, Any], recordings: Recordings) -> list[Heard]:
         Heard(
             utterance["id"],
             " ".join(words_of(utterance["said"])),
-            recordings.get((corpus_of(result), utterance["id"]), ""),
+            recordings.get((corpus_of(result), utterance["id"]), Recording()),
             {
                 words: align(words_of(utterance["said"]), words_of(utterance["heard"][grammar]))
                 for grammar, words in GRAMMARS.items()

@@ -11,7 +11,7 @@ from hornn.places import as_typed
 from hornn.reporting.glance import draw_glance_in_parts
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
-from hornn.reporting.listening import GRAMMARS, LICENCE, Recordings, utterances_of
+from hornn.reporting.listening import GRAMMARS, Recordings, utterances_of
 from hornn.reporting.markdown import gain_text, published_gain_text, relative_address, sign_note
 from hornn.reporting.memory import factor_notes
 from hornn.reporting.notes import table_notes
@@ -105,7 +105,6 @@ def render_page(
         link=lambda path: relative_address(path, out),
         utterances_of=lambda table: utterances_of(table, recordings),
         GRAMMARS=GRAMMARS.values(),
-        LICENCE=LICENCE,
         warnings=warnings,
         studies=studies,
         draw_study=draw_study,

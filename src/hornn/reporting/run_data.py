@@ -34,6 +34,8 @@ UNITS = {
     "bpc": ("bits per character", -1),
     "nll": ("nats per frame", -1),
     "accuracy": ("accuracy", 1),
+    "wer": ("word errors %, shipped grammar", -1),
+    "wer_bigram": ("word errors %, bigram", -1),
 }
 COSTS = {
     "num_parameters": "weights",
@@ -172,6 +174,7 @@ def run_data(
         "heard": [heard._asdict() for heard in heard_by(result, recordings)],
         "departures": departures(line.row.recipe, result) if result else [],
         "folder": folder_of(result, run.seed),
+        **({"asks": "data.root=FOLDER"} if reads_own_folder(result) else {}),
         "file": relative_address(run.path, out) if run.path else "",
     }
 
@@ -219,6 +222,12 @@ def folder_of(result: Mapping[str, Any], seed: int) -> str:
     if mixed or not chosen or not isinstance(config.get("data"), Mapping):
         return ""
     return str(default_folder(choices, config, result["name"], seed))
+
+
+def reads_own_folder(result: Mapping[str, Any]) -> bool:
+    """Whether the corpus is music or speech of somebody's own, whose folder no checkpoint knows."""
+    data, name = (result.get("choices") or {}).get("data"), (result.get("corpus") or {}).get("name")
+    return data == "midi" or (data == "an4" and name != "an4")
 
 
 def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:

@@ -17,7 +17,10 @@ LABELS = {
     "test_ppl": "perplexity, test",
     "test_bpc": "bits per character, test",
     "test_nll": "nats per frame, test",
+    "test_wer": "word errors %, shipped grammar",
+    "test_wer_bigram": "word errors %, bigram",
 }
+WORD_ERRORS = ("test_wer", "test_wer_bigram")
 FILE_ELSEWHERE = (
     "The file sweeps/{}.yaml, which has the title, labels and claims of this table, was not read: --config-dir=FOLDER "
     "of the report names the folder that holds it."
@@ -72,6 +75,7 @@ def metrics_of(paths: Iterable[Path]) -> tuple[Metric, ...]:
     """The scores by which the results in these files are read, perplexity where there is none yet."""
     results = [read_run(path, 0).result for path in paths]
     keys = {key_of(result, "test") for result in results if score_of(result, "test") is not None}
+    keys |= {key for result in results for key in WORD_ERRORS if key in result}
     return tuple(Metric(key, label, True) for key, label in LABELS.items() if key in (keys or {"test_ppl"}))
 
 
