@@ -9,12 +9,12 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell
 from hornn.heads.base import Head
-from hornn.kernels.bf16_copy import Bf16Copy
 from hornn.kernels.cross_entropy import (
     LinearCrossEntropy,
     LogitMemory,
     native_nll,
 )
+from hornn.kernels.of_weight import Bf16Copy
 from hornn.kernels.packed import PackedWeight, linear_nll
 from hornn.kernels.reduced import DTYPES, multiplies_in, reduced_product
 

@@ -1,42 +1,21 @@
 """Scores by a packed weight: the product and its soft-max in one pass, in C++ for the CPU."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from hornn.kernels.bf16_copy import Moment, moment_of
 from hornn.kernels.cross_entropy import require_targets
 from hornn.kernels.library import operators, require_floats
+from hornn.kernels.of_weight import OfWeight
 
 
-class PackedWeight:
-    """A weight (V, H) as `linear_nll` reads it, packed anew where the weight has changed since.
-
-    It takes as much memory as the weight.
-    """
-
-    def __init__(self, weight: Tensor) -> None:
-        self.weight = weight
-        self.tensor: Tensor | None = None
-        self.packed_at: Moment | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is packed: another weight may have the same version."""
-        return {"weight": self.weight, "tensor": None, "packed_at": None}
-
-    def of(self, weight: Tensor) -> "PackedWeight":
-        """This weight packed, which may have taken the place of an earlier one."""
-        if weight is not self.weight:
-            self.weight, self.tensor = weight, None
-        return self
+class PackedWeight(OfWeight):
+    """A weight (V, H) as `linear_nll` reads it. It takes as much memory as the weight."""
 
     def read(self) -> Tensor:
-        now = moment_of(self.weight)
-        if self.tensor is None or self.packed_at != now:
+        if self.tensor is None or not self.is_current():
             require_floats(weight=self.weight)
             self.tensor = operators().pack_words(self.weight.detach().contiguous(), torch.get_num_threads())
-            self.packed_at = now
+            self.keep()
         return self.tensor
 
     def drop(self) -> None:
