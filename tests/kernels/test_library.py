@@ -178,6 +178,27 @@ def test_processes_that_build_at_once(tmp_path: Path, forked_python: str) -> Non
     assert start_build(forked_python, tmp_path).communicate(timeout=300)[1] == ""
 
 
+def test_a_disk_that_is_full_while_the_kernels_compile(
+    fresh: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fresh("echo \"as: Fatal error: can't write to native.o: 'No space left on device'\"; exit 1")
+    reason = library.why_not()
+    assert reason is not None
+    assert "cannot be built (No space left on device): make room in " in reason
+    assert "compiler" not in reason
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@needs_compiler
+def test_a_checksum_that_is_no_text_is_a_damaged_one(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept = tmp_path / "native.so"
+    kept.write_bytes(b"library")
+    (tmp_path / "native.so.sha256").write_bytes(b"\xff\xfe")
+    assert not library.is_whole(kept)
+
+
 def test_torch_may_lie_in_a_folder_with_a_space(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

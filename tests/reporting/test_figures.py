@@ -8,7 +8,12 @@ import pytest
 from hornn.reporting.commands import write_pages, write_report
 from hornn.reporting.figures import draw_figures
 from hornn.reporting.glance import draw_glance
+from hornn.reporting.memory import draw_memory
+from hornn.reporting.panels import nth_style, whose
+from hornn.reporting.runs import find_runs
+from hornn.reporting.tables import build_tables
 from reporting.place import table_of
+from reporting.shipped import ROOT, SWEEPS
 
 
 def test_figures_of_a_table_by_validation(place: Any, broken: Any) -> None:
@@ -118,3 +123,22 @@ def test_a_published_share_is_in_percent_beside_the_measured_one(place: Any, bro
     assert 'data-series="1" data-tip=": 11.00 %, published"' in by_x.panels[0].svg
     assert "Max, order 2  10.00 %" in ranks.panels[0].svg
     assert "30.0 %  Max, order 2" in ranks.panels[0].svg
+
+
+def test_a_tip_leaves_the_name_of_its_row_to_the_page() -> None:
+    """Which has it from the table; without more to say, the tip is the name alone."""
+    style = nth_style(0)._replace(series=(3,))
+    assert whose(style) == {"data_series": "3"}
+    assert whose(style, "") == {"data_series": "3", "data_tip": ":"}
+    assert whose(style, "106.3") == {"data_series": "3", "data_tip": ": 106.3"}
+
+
+def test_no_tip_of_the_committed_tables_says_the_name_of_a_row_again() -> None:
+    sweeps, again = list(SWEEPS.values()), list[str]()
+    for table in build_tables(sweeps, find_runs(sweeps, ROOT / "outputs", committed_only=True)):
+        names = {line.row.label for line in table.lines}
+        for plot in [*draw_figures(table), *draw_memory(table)]:
+            for panel in plot.panels:
+                tips = re.findall('data-tip=": ([^"]*)"', panel.svg)
+                again += [tip for tip in tips if any(tip.startswith(name) for name in names)]
+    assert again == []

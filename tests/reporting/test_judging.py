@@ -48,15 +48,18 @@ def test_numbers_of_weights_are_counted_and_so_decided_by_one_seed(place: Any, b
     path.write_text(re.sub(r"\n +published: .*", "", path.read_text()))
     claim = "{says: %s, better: sum-2, than: sum-3, metric: num_parameters, at_most: %d}"
     claims = ", ".join(claim % each for each in (("less", -10), ("half", -50)))
+    claims += ", {says: small, better: sum-2, metric: num_parameters, at_most: 9000000}"
     path.write_text(f"{path.read_text()}  claims: [{claims}]\n")
     for name, weights in (("sum-2", 8_000_000), ("sum-3", 10_000_000)):
         place.commit(name, 1, num_parameters=weights)
-    less, half = table_of(place).verdicts
+    less, half, small = table_of(place).verdicts
     assert str(less) == (
         "Claim: less. Measured: Sum, order 2: 8,000,000; Sum, order 3: 10,000,000; 20.0 % less (counted). "
         "Outcome: confirmed."
     )
     assert (half.outcome, half.error) == ("not confirmed", None)
+    assert small.measured == "Sum, order 2: 8,000,000, where at most 9,000,000 is claimed (counted)"
+    assert (small.outcome, small.error) == ("confirmed", None)
 
 
 def test_a_claim_that_the_published_numbers_contradict_is_ours_unless_the_paper_says_it(

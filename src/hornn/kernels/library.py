@@ -6,6 +6,7 @@ else in `~/.cache/hornn/kernels`. Its folder's name is a hash of all that decide
 checksum: a library that was cut short would end the process on loading, without a word, so it is built anew.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -14,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -102,7 +104,9 @@ def cache_folder() -> Path:
 def is_whole(library: Path) -> bool:
     """Whether a library is there and has the checksum that was written when it was built."""
     written = checksum_file(library)
-    return library.exists() and written.exists() and written.read_text("utf-8") == checksum(library, "sha256")
+    return (
+        library.exists() and written.exists() and written.read_bytes() == checksum(library, "sha256").encode()
+    )
 
 
 def checksum_file(library: Path) -> Path:
@@ -134,6 +138,11 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
             )
     except (RuntimeError, subprocess.CalledProcessError, ImportError) as error:
         said = error.output.decode() if isinstance(error, subprocess.CalledProcessError) else str(error)
+        if (full := os.strerror(errno.ENOSPC)) in said:
+            raise NativeError(
+                f"the native kernels cannot be built ({full}): make room in {folder.parent} and in "
+                f"{tempfile.gettempdir()}, set HORNN_CACHE to another folder, or set network.backend=eager"
+            ) from error
         lines = [line for line in said.splitlines() if line.strip()] or [str(error)]
         last = [line for line in lines if not line.startswith(("ninja:", "[", "FAILED:"))][-5:] or lines[-1:]
         reason = next((line for line in last if "error" in line), last[-1])

@@ -11,6 +11,7 @@ from hornn.reporting.gains import (
     bound_sign,
     compare_rows,
     distance_of,
+    in_claims,
     may_turn,
     note_on_dynamic_evaluation,
     note_on_shortfall,
@@ -228,16 +229,16 @@ def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -
         outcome, reason = NOT_JUDGED, AT_LIMIT
     if departures_of(line):
         outcome, reason = NOT_JUDGED, "the row departs from its recipe"
-    trust = f"{seeds} seed{'s' * (seeds > 1)}"
-    trust = trust if distance is None else f"{distance:.1f} standard errors from {limit:g}, {trust}"
-    measured = (
-        f"{line.row.label}: {bound_sign(score)}{value:.4g}, where at most {limit:g} is claimed ({trust})"
-    )
-    return not_measured(claim, sweep)._replace(
-        measured=measured,
+    verdict = not_measured(claim, sweep)
+    number, allowed = (in_claims(verdict.metric, each) for each in (value, limit))
+    counted = is_count(claim.metric)
+    trust = "counted" if counted else f"{seeds} seed{'s' * (seeds > 1)}"
+    trust = trust if distance is None else f"{distance:.1f} standard errors from {allowed}, {trust}"
+    return verdict._replace(
+        measured=f"{line.row.label}: {bound_sign(score)}{number}, where at most {allowed} is claimed ({trust})",
         outcome=outcome,
         gain=(limit - value) / limit,
-        error=None if errors.total is None or score.at_limit else errors.total / limit,
+        error=None if errors.total is None or score.at_limit or counted else errors.total / limit,
         reason=reason or reason_of(outcome, errors),
         bound=AT_MOST_SIGN * score.at_limit,
     )

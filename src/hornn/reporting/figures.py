@@ -141,9 +141,9 @@ def draw_effects(metric: Metric, lines: Sequence[Line], sweep: Sweep, styles: St
     def paint(axes: Axes) -> None:
         axes.bars(labels)
         axes.x.begin, axes.x.end = low - room, high + room
-        for place, (difference, label, style) in enumerate(effects):
+        for place, (difference, _, style) in enumerate(effects):
             text = signed(metric.key, difference)
-            axes.bar(place, 0, difference, INK, 0.55, whose=whose(style, f"{label}: {text}"))
+            axes.bar(place, 0, difference, INK, 0.55, whose=whose(style, text))
             axes.word((difference, place), text, 3 if difference > 0 else -3)
         axes.upright(0, INK)
 

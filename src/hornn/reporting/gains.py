@@ -47,12 +47,15 @@ def compare_rows(
             "" if theirs else bound_sign(score),
             UNVERIFIED_SIGN * (theirs and is_unverified(score)),
         )
-        number = value(score)
-        text = format_number(metric.key, number) if is_count(metric.key) else f"{number:.4g}"
-        names.append(f"{line.row.label}: {before}{text}{after}")
+        names.append(f"{line.row.label}: {before}{in_claims(metric, value(score))}{after}")
     ahead, behind = ("better", "worse") if metric.lower_is_better is not None else ("more", "less")
     share = f"{percent(abs(gain))} " if math.isfinite(gain) else ""
     return f"{'; '.join(names)}; {share}{ahead if gain >= 0 else behind}", gain
+
+
+def in_claims(metric: Metric, value: float) -> str:
+    """A number as claims have it."""
+    return format_number(metric.key, value) if is_count(metric.key) else f"{value:.4g}"
 
 
 def bound_of_gain(pair: Sequence[Line], metric: Metric) -> str | None:

@@ -203,8 +203,7 @@ def draw_curve(axes: Axes, row: Measured, y: Sequence[float | None], dash: str =
     """A line through the numbers that are there, the first at 1; pointing at it names the row."""
     points = [(at, value) for at, value in enumerate(y, start=1) if value is not None]
     if points:
-        name = f"{row.label}: {part}" if part else row.label
-        axes.line(points, row.style.colour, dash or row.dash, whose=whose(row.style, name))
+        axes.line(points, row.style.colour, dash or row.dash, whose=whose(row.style, part))
 
 
 def relative(norms: Sequence[float | None], first: float) -> list[float]:

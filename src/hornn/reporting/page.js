@@ -118,7 +118,8 @@ const nameOf = spot => {
 };
 const point = (spot, x, y) => {
   const tip = byId("tip");
-  tip.textContent = (spot.dataset.tip.startsWith(": ") ? nameOf(spot) : "") + spot.dataset.tip;
+  const told = spot.dataset.tip;
+  tip.textContent = told.startsWith(":") ? nameOf(spot) + (told === ":" ? "" : told) : told;
   tip.hidden = false;
   tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - tip.offsetWidth - 4))}px`;
   tip.style.top = `${y + 14 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 8 : y + 14}px`;

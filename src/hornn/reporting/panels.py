@@ -57,12 +57,13 @@ def nth_style(index: int) -> Style:
     return Style(COLOURS[index % len(COLOURS)], list(SHAPES)[(index // len(COLOURS) + index) % len(SHAPES)])
 
 
-def whose(style: Style, tip: str = "") -> dict[str, str]:
+def whose(style: Style, tip: str | None = None) -> dict[str, str]:
     """What an element of a figure says of itself: whose it is, and what the page says where someone points at it.
 
-    tip: what the page says behind the name of the row, which it reads in the table.
+    tip: what the page says behind the name of the row, which it reads in the table; empty: the name alone.
     """
-    return {"data_series": " ".join(map(str, style.series)), **({"data_tip": f": {tip}"} if tip else {})}
+    told = {} if tip is None else {"data_tip": f": {tip}".rstrip()}
+    return {"data_series": " ".join(map(str, style.series)), **told}
 
 
 def draw_line(axes: Axes, points: Sequence[tuple[float, float]], style: Style, dashed: bool = False) -> None:
