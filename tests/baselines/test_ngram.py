@@ -250,3 +250,13 @@ def test_a_text_of_the_size_of_text8_fits(
         memory, ppl = apart.submit(fit_and_weigh, text, vocab_size).result()
     assert memory < (4 - 0.5) / 4 * 2**30
     assert 1 < ppl < vocab_size
+
+
+def test_notes_are_of_the_text_that_was_fitted_last() -> None:
+    model = KneserNey(3, 0, order=2)
+    texts = [np.array([1, 2, 0]), np.array([1, 2, 0])]
+    notes = []
+    for text in texts:
+        model.fit(text, text)
+        notes.append(model.notes)
+    assert notes[0] == notes[1] != []

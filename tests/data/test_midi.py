@@ -215,3 +215,20 @@ def test_a_key_of_two_channels_sounds_until_both_let_it_go(tmp_path: Path) -> No
     file.tracks[0][2].time, file.tracks[0][3].time = 50, 50
     file.save(tmp_path / "a.mid")
     assert sounding(read_midi(tmp_path / "a.mid", 0.5)[0]) == [[60], [60], [60]]
+
+
+def test_a_note_that_ends_halfway_between_two_frames_ends_at_the_later(tmp_path: Path) -> None:
+    path = midi(tmp_path / "a.mid", [("note_on", 0, 60, 9), ("note_off", 125, 60, 0)])
+    assert sounding(read_midi(path, 0.5)[0]) == [[60]] * 3
+
+
+def test_notes_that_are_left_out_are_counted_over_all_tracks(tmp_path: Path) -> None:
+    low = [("note_on", 0, 10, 9), ("note_off", 25, 10, 0)]
+    path = midi(tmp_path / "a.mid", low, low, [("note_on", 0, 60, 9), ("note_off", 25, 60, 0)])
+    assert read_midi(path, 0.25)[1] == 2
+
+
+def test_a_key_that_is_let_go_twice_at_the_tick_of_its_second_strike_ends(tmp_path: Path) -> None:
+    events = [("note_on", 0, 60, 9), ("note_on", 25, 60, 9), ("note_off", 0, 60, 0), ("note_off", 0, 60, 0)]
+    path = midi(tmp_path / "a.mid", [*events, ("note_off", 75, 60, 0)])
+    assert sounding(read_midi(path, 0.25)[0]) == [[60]] * 2

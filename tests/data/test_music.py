@@ -168,3 +168,8 @@ def test_baselines_are_of_training_on_validation_and_test(tmp_path: Path) -> Non
             for s, piece in (("valid", roll(7, 2)), ("test", roll(8, 3)))
         }
         assert found[name] == pytest.approx(expected)
+
+
+def test_a_longest_sequence_of_0_frames_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"data\.max_len"):
+        build_data(root=str(tmp_path), cache_dir=str(tmp_path), set="nottingham", max_len=0)

@@ -102,3 +102,11 @@ def test_which_sequences_of_one_length_share_a_batch_is_for_the_seed_to_say() ->
     first, second, unmixed = ([{*map(int, batch)} for batch in batches] for batches in shared)
     assert first != second
     assert unmixed not in (first, second)
+
+
+def test_a_state_after_the_last_chunk_begins_a_whole_epoch() -> None:
+    examples = [Example(np.ones((n, 2), np.float32), np.zeros(n, np.int64)) for n in (2, 3, 5)]
+    stream, again = (SequenceStream(examples, 2, 2, seed=1) for _ in range(2))
+    assert len(list(stream)) == len(stream)
+    again.load_state_dict(stream.state_dict())
+    assert len(list(again)) == len(stream)

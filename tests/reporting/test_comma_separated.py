@@ -4,7 +4,9 @@ import csv
 import io
 from typing import Any
 
-from hornn.reporting.comma_separated import table_csv
+import pytest
+
+from hornn.reporting.comma_separated import as_cell, table_csv
 from reporting.place import table_of
 
 
@@ -24,3 +26,8 @@ def test_no_text_of_a_result_is_a_formula(place: Any) -> None:
     rows = {row["row"]: row for row in csv.DictReader(io.StringIO(table_csv(table_of(place))))}
     assert rows["sum-2"]["device"] == '\'=HYPERLINK("x")'
     assert rows["sum-2"]["commits"] == "'=HYPERL"
+
+
+@pytest.mark.parametrize("text", ["-1+2", "@x", "+x", " =x"])
+def test_no_text_is_a_formula(text: str) -> None:
+    assert as_cell(text) == f"'{text.strip()}"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.cost_panels import time_unit, training_times
 from hornn.reporting.costs import costs_excerpt
 from hornn.reporting.run_data import page_data
 from reporting.place import SWEEP, table_of
@@ -49,3 +50,17 @@ def test_a_time_of_a_shared_gpu_or_of_several_devices_is_no_number_of_a_row(plac
     assert told == {"rnn": (), "sum-2": (), "sum-3": (70.0,)}
     rows = page_data([table], place.results / "report", {})["rows"]
     assert not [row for row in ("toy/rnn", "toy/sum-2") if key in rows[row]["numbers"]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"), [(7200.0, "hours"), (7199.0, "minutes"), (120.0, "minutes"), (119.0, "seconds")]
+)
+def test_a_unit_of_time_is_one_of_which_there_are_two(seconds: float, unit: str) -> None:
+    assert time_unit(seconds)[0] == unit
+
+
+def test_a_pace_on_another_device_is_none_of_the_best_run(place: Any) -> None:
+    place.commit("rnn", 1, 100.0, device="cpu (one)")
+    each = [{"epoch": epoch, "seconds": 5.0, "valid_ppl": 130.0} for epoch in (1, 2, 3)]
+    place.commit("rnn", 2, 120.0, device="cpu (another)", metrics=each)
+    assert training_times(table_of(place).lines).seconds == {"rnn": 3 * 12.5}

@@ -3,7 +3,7 @@
 import re
 
 from hornn.reporting.grid import table_grid
-from hornn.reporting.latex import SPECIAL, escape_latex, table_latex
+from hornn.reporting.latex import SPECIAL, escape_latex, number_latex, table_latex
 from reporting.place import SWEEP, Place, table_of
 
 
@@ -66,3 +66,7 @@ def test_every_special_character_is_written() -> None:
         r"a\_b \& 5 \% \#\{\textasciitilde{}\textasciicircum{}\textbackslash{}\} \$x\$ "
         r"\textless{}y\textgreater{} \textbar{} $\pm$"
     )
+
+
+def test_a_minus_within_a_text_of_a_table_stays() -> None:
+    assert (number_latex("-3.0"), number_latex("1-2")) == ("$-$3.0", "1-2")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hornn.reporting.glance import strips_by_paper
 from hornn.reporting.overview import overview_cells
 from reporting.place import CLAIMS, table_of
 
@@ -39,3 +40,10 @@ def test_a_table_without_claims_has_its_spread(place: Any) -> None:
         assert overview_cells(table_of(place))[-1] == ""
         place.commit("sum-2", seed, 100.0 + 4 * step)
     assert overview_cells(table_of(place))[-1] == "4.0 %"
+
+
+def test_a_number_that_rounds_to_the_published_one_is_not_better(place: Any) -> None:
+    place.commit("sum-2", 1, 110.7)  # published: 111
+    place.commit("max-2", 1, 109.4)  # published: 110
+    ((strip,),) = strips_by_paper([table_of(place)]).values()
+    assert {row.name: row.better for row in strip.rows} == {"sum-2": False, "max-2": True}

@@ -190,3 +190,16 @@ def test_the_claims_of_all_tables_come_first_on_the_page(filled: Any, broken: An
     write_report(filled.results, filled.sweeps, filled.folder / "report")
     page = (filled.folder / "report" / "index.html").read_text()
     assert page.index("three beat two") < page.index('<section class="view" id="table-toy">')
+
+
+def test_a_table_whose_file_was_not_read_is_not_dropped(filled: Any) -> None:
+    """As where --config-dir was forgotten: the pages count all tables."""
+    write_pages(filled.results, filled.sweeps, filled.folder)
+    page = filled.results / "tables" / "README.md"
+    before = page.read_text()
+    filled.commit("rnn", 1, sweep="mine")
+    with pytest.raises(
+        ValueError, match=r"mine belongs to no sweep file: give --config-dir=FOLDER where its file is"
+    ):
+        write_pages(filled.results, filled.sweeps, filled.folder)
+    assert page.read_text() == before

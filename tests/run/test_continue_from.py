@@ -122,9 +122,9 @@ def finished(command: Command, tmp_path_factory: pytest.TempPathFactory) -> tupl
         "trainer.max_epochs=4 continue_from=FOLDER/mixed": "mixed/best.ckpt is of another run, and last.ckpt says",
         "trainer.max_epochs=4 overwrite=true": "in a folder that holds no run yet: leave out overwrite=true",
         "trainer.max_epochs=4 continue_from=FOLDER/short/best.ckpt": (
-            "short/best.ckpt has no last.ckpt: give the folder of a finished run"
+            "short/best.ckpt is no folder: give the folder of a finished run"
         ),
-        "model=kn": "where a model is counted",
+        "model=kn": "this model is counted: leave the word out",
     }.items(),
 )
 def test_what_cannot_be_continued_is_refused(

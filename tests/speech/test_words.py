@@ -16,7 +16,7 @@ from hornn.speech import gmm, graphs
 from hornn.speech.corpus import SpeechCorpus, read_corpus
 from hornn.speech.features import cepstra, normalise, read_wave
 from hornn.speech.grammar import Grammar, estimate_bigram, parse, read_shipped
-from hornn.speech.lexicon import Lexicon, read_lexicon
+from hornn.speech.lexicon import Lexicon, make_lexicon, read_lexicon
 from hornn.speech.packages import load
 from hornn.speech.recogniser import SCALES, Recogniser, Word, acoustic_scores, choose_scale, from_plain
 from hornn.speech.word_errors import aligned, compare, errors_of
@@ -273,3 +273,13 @@ def test_word_errors_by_hand() -> None:
     lines = aligned(["first", "second"], said, heard)
     assert lines[0] == "first"
     assert lines[4:7] == ["second", "REF: D E", "HYP: D *"]
+
+
+def test_the_weights_of_pauses_and_of_leaving_a_word_by_hand() -> None:
+    lexicon = make_lexicon([["A", "AH"]])
+    stay = np.linspace(0.1, 0.6, lexicon.number)
+    graph = graphs.words_graph(lexicon, stay, 0.1, {"A"})
+    found = sorted(arc.cost for arc in graphs.arcs_of(graph) if isinstance(arc, graphs.Arc) and not arc.state)
+    leave, half = -0.1 * np.log(1 - stay), np.log(2)
+    expected = sorted([half, half, leave[2], leave[5] + half, leave[5] + half])
+    assert found == pytest.approx(expected, rel=1e-4)

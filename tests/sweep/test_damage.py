@@ -38,7 +38,10 @@ def test_a_damaged_result_is_that_jobs_failure(launch: Launch) -> None:
     code, out, err = launch("sweeps=mini", ONE_EPOCH)
     assert code == 2
     assert f"elman seed=1: failed: {result} is damaged (" in out
-    assert "The same command, with hydra.sweeper.retry_failed=true, tries them again" in err
+    assert (
+        "Once the cause is mended, the same command, with hydra.sweeper.retry_failed=true, tries them again"
+        in err
+    )
     assert statuses() == ["failed", "done"]
     # The last line said so.
     assert launch("sweeps=mini", ONE_EPOCH, "hydra.sweeper.retry_failed=true").code == 0

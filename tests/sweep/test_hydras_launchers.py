@@ -50,8 +50,9 @@ def test_a_diverged_run_is_tried_again_without_those_that_are_done(launch: Launc
     code, _, err = launch(*table, FAKE_DIVERGE="2")
     assert code == 2
     assert err == (
-        "error: 2 of 4 jobs failed: elman seed=2; second-order seed=2. The same command tries them again, "
-        "hydra.sweeper.retry_failed=true also those that diverged\n"
+        "error: 2 of 4 jobs failed: elman seed=2; second-order seed=2. "
+        "Once the cause is mended, the same command tries them again, with hydra.sweeper.retry_failed=true also those "
+        "that diverged\n"
     )
     code, out, again = launch(*table)
     assert (code, again) == (2, err)

@@ -68,3 +68,18 @@ def test_a_record_of_another_version(tmp_path: Path) -> None:
 def test_no_sweep_has_the_name_of_the_recordings(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is the name of a folder beside the tables"):
         Record("recordings", tmp_path)
+
+
+def test_a_run_outside_of_outputs_lies_beside_the_results() -> None:
+    run = entry("a")._replace(run_dir="elsewhere/a")
+    assert run.folder(Path("/there/results")) == Path("/there/elsewhere/a")
+
+
+def test_runs_of_another_config_stay_unless_they_are_superseded(tmp_path: Path) -> None:
+    record = Record("toy", tmp_path)
+    first, second = entry("a", config="aaaa"), entry("a", config="bbbb")
+    record.merge([first])
+    record.merge([second])
+    assert record.read() == [first, second]
+    record.merge([second], supersede=True)
+    assert record.read() == [second]

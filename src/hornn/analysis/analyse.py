@@ -23,7 +23,7 @@ from hornn.result import MEMORY, MEMORY_VERSION, RESULT, finite, read_result
 from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
-from hornn.sweep.record import FOLDER, read_record
+from hornn.sweep.record import FOLDER, read_record, require_record
 from hornn.use.additions import record, result_beside
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.corpora import open_corpus
@@ -96,6 +96,7 @@ def runs_of(sweep: str) -> list[Path]:
     """The checkpoints of the finished runs that the record of a sweep names. ValueError where there are none."""
     require_file_name("sweep", sweep)
     record = FOLDER / f"{sweep}.json"
+    require_record(sweep)
     paths = dict.fromkeys(Path(job.run_dir) / BEST for job in read_record(record))
     results = ((path, read_result(path.parent)) for path in paths if path.exists())
     found = [path for path, result in results if result and result["status"] == "completed"]

@@ -11,7 +11,9 @@ def main() -> str:
         description=f"{__doc__} A table that cannot be read is left out, with a warning.",
     )
     parser.add_argument(
-        "--project", required=True, help="the project that the runs were logged to, hornn unless set"
+        "--project",
+        required=True,
+        help="the project that the runs were logged to; hornn where nothing else was set",
     )
     parser.add_argument(
         "--entity", default="", metavar="TEAM", help="whose project it is, unless it is yours"

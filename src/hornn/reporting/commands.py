@@ -169,10 +169,14 @@ def write_pages(results: Path, folder: Path, project: Path, own: Path | None = N
     """Renew what is generated for the commit from committed results alone; what to tell the user.
 
     These are the pages and pictures in `results`/tables, and the blocks of the pages of `project` (see `hornn.blocks`).
-    Raises ValueError for a wrong sweep file, and with the page and the line for a wrong block.
+    Raises ValueError for a wrong sweep file, for results of a table without one, which the pages would lose, and with
+    the page and the line for a wrong block.
     """
     sweeps = read_sweeps(folder, own)
-    tables = build_tables(sweeps, find_runs(sweeps, results, committed_only=True))
+    found = find_runs(sweeps, results, committed_only=True)
+    if lost := found.warnings.get(""):
+        raise ValueError("; ".join(lost))
+    tables = build_tables(sweeps, found)
     place = results / "tables"
     place.mkdir(parents=True, exist_ok=True)
     write_table_pages(tables, place)

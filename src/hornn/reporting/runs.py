@@ -84,7 +84,8 @@ def find_runs(
     names = {*refused, *(sweep.name for sweep in sweeps)}
     for folder in sorted((results / "tables").glob("*/")):
         if folder.name not in {*names, RECORDINGS}:
-            warn(found.warnings, "", f"{folder} belongs to no sweep file: name it after one")
+            remedy = "give --config-dir=FOLDER where its file is yours, or name it after one"
+            warn(found.warnings, "", f"{folder} belongs to no sweep file: {remedy}")
     return found
 
 

@@ -31,6 +31,8 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
     if holds_run(folder):
         return
     name = f"continue_from={source}"
+    if not source.is_dir():
+        raise FileNotFoundError(f"{name} is no folder: give the folder of a finished run")
     for file in (LAST, BEST):
         if not (source / file).is_file():
             raise FileNotFoundError(f"{name} has no {file}: give the folder of a finished run")

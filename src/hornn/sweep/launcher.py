@@ -73,9 +73,8 @@ class ProcessLauncher(Launcher):
         with watch:
             workers.run()
         workers.pass_on()
-        conclude(
-            jobs, f"{same_command().capitalize()}, with hydra.sweeper.retry_failed=true, tries them again"
-        )
+        again = f"{same_command()}, with hydra.sweeper.retry_failed=true, tries them again"
+        conclude(jobs, f"Once the cause is mended, {again}")
         return []
 
 

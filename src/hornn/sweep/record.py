@@ -49,6 +49,16 @@ class Entry(NamedTuple):
         return results.parent / self.run_dir
 
 
+def names_on_record(folder: Path = FOLDER) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.json"))
+
+
+def require_record(name: str, folder: Path = FOLDER) -> None:
+    """Raise ValueError unless there is a record of this sweep."""
+    if name not in (names := names_on_record(folder)):
+        raise ValueError(f"no sweep {name!r} on record; {folder} has: {', '.join(names) or 'none'}")
+
+
 class Record:
     """The entries of one sweep. Raises ValueError for a name that is no file's, or is taken."""
 

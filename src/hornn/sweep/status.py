@@ -10,7 +10,7 @@ from hornn.result import score_of, units_of
 from hornn.run.identity import LAST
 from hornn.shown import shown
 from hornn.sweep.progress import Line, counts, table
-from hornn.sweep.record import FOLDER, Entry, Record
+from hornn.sweep.record import FOLDER, Entry, Record, names_on_record, require_record
 from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_of
 
 UNLIMITED = 10_000  # columns, of a pipe or a file
@@ -25,10 +25,8 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     console = console or Console()
     if not console.is_terminal:
         console.width = UNLIMITED
-    names = sorted(path.stem for path in folder.glob("*.json"))
-    if name is not None and name not in names:
-        raise ValueError(f"no sweep {name!r} on record; {folder} has: {', '.join(names) or 'none'}")
     if name is None:
+        names = names_on_record(folder)
         for known in names:
             console.print(
                 shown(f"{known}: {summary(known, folder)}"),
@@ -39,6 +37,7 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
         if not names:
             console.print(f"no sweep has been launched yet: {folder} has none")
         return
+    require_record(name, folder)
     lines = lines_of(Record(name, folder))
     console.print(table(lines, f"{name}: {counts(lines)}"))
     console.print("time: of all starts of a run, without start-up", style="dim", highlight=False)

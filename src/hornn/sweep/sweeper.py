@@ -152,7 +152,7 @@ class TableSweeper(Sweeper):
                 break  # the launcher itself failed
             for job in onlooker.open_jobs:  # a process that has left nothing was cut off
                 job.cut_off |= job.status == "queued"
-        again = f"{same_command().capitalize()} tries them again"
+        again = f"Once the cause is mended, {same_command()} tries them again"
         conclude(jobs, f"{again}, with hydra.sweeper.retry_failed=true also those that diverged")
         if fault:
             raise fault

@@ -98,7 +98,7 @@ def test_a_sweep_is_measured_once(
     again = command("analyse", *words)
     assert "run/result.json holds these measurements already" in again.out
     assert (run_dir / "result.json").read_bytes() == measured
-    assert "names no finished run" in refusal(command("analyse", "sweep=other"))
+    assert "no sweep 'other' on record; outputs/sweeps has: " in refusal(command("analyse", "sweep=other"))
 
 
 def test_a_sweep_goes_on_behind_what_is_no_text(
