@@ -45,14 +45,26 @@ def pages_with_blocks(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.md")) + sorted((folder / "docs").rglob("*.md"))
 
 
-def renew_page(page: Path, writers: Writers) -> bool:
-    """Write the blocks named in `writers` anew; return whether the page changed.
+def renew_pages(folder: Path, writers_at: Callable[[Path], Writers]) -> list[Path]:
+    """Write the blocks of a project's pages anew, of none where one is wrong; return the pages that changed.
 
-    A writer gets the words behind the block's name. ValueError with the page and the line where it raises one, and
-    where a block is not well formed.
+    writers_at: what writes the blocks of a page in this folder, by their names; others stay. A writer gets the words
+    behind the block's name. ValueError with the page and the line where it raises one, and where a block is not well
+    formed.
     """
-    with page.open(encoding="utf-8", newline="") as file:
-        old = file.read()
+    changed = {}
+    for page in pages_with_blocks(folder):
+        with page.open(encoding="utf-8", newline="") as file:
+            old = file.read()
+        if (new := renewed(page, old, writers_at(page.parent))) != old:
+            changed[page] = new
+    for page, text in changed.items():
+        write_atomically(page, text)
+    return list(changed)
+
+
+def renewed(page: Path, old: str, writers: Writers) -> str:
+    """The text of a page with the blocks that `writers` names anew."""
     lines = old.splitlines(keepends=True)
     for block in reversed(find_blocks(lines, page)):
         if block.name in writers:
@@ -61,9 +73,7 @@ def renew_page(page: Path, writers: Writers) -> bool:
             except ValueError as error:
                 raise ValueError(f"{page}, line {block.begin + 1}: {error}") from error
             lines[block.begin + 1 : block.end] = [text.strip("\n") + "\n"]
-    if (new := "".join(lines)) != old:
-        write_atomically(page, new)
-    return new != old
+    return "".join(lines)
 
 
 def find_blocks(lines: Sequence[str], page: Path) -> list[Block]:

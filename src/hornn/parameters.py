@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.blocks import pages_with_blocks, renew_page
+from hornn.blocks import renew_pages
 from hornn.build import bound
 from hornn.cells.base import Cell
 from hornn.network import SequenceModel
@@ -61,4 +61,4 @@ def render() -> str:
 def renew(folder: Path) -> list[Path]:
     """Write the table into the pages of `folder` that have a block for it; the pages that changed."""
     text = render()
-    return [page for page in pages_with_blocks(folder) if renew_page(page, {"parameters": lambda _: text})]
+    return renew_pages(folder, lambda _: {"parameters": lambda _: text})

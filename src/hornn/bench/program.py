@@ -23,7 +23,7 @@ from hornn.bench.tables import (
     render_section,
 )
 from hornn.bench.work import Sizes
-from hornn.blocks import Writers, pages_with_blocks, renew_page
+from hornn.blocks import Writers, renew_pages
 from hornn.checks import require_choice, require_positive
 from hornn.kernels.recorded import RECURS
 from hornn.machine import processor, processor_flags
@@ -200,4 +200,4 @@ def renew(folder: Path, source: Path) -> list[Path]:
         "ratios": lambda _: render_ratios(results),
         "text8": lambda words: render_alone("text8", named(words)),
     }
-    return [page for page in pages_with_blocks(folder) if renew_page(page, writers)]
+    return renew_pages(folder, lambda _: writers)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hornn.blocks import Writers, pages_with_blocks, renew_page
+from hornn.blocks import Writers, renew_pages
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.costs import costs_excerpt
 from hornn.reporting.excerpts import claims_excerpt, rows_excerpt
@@ -178,8 +178,6 @@ def write_pages(results: Path, folder: Path, project: Path, own: Path | None = N
         raise ValueError("; ".join(lost))
     tables = build_tables(sweeps, found)
     place = results / "tables"
-    place.mkdir(parents=True, exist_ok=True)
-    write_table_pages(tables, place)
     home = {
         table.sweep.name: place / table.sweep.name / PAGE if table.measured else table.sweep.path
         for table in tables
@@ -193,10 +191,11 @@ def write_pages(results: Path, folder: Path, project: Path, own: Path | None = N
             "costs": lambda _: costs_excerpt(tables, home, at),
         }
 
-    pages = pages_with_blocks(project)
-    changed = [str(page) for page in pages if renew_page(page, writers(page.parent))]
+    changed = renew_pages(project, writers)
+    place.mkdir(parents=True, exist_ok=True)
+    write_table_pages(tables, place)
     measured = sum(bool(table.measured) for table in tables)
-    return "\n".join([*changed, f"{place / PAGE}: {measured} of {len(tables)} tables have results"])
+    return "\n".join([*map(str, changed), f"{place / PAGE}: {measured} of {len(tables)} tables have results"])
 
 
 def keep_for_commit(results: Path, folder: Path, own: Path | None = None) -> str:
