@@ -15,8 +15,8 @@ from hornn.result import finite
 def table_json(table: Table) -> str:
     """All that the page says of a table: its rows with every seed's number, its claims, to 9 significant digits.
 
-    A row or a score lacks the keys of what there is nothing to say of: a score has `seeds` where its numbers are of
-    some of the row's seeds alone.
+    A row, a score or a claim lacks the keys of what there is nothing to say of: a score has `seeds` where its numbers
+    are of some of the row's seeds alone.
     """
     sweep = table.sweep
     content = {
@@ -44,7 +44,7 @@ def table_json(table: Table) -> str:
                     "scores": {
                         key: without_nothing(
                             {
-                                "published": score.published._asdict() if score.published else None,
+                                "published": score.published and without_nothing(score.published._asdict()),
                                 "measured": score.values,
                                 "seeds": seeds_of(line, key),
                                 "mean": score.mean,
@@ -60,7 +60,9 @@ def table_json(table: Table) -> str:
             )
             for line in table.lines
         ],
-        "claims": [verdict._asdict() | {"metric": verdict.metric.key} for verdict in table.verdicts],
+        "claims": [
+            without_nothing(verdict._asdict() | {"metric": verdict.metric.key}) for verdict in table.verdicts
+        ],
     }
     plain = json.loads(
         json.dumps(finite(content), allow_nan=False), parse_float=lambda text: to_digits(float(text))
