@@ -10,7 +10,7 @@ from hornn.speech import graphs
 from hornn.speech.corpus import read_corpus
 from hornn.speech.data import SpeechData
 from hornn.speech.features import normalise, normalise_speakers
-from hornn.speech.gmm import FLOOR, STAY, staying
+from hornn.speech.gmm import FLOOR, STAY, equal_alignment, fewest_frames, staying
 from hornn.speech.gmm_counts import GmmCounts, Utterances
 from hornn.speech.grammar import estimate_bigram
 from hornn.speech.lexicon import make_lexicon
@@ -142,3 +142,15 @@ def test_the_weights_of_staying_and_going_on_by_hand() -> None:
     }
     for state, cost in inner.items():
         assert cost == pytest.approx(-0.1 * np.log(1 - stay[state - 1]), rel=1e-4)
+
+
+def test_words_need_a_frame_for_each_state() -> None:
+    """Of their first pronunciations where they are cut alike, without pauses; of the shortest in a search."""
+    lexicon = make_lexicon([["A", "AH", "EY"], ["A", "AH"], ["NO", "N", "OW"]])
+    assert fewest_frames(lexicon, ["A", "NO", "A"]) == 3 * (1 + 2 + 1)
+    assert len(equal_alignment(lexicon, 12, ["A", "NO"])) == 12
+    with pytest.raises(ValueError, match="11 frames are too few for the words 'A NO'"):
+        equal_alignment(lexicon, 11, ["A", "NO"])
+    states = equal_alignment(lexicon, 18, ["A", "NO"])
+    phones = [lexicon.phones.index(name) for name in ("AH", "EY", "N", "OW")]
+    np.testing.assert_array_equal(states, lexicon.states([0, *phones, 0]))

@@ -110,3 +110,25 @@ def test_what_cannot_be_rescored_is_said(
     words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={lists / 'test.tsv'}"]
     more = given.replace("LISTS", str(lists)).split()
     assert message in refusal(command("rescore", *words, *more))
+
+
+def test_costs_are_better_the_less_they_are(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "lists.tsv").write_text("u\ta b\t900\t1\nu\tc d\t100\t1\n")
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"nbest={tmp_path / 'lists.tsv'}", "lm_weight=0"]
+    assert command("rescore", *words, "costs=true").out == "u c d\n"
+    assert command("rescore", *words).out == "u a b\n"
+
+
+def test_a_weight_that_is_given_is_kept_on_dev(command: Command, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "lists.tsv").write_text("u\ta b\t-9\t-1\nu\tc d\t-1\t-1\n")
+    (tmp_path / "said.txt").write_text("u a b\n")
+    done = command(
+        "rescore",
+        f"checkpoint={run_dir / 'best.ckpt'}",
+        *(f"nbest={tmp_path / 'lists.tsv'}", f"dev={tmp_path / 'lists.tsv'}"),
+        *(f"dev_references={tmp_path / 'said.txt'}", "old_weight=0.75", "lm_weight=3"),
+        f"result={tmp_path / 'figures.json'}",
+    )
+    assert done.code == 0, done.err
+    weights = json.loads((tmp_path / "figures.json").read_text())["score_weights"]
+    assert (weights["lm_weight"], weights["old_weight"]) == (3, 0.75)
