@@ -232,7 +232,7 @@ def test_an_update_has_the_rate_of_the_updates_before_it(monkeypatch: pytest.Mon
 
 
 def test_all_words_of_a_window_have_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the chunks that are read again, too."""
+    """The words of the chunks that are read again have noise, too."""
     if library.why_not():
         pytest.skip("needs the native kernels")
     network, noisy = build().float(), []

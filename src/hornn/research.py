@@ -75,8 +75,8 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
 
 def is_kept(path: Path) -> bool:
     """Whether a file is named like a kept result, and is not the record of a sweep or a search, or a table."""
-    others = {"sweeps", "report", path.stem}
-    return path.stem.rpartition("-seed")[2].isdecimal() and path.parent.name not in others
+    of_others = path.parent.name in ("sweeps", "report") or path.parent.parent.name == "studies"
+    return path.stem.rpartition("-seed")[2].isdecimal() and not of_others
 
 
 def rows(folder: Path) -> Iterator[dict[str, Any]]:

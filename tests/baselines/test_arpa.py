@@ -250,6 +250,6 @@ def test_the_probabilities_after_longer_contexts_are_added_up(tmp_path: Path) ->
     path = tmp_path / "kn.arpa"
     write_arpa(path, fitted(3), WORDS)
     text, mark, longest = path.read_text().partition("\\3-grams:\n")
-    path.write_text(text + mark + re.sub("^-", "-1", longest, flags=re.MULTILINE))  # a tenth of each, or less
+    path.write_text(text + mark + re.sub("^-", "-1", longest, flags=re.MULTILINE))  # 10 % of each at most
     with pytest.raises(ValueError, match=r"the probabilities after '\S+ \S+' sum to 0\.\d+, not to 1"):
         read_arpa(path)

@@ -144,3 +144,11 @@ def test_penn_treebank(corpus_root: Callable[[str], str], tmp_path: Any) -> None
     model.fit(train, valid)
     assert dict(zip(model.lengths, model.weights[1:] > 0, strict=True))[200]
     assert np.exp(model.score(test).mean()) == pytest.approx(126.77, abs=0.01)
+
+
+def test_a_cache_of_one_length_has_two_weights_and_the_notes_of_its_counts() -> None:
+    model = KneserNeyCache(4, None, order=1, lengths=[2, 5, 9])
+    text = np.array([0, 1, 2, 3, 0, 0, 1, 1, 2])
+    model.fit(text, text)
+    assert model.num_parameters == model.ngram.num_parameters + 2
+    assert model.notes == model.ngram.notes != []

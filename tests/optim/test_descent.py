@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from hornn.kernels import library as kernels
-from hornn.kernels.of_weight import Bf16Copy
+from hornn.kernels.weight_copies import Bf16Copy
 from hornn.optim.descent import MomentumSGD
 from hornn.optim.divergence import DivergenceError
 

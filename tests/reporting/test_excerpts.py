@@ -1,32 +1,12 @@
-"""Excerpts of tables and claims in pages, the trials of a study, the commits of a table."""
+"""Excerpts of tables and claims in pages."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hornn.reporting.excerpts import claims_excerpt, metric_of, rows_excerpt
-from hornn.reporting.notes import table_notes
-from hornn.reporting.studies import Study, draw_study
 from reporting.place import CLAIMS, SWEEP, table_of
-
-
-def trials(*scores: float) -> tuple[dict[str, Any], ...]:
-    return tuple(
-        {"trial": number, "state": "complete", "valid_ppl": score, "constants": {}}
-        for number, score in enumerate(scores)
-    )
-
-
-def test_the_ten_best_trials_are_shown() -> None:
-    study = Study("mine", Path(), "", trials(*map(float, range(30, 18, -1))), {})
-    assert [trial["valid_ppl"] for trial in study.best] == [float(score) for score in range(19, 29)]
-
-
-def test_one_trial_has_no_history() -> None:
-    assert draw_study(Study("mine", Path(), "", trials(9.0), {})) == []
-    assert len(draw_study(Study("mine", Path(), "", trials(9.0, 8.0), {}))) == 1
 
 
 def test_gains_of_an_excerpt_are_on_its_first_row(place: Any) -> None:
@@ -66,13 +46,3 @@ def test_an_excerpt_is_of_the_test_score_where_there_is_one(place: Any, broken: 
     sweep = table_of(place).sweep
     assert metric_of(sweep, []).key == "test_ppl"
     assert metric_of(sweep, ["valid_ppl"]).key == "valid_ppl"
-
-
-def test_five_commits_are_listed(place: Any) -> None:
-    for number, (row, seed) in enumerate(
-        [("rnn", 1), ("rnn", 2), ("sum-2", 1), ("sum-2", 2), ("sum-3", 1)], start=1
-    ):
-        place.commit(row, seed, 120.0, commit=f"{number}" * 10)
-    assert "of commits 1111111, 2222222, 3333333, 4444444, 5555555." in "\n".join(
-        table_notes(table_of(place))
-    )

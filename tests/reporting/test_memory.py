@@ -167,17 +167,16 @@ def test_a_lower_bound_decides_no_claim_that_the_true_number_may_turn_round(
     assert ("the true gain is this or more, or this or less" in sign_note([verdict])) == bool(gain)
 
 
+def claim_more(broken: Any, key: str) -> None:
+    """The table is of this number, of which more is better, and claims that order 2 has more than order 3."""
+    path = broken("metric: test_ppl", f"metric: {key}")
+    text = re.sub(r"\n +published: .*", "", path.read_text()).replace("better: true", "better: false")
+    path.write_text(f"{text}  claims: [{{says: so, better: sum-2, than: sum-3, metric: {key}}}]\n")
+
+
 def test_the_gain_of_a_lower_bound_has_no_error(place: Any, broken: Any) -> None:
     """Neither in a claim nor in an excerpt."""
-    key = "memory.summary.gradient_reach"
-    path = broken("metric: test_ppl", f"metric: {key}")
-    path.write_text(
-        re.sub(r"\n +published: .*", "", path.read_text()).replace("better: true", "better: false")
-    )
-    path.write_text(
-        path.read_text()
-        + f"  claims: [{{says: it reaches far, better: sum-2, than: sum-3, metric: {key}}}]\n"
-    )
+    claim_more(broken, "memory.summary.gradient_reach")
     for row, reaches in (("sum-2", (50, 50, 50)), ("sum-3", (9, 10, 11)), ("max-2", (19, 20, 21))):
         for seed, reach in enumerate(reaches, start=1):
             summary = {"gradient_reach": reach}
@@ -193,14 +192,7 @@ def test_the_gain_of_a_lower_bound_has_no_error(place: Any, broken: Any) -> None
 
 def test_whole_numbers_of_steps_are_rounded(place: Any, broken: Any) -> None:
     """Both rows scatter by 10 % over three seeds; the rounding of their means counts beside."""
-    key = "memory.summary.effective_memory"
-    path = broken("metric: test_ppl", f"metric: {key}")
-    path.write_text(
-        re.sub(r"\n +published: .*", "", path.read_text()).replace("better: true", "better: false")
-    )
-    path.write_text(
-        f"{path.read_text()}  claims: [{{says: so, better: sum-2, than: sum-3, metric: {key}}}]\n"
-    )
+    claim_more(broken, "memory.summary.effective_memory")
     for name, counts in (("sum-2", (9, 10, 11)), ("sum-3", (18, 20, 22))):
         for seed, count in enumerate(counts, start=1):
             memory = {**MEMORY, "settings": {"lags": 50}, "summary": {"effective_memory": count}}

@@ -77,3 +77,13 @@ def test_missing_seeds_are_counted(filled: Any) -> None:
     """One row has both of its two seeds, two rows have one."""
     (text,) = what_is_missing(table_of(filled))
     assert text.startswith("3 of 4 rows are measured, by 4 of 8 runs. `")
+
+
+def test_five_commits_are_listed(place: Any) -> None:
+    for number, (row, seed) in enumerate(
+        [("rnn", 1), ("rnn", 2), ("sum-2", 1), ("sum-2", 2), ("sum-3", 1)], start=1
+    ):
+        place.commit(row, seed, 120.0, commit=f"{number}" * 10)
+    assert "of commits 1111111, 2222222, 3333333, 4444444, 5555555." in "\n".join(
+        table_notes(table_of(place))
+    )

@@ -1,11 +1,13 @@
 """Searches of constants on the page: their history, the importance of constants, the best trials."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hornn.reporting.commands import write_report
+from hornn.reporting.studies import Study, draw_study
 
 
 @pytest.fixture
@@ -105,3 +107,20 @@ def test_trials_of_other_constants_stand_in_one_table(page: Any) -> None:
     text = page(summary(trial(1, 100.0), {**trial(2, 90.0), "constants": {"optimizer.lr": 0.3}}))
     assert '<td data-value="0.3">0.3</td><td data-value=""></td>' in text
     assert '<td data-value="None">null</td>' in text
+
+
+def trials(*scores: float) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"trial": number, "state": "complete", "valid_ppl": score, "constants": {}}
+        for number, score in enumerate(scores)
+    )
+
+
+def test_the_ten_best_trials_are_shown() -> None:
+    study = Study("mine", Path(), "", trials(*map(float, range(30, 18, -1))), {})
+    assert [trial["valid_ppl"] for trial in study.best] == [float(score) for score in range(19, 29)]
+
+
+def test_one_trial_has_no_history() -> None:
+    assert draw_study(Study("mine", Path(), "", trials(9.0), {})) == []
+    assert len(draw_study(Study("mine", Path(), "", trials(9.0, 8.0), {}))) == 1

@@ -9,6 +9,7 @@ import pytest
 from hornn.baselines.ngram import KneserNey
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
+from hornn.use.figures import figures_of_text, require_probabilities
 from hornn.use.model import Model
 from hornn.use.scorers import CountScorer, Mixture
 
@@ -47,3 +48,33 @@ def test_each_continuation_reads_the_prompt_alone() -> None:
     assert model.next_words("b", k=1)[0][0] == "c"
     assert model.next_words("b b", k=1)[0][0] == "d"
     assert model.generate("b", length=1, temperature=0, num_samples=2) == ["b c", "b c"]
+
+
+def test_a_text_in_which_ends_of_lines_were_written_is_continued_with_them() -> None:
+    words = ["a", "<eos>", "b", "<eos>", "a", "<eos>"]
+    vocabulary = VocabularyRule().build(Counter(words))
+    counts = KneserNey(len(vocabulary), None, order=1)
+    counts.fit(np.array(vocabulary.encode(words)), np.zeros(0, dtype=int))
+    model = Model(CountScorer("words", counts, vocabulary, Tokenizer("word", eos=False), None))
+    assert "\n" in model.generate(length=100, temperature=1)[0]
+
+
+def test_the_first_model_that_knows_its_corpus_speaks_for_a_mixture() -> None:
+    """As a network behind an ARPA file, which says nothing of its texts."""
+    vocabulary = VocabularyRule().build(Counter("ab"))
+    counts = KneserNey(len(vocabulary), vocabulary.eos_id, order=1)
+    counts.fit(np.array(vocabulary.encode("ab")), np.zeros(0, dtype=int))
+    arpa = CountScorer("arpa", counts, vocabulary, Tokenizer("word", eos=True), None)
+    known = CountScorer("known", counts, vocabulary, Tokenizer("char", eos=True), {"of": "a corpus"})
+    mixture = Mixture([arpa, known])
+    assert (mixture.name, mixture.card, mixture.tokenizer.unit) == ("known", {"of": "a corpus"}, "char")
+
+
+def test_a_text_that_is_certain_has_a_score() -> None:
+    require_probabilities(0.0, "a model")
+    with pytest.raises(ValueError, match="a model gives probabilities above 1"):
+        require_probabilities(-0.1, "a model")
+
+
+def test_a_text_of_unknown_tokens_alone_has_no_perplexity_of_known_ones() -> None:
+    assert "perplexity_known" not in figures_of_text(3.0, 0.0, 2, 2, "word")

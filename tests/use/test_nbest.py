@@ -1,13 +1,16 @@
 """N-best lists: their best hypotheses, word errors, and weights that are found on them."""
 
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hornn.use import nbest
 from hornn.use.nbest import (
     WEIGHTS,
     Errors,
@@ -142,3 +145,35 @@ def test_of_intervals_without_errors_the_widest_is_taken() -> None:
     """Without errors are lm_weight in (1, 2) and in (3, 9)."""
     rows = np.array([[0, 0, 0, 1], [-1, 1, 0, 1], [-3, 2, 0, 1], [-6, 3, 0, 1], [-15, 4, 0, 1]], dtype=float)
     assert along([rows], [np.array([1, 0, 1, 0, 1])], dict.fromkeys(WEIGHTS, 0.0), "lm_weight") == 6.0
+
+
+def test_of_equal_hypotheses_the_first_is_best_and_on_top() -> None:
+    rows = np.array([[-2.0, 0, 0, 1], [-1, 0, 0, 1], [-1, 0, 0, 1]])
+    assert best(rows, dict.fromkeys(WEIGHTS, 1.0)) == 1
+    assert list(upper_envelope(rows[:, 0], rows[:, 1])) == [(-np.inf, 1)]
+
+
+def test_the_best_of_all_starts_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def descend(_: Any, __: Any, weights: Mapping[str, float], free: Any) -> tuple[int, dict[str, float]]:
+        begun.append(weights["lm_weight"])
+        return (3 if weights["lm_weight"] == 1 else 5), dict(weights)
+
+    monkeypatch.setattr(nbest, "descend", descend)
+    assert find_weights([], [], {})["lm_weight"] == 1
+    assert begun == [0.1, 1, 10]
+
+
+def test_weights_are_moved_until_none_brings_fewer_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first weight helps only once the last one was moved."""
+
+    def along(_: Any, __: Any, weights: Mapping[str, float], name: str) -> float:
+        return 2.0 if name == "word_penalty" or weights["word_penalty"] == 2 else weights[name]
+
+    def total_errors(_: Any, __: Any, weights: Mapping[str, float]) -> int:
+        return 9 - int(sum(weights[name] == 2 for name in WEIGHTS))
+
+    monkeypatch.setattr(nbest, "along", along)
+    monkeypatch.setattr(nbest, "total_errors", total_errors)
+    assert nbest.descend([], [], dict.fromkeys(WEIGHTS, 0.0), WEIGHTS) == (6, dict.fromkeys(WEIGHTS, 2.0))

@@ -169,3 +169,15 @@ def test_the_likeliest_tokens_are_kept(top_k: int | None, top_p: float | None, k
     found = keep_likeliest(p, top_k, top_p)
     assert found.nonzero().flatten().tolist() == kept
     assert torch.equal(found[kept], p[kept])
+
+
+def test_the_fewest_tokens_that_reach_top_p_are_kept() -> None:
+    p = torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64)
+    assert keep_likeliest(p, None, 0.5).tolist() == [0, 0.5, 0]
+    assert keep_likeliest(p, None, 1.0).tolist() == p.tolist()
+
+
+def test_top_p_may_be_1() -> None:
+    log_p = torch.tensor([0.5, 0.5], dtype=torch.float64).log()
+    generator = torch.Generator().manual_seed(0)
+    assert set(sample(lambda ids: log_p, [], 50, 1.0, generator, top_p=1)) == {0, 1}

@@ -3,9 +3,13 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from hornn.data.music import MusicData
+from hornn.use import music
 from outcome import Command
 
 mido = pytest.importorskip("mido")
@@ -143,3 +147,20 @@ def test_refused_trainings(
     assert done.code == 2
     assert said in done.err
     assert not (tmp_path / "run" / "best.ckpt").exists()
+
+
+def test_pieces_are_counted_from_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = object.__new__(
+        type(
+            "Songs",
+            (MusicData,),
+            {"whole": lambda *_: ["first", "second"], "prepare_data": None, "setup": None},
+        )
+    )
+    monkeypatch.setattr(music, "open_data", lambda *_: data)
+    scorer: Any = SimpleNamespace(name="mine")
+    found = [music.piece_of(scorer, SimpleNamespace(data=None, piece=piece), []) for piece in (1, 2)]  # type: ignore[arg-type]
+    assert found == ["first", "second"]
+    for piece in (0, 3):
+        with pytest.raises(ValueError, match=f"piece must be from 1 to 2, got {piece}"):
+            music.piece_of(scorer, SimpleNamespace(data=None, piece=piece), [])  # type: ignore[arg-type]

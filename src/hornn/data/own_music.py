@@ -1,6 +1,6 @@
 """Music of one's own: MIDI files in three folders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,18 @@ class MidiMusic(MusicData):
 
     def prepare_data(self) -> None:
         require_package("mido", "data=midi")
-        files = {split: midi_files(self.path / split) for split in SPLITS}
+        self.files = {split: midi_files(self.path / split) for split in SPLITS}
         self.checksum = folder_checksum(self.path, self.cache_dir)
         cache = PieceCache(self.cache_dir, self.name, self.checksum, self.frame_length)
         self._kept = cache.read()
         if self._kept is None:
-            self._kept = self._read_all(files)
+            self._kept = self._read_all()
             cache.write(self._kept)
 
-    def _read_all(self, files: Mapping[str, Sequence[Path]]) -> Pieces:
+    def _read_all(self) -> Pieces:
         splits, left_out = {}, 0
         for split in SPLITS:
-            splits[split], more = read_pieces(files[split], self.frame_length, f"MIDI files of {split}")
+            splits[split], more = read_pieces(self.files[split], self.frame_length, f"MIDI files of {split}")
             left_out += more
         if folder_checksum(self.path, self.cache_dir) != self.checksum:
             raise ValueError(f"{self.path} {CHANGED}")
@@ -73,7 +73,7 @@ class MidiMusic(MusicData):
             lines.append(f"{left_out:,} notes left out: drums, and notes beyond the keys of a piano")
         known: dict[bytes, Path] = {}
         for split in SPLITS:
-            pairs = list(zip(self.pieces[split], midi_files(self.path / split), strict=True))
+            pairs = list(zip(self.pieces[split], self.files[split], strict=True))
             twins = [(path, known[key]) for piece, path in pairs if (key := piece.tobytes()) in known]
             if twins:
                 names = " and ".join(str(path.relative_to(self.path)) for path in twins[0])

@@ -14,9 +14,9 @@ from hornn.kernels.cross_entropy import (
     LogitMemory,
     native_nll,
 )
-from hornn.kernels.of_weight import Bf16Copy
 from hornn.kernels.packed import PackedWeight, linear_nll
 from hornn.kernels.reduced import DTYPES, multiplies_in, reduced_product
+from hornn.kernels.weight_copies import Bf16Copy
 
 BLOCK = 8_000_000  # logits that scoring holds at once: 32 MB
 FEW = 4  # rows, below which the native scores without logits are slower than torch's product (measured)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from hornn.kernels.cross_entropy import require_targets
 from hornn.kernels.library import operators, require_floats
-from hornn.kernels.of_weight import OfWeight
+from hornn.kernels.weight_copies import OfWeight
 
 
 class PackedWeight(OfWeight):

@@ -11,7 +11,7 @@ from torch import Tensor
 from hornn.checks import require_choice, require_range
 from hornn.kernels import fused
 from hornn.kernels import update as kernels
-from hornn.kernels.of_weight import Bf16Copy
+from hornn.kernels.weight_copies import Bf16Copy
 from hornn.norm import norm
 from hornn.optim.divergence import require_finite
 

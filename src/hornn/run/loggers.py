@@ -110,9 +110,8 @@ def wandb_logger(
         "table": sweep,
         **words,
     }
-    logging.raiseExceptions = (
-        False  # on a full disk each traceback of its log would be one more line of its log
-    )
+    # on a full disk each traceback of its log would be one more line of its log
+    logging.raiseExceptions = False
     try:
         run = wandb.init(
             project=project,

@@ -19,7 +19,7 @@ class CutOff(ValueError):
 
 
 def conclude(jobs: Sequence[Job], remedy: str) -> None:
-    """Raise ValueError naming the jobs that failed, or, where none failed, CutOff naming those that were cut off.
+    """Raise ValueError naming the jobs that failed. Where none failed, raise CutOff naming the jobs that were cut off.
 
     remedy: what a person can do about the jobs that failed.
     """
