@@ -97,9 +97,10 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         if any(has_other_unit(metric, sweep, run.result) for run in done):
             continue
         if metric.key == SECONDS:
-            scores[SECONDS] = Score(
-                row.published.get(SECONDS), () if seconds is None else (seconds,), seconds
-            )
+            timed = done if times_each_run(sweep) and seconds is not None else ()
+            values = tuple(taken for run in timed if (taken := epoch_seconds(run.result)) is not None)
+            fastest = () if seconds is None else (seconds,)
+            scores[SECONDS] = Score(row.published.get(SECONDS), values or fastest, seconds)
             continue
         compares = metric.key not in TIMES or len(devices) < 2
         told = [run for run in done if compares and tells(run.result, metric.key)]
@@ -119,6 +120,14 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         seconds,
         tuple(devices),
     )
+
+
+def times_each_run(sweep: Sweep) -> bool:
+    """Whether its table is about the time of an epoch, so that each run has the machine for itself.
+
+    Elsewhere only the fastest run of a row tells of its speed.
+    """
+    return sweep.metrics[0].key == SECONDS
 
 
 def shared_its_gpu(result: Mapping[str, Any]) -> bool:

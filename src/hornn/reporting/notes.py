@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
-from hornn.reporting.lines import CONFLICT, SECONDS, by_data
+from hornn.reporting.lines import CONFLICT, SECONDS, by_data, times_each_run
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import spread_over_seeds
@@ -31,11 +31,12 @@ def table_notes(table: Table) -> list[str]:
         )
     judged = {verdict.metric.key for verdict in table.verdicts} | {sweep.metrics[0].key}
     for metric in sweep.metrics:
-        if metric.key in judged - {SECONDS}:
+        if metric.key in judged and (metric.key != SECONDS or times_each_run(sweep)):
             texts += spreads(table, metric)
     if any(line.seconds for line in table.lines):
         label = next((metric.label for metric in sweep.metrics if metric.key == SECONDS), "s/epoch")
-        texts.append(f"{label}: the median epoch of the row's fastest run.")
+        runs = "each run, on average" if times_each_run(sweep) else "the row's fastest run"
+        texts.append(f"{label}: the median epoch of {runs}.")
     texts += [f"Every measured row: {mark}." for mark in shared_marks(table)]
     texts += [*what_is_missing(table), *where_results_come_from(table)]
     return [*texts, *table.warnings]
