@@ -1,6 +1,7 @@
 """The dashboard on Weights & Biases: its tables as offline runs, its objects built without a network."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from typing import Any
 import pytest
 
 from hornn import dashboard
-from hornn.dashboard import Settings, build_dashboard, cells, measured_tables, show
+from hornn.dashboard import Settings, build_dashboard, cells, measured_tables, scores, show
 from outcome import Command
-from reporting.place import Place
+from reporting.place import Place, table_of
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # that wandb-workspaces is written in
@@ -184,6 +185,16 @@ def test_scores_have_the_units_of_the_tables(place: Place) -> None:
     curves = [panel["config"] for panel in panels if panel["viewType"] == "Run History Line Plot"]
     shown = [(*curve["metrics"], curve.get("yLogScale", False)) for curve in curves[::2]]
     assert shown == [("valid/ppl", True), ("valid/nll", False)] * 2
+
+
+def test_word_errors_have_no_panels(place: Place) -> None:
+    """No logger has them: they are in the results alone."""
+    metrics = "[{key: test_ppl, label: perplexity}, {key: test_wer, label: word errors}]"
+    text = re.sub(r"\n *(published|metric_label): .*", "", (place.sweeps / "toy.yaml").read_text())
+    place.write_sweep("toy", text.replace("metric: test_ppl", f"metric: {metrics}"))
+    table = table_of(place)
+    assert [metric.key for metric in table.sweep.metrics] == ["test_ppl", "test_wer"]
+    assert scores(table).keys() == {"ppl"}
 
 
 def test_learning_curves_are_those_of_the_runs_of_a_table(spec: dict[str, Any]) -> None:

@@ -39,9 +39,9 @@ class TruncatedBptt(lightning.LightningModule):
     the work, runs for the chunk alone. (The code released with Mikolov et al. 2015 keeps the activations of the older
     weights instead, and counts one step of six twice.)
 
-    `weight_noise` is the standard deviation of `hornn.optim.WeightNoise`, `recurrent_dropout` the share of the weights
-    that act on a state that `hornn.optim.DroppedWeights` drops. Parameters named in `pretrained` learn at
-    `pretrained_lr` times the learning rate.
+    `weight_noise` is the standard deviation of `hornn.optim.noise.WeightNoise`, `recurrent_dropout` the share of the
+    weights that act on a state that `hornn.optim.noise.DroppedWeights` drops. Parameters named in `pretrained` learn
+    at `pretrained_lr` times the learning rate.
 
     `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up. On a GPU
     updates are recorded and replayed (`hornn.recorded_updates`); `settle` takes in what became of them.

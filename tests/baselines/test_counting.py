@@ -1,6 +1,7 @@
 """Models of counts and mixtures as runs: what train keeps of them and what it refuses; what they generate."""
 
 import csv
+import math
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
         (row,) = csv.DictReader(file)
     assert float(row["test/ppl"]) == pytest.approx(result["test_ppl"])
     assert float(row["valid/ppl"]) == pytest.approx(result["valid_ppl"])
+    assert float(row["valid/nll"]) == pytest.approx(math.log(result["valid_ppl"]))
 
 
 def test_what_a_network_is_trained_with_is_refused(folder: Folder) -> None:

@@ -89,6 +89,8 @@ VALUES = {
     "optimizer=adamw optimizer.betas=[.9,.9,.9]": "optimizer.betas must be two numbers >= 0 and < 1",
     "optimizer=adamw optimizer.betas=[.9,2]": "such as [0.9,0.999], got [0.9, 2]",
     "optimizer=adamw optimizer.betas=0.9": "such as [0.9,0.999], got 0.9",
+    "head.bias=true": "unknown key 'head.bias'",
+    "network.input_width=7": "unknown key 'network.input_width'",
     "model._target_=os.system": "model._target_ is set by the choice of model: write conf/model/NAME.yaml",
     # from the environment
     "seed=${oc.env:HORNN_SEED}": "seed needs HORNN_SEED in the environment: set that, or give seed=VALUE",

@@ -23,7 +23,7 @@ def test_the_record_says_how_far_the_runs_are(place: Any) -> None:
         {"row": "max-2", "seed": 1, "status": "failed", "result": place.result(1, 0.0, status="diverged")},
     )
     table = table_of(place)
-    assert line_of(table, "rnn").status == "seed 2 running"
+    assert line_of(table, "rnn").status == "seed 2 queued", "nobody works on it, and it left nothing"
     assert line_of(table, "sum-2").status == "seed 1 failed, seed 2 queued"
     assert line_of(table, "sum-2").marks == ("seed 1 failed: killed (signal 9)",)
     assert line_of(table, "sum-3").status == "seed 1 lost, seed 2 not run"

@@ -108,7 +108,13 @@ def test_of_a_row_the_seed_that_is_best_on_validation_is_heard(place: Any) -> No
 
 
 def test_a_sweep_without_a_file_shows_word_errors(place: Any) -> None:
-    speech = {"valid_nll": 1.0, "test_nll": 1.1, "test_wer": 12.5, "test_wer_bigram": 8.25}
+    speech = {
+        "valid_nll": 1.0,
+        "test_nll": 1.1,
+        "test_wer": 12.5,
+        "test_wer_bigram": 8.25,
+        "valid_wer_bigram": 9.5,
+    }
     result = place.result(1, 77.0, corpus={"name": "mine"}, choices={"model": "dnn", "data": "an4"}, **speech)
     del result["valid_ppl"], result["test_ppl"]
     place.record({"row": "model=dnn", "seed": 1, "status": "done", "result": result}, sweep="mine")
@@ -118,6 +124,7 @@ def test_a_sweep_without_a_file_shows_word_errors(place: Any) -> None:
     (run,) = data["runs"]
     assert run["numbers"]["test_wer"] == (12.5, "12.5")
     assert data["measures"]["test_wer"][0] == "word errors %, shipped grammar, test"
+    assert data["measures"]["valid_wer_bigram"] == ("word errors %, bigram, validation", -1)
     assert run["asks"] == "data.root=FOLDER", "for no checkpoint knows the folder of a corpus of one's own"
 
 

@@ -47,6 +47,21 @@ def test_a_run_at_work_says_its_epoch_and_its_time_left(at_work: Any) -> None:
         assert [record["valid_ppl"] for record in run.records] == [200.0, 150.0]
 
 
+def test_a_run_that_its_launcher_starts_is_running(at_work: Any) -> None:
+    place, folder = at_work
+    with (folder / ".claim").open("a") as claim:
+        fcntl.flock(claim, fcntl.LOCK_EX)
+        assert line_of(table_of(place), "sum-2").runs[0].state == "running"
+
+
+def test_a_run_that_was_killed_in_its_first_epoch(at_work: Any) -> None:
+    place, folder = at_work
+    (folder / "metrics.csv").unlink()
+    assert line_of(table_of(place), "sum-2").runs[0].state == "queued"
+    (folder / "last.ckpt").touch()
+    assert line_of(table_of(place), "sum-2").runs[0].state == "unfinished"
+
+
 def test_a_damaged_config_does_not_say_how_long_a_run_is(at_work: Any) -> None:
     place, folder = at_work
     (folder / "config.yaml").write_text("config: [")

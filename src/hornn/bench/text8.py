@@ -22,7 +22,7 @@ from hornn.data.streams import ChunkStream
 from hornn.machine import peak_memory_mb
 from hornn.metrics import WORDS
 from hornn.places import CONF
-from hornn.recipe import load, resolve
+from hornn.recipe import COUNTED, load, resolve
 from hornn.run.keeper import RunKeeper
 from hornn.run.process import set_up_process
 from hornn.run.provenance import Starts
@@ -50,7 +50,7 @@ def networks() -> Iterator[tuple[str, str, dict[str, Any]]]:
         base = load(CONF / "sweeps" / f"{name}.yaml")
         for row in base.pop("sweep")["rows"]:
             choices, config = resolve(row["run"], base)
-            if "_counted_" not in config["model"] and (choices, config) not in seen:
+            if not config["model"].get(COUNTED) and (choices, config) not in seen:
                 seen.append((choices, config))
                 yield row["label"], choices["model"], config
 

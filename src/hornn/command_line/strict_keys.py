@@ -28,7 +28,9 @@ INSTRUCTIONS = {
     "_watches_",  # ours: a callback changes no number
 }
 GIVEN = {  # arguments that the program gives a target, or lets nobody give, by path
-    "network": ("head",),
+    "network": ("head", "input_width"),
+    "head": ("bias",),
+    "model": ("eos_id",),
     "trainer": ("callbacks", "logger", "plugins", "default_root_dir", "enable_checkpointing", "barebones"),
 }
 OPEN = ("logger", "callbacks")  # groups of which several files, and nodes of a user's own, can be chosen

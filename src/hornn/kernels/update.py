@@ -29,7 +29,7 @@ def momentum_update_(
     max_norm: float | None,
     copies: Sequence[Tensor] | None = None,
 ) -> None:
-    """The update of `hornn.optim.MomentumSGD` in one pass over the weights.
+    """The update of `hornn.optim.descent.MomentumSGD` in one pass over the weights.
 
         g = clamp(scale g, -clip, clip)
         M <- momentum M - lr g

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from hornn.recipe import flatten
 from hornn.run.identity import INIT_FROM, canonical, name_of, neutral_values
 
+DEPARTS_FROM_RECIPE = "departs from the recipe"
+
 
 class Recipe(NamedTuple):
     """What a row's run is meant to be: the choices and the values that decide its numbers."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from hornn.reporting.departures import departures
+from hornn.reporting.departures import DEPARTS_FROM_RECIPE, departures
 from hornn.reporting.numbers import format_number
 from hornn.reporting.runs import Run, commits
 from hornn.reporting.scores import (
@@ -23,7 +23,6 @@ from hornn.run.code import CLASS, CODE, SOURCE
 from hornn.run.identity import INIT_FROM
 
 CONFLICT = "conflict"
-DEPARTS_FROM_RECIPE = "departs from the recipe"
 SECONDS = "seconds_per_epoch"
 TIMES = (SECONDS, "wall_seconds", "tokens_per_second")
 

@@ -45,7 +45,6 @@ COSTS = {
     "tokens_per_second": "tokens per second",
     "peak_memory_mb": "memory, MiB",
 }
-TIMES = {"wall_seconds", "tokens_per_second"}
 CURVES = {
     "lr": "learning rate",
     "grad_norm": "gradient's norm, mean",
@@ -334,7 +333,7 @@ def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict
     for key in sorted(found, key=place_shown):
         if key in NOT_DRAWN - {"tokens_per_second"}:
             continue
-        direction = UNITS.get(key.rpartition("_")[2], ("", 0))[1]
+        direction = UNITS.get(key.partition("_")[2], ("", 0))[1]
         if key in own and key not in COSTS and not direction and own[key].lower_is_better is not None:
             direction = -1 if own[key].lower_is_better else 1
         label = known_name(key) or (own[key].label if key in own else key.replace("_", " "))

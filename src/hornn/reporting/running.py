@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hornn.recipe import load
 from hornn.run.epochs import METRICS, read_epochs
 from hornn.run.identity import CONFIG
-from hornn.run.lock import LOCK, is_locked
+from hornn.run.lock import is_at_work
 
 MINUTE, HOUR = 60.0, 3600.0
 MOST_EPOCHS = 10**9
@@ -48,7 +48,7 @@ def in_words(seconds: float) -> str:
 
 def read_run_so_far(folder: Path) -> RunSoFar:
     """What a run's folder says; a file that cannot be read says nothing."""
-    at_work = is_locked(folder / LOCK)
+    at_work = is_at_work(folder)
     try:
         since = max(time.time() - (folder / METRICS).stat().st_mtime, 0.0)
     except OSError:

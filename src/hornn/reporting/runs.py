@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hornn.reporting.departures import departures
+from hornn.reporting.departures import DEPARTS_FROM_RECIPE, departures
 from hornn.reporting.running import read_run_so_far
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
@@ -19,6 +19,7 @@ from hornn.result import (
     scores_of,
 )
 from hornn.run.code import CODE, other_code, own_source
+from hornn.run.identity import LAST
 from hornn.shown import shown, shown_texts
 from hornn.sweep.record import RECORDINGS, Entry, read_record
 from hornn.writing import write_atomically
@@ -211,11 +212,11 @@ def run_of(job: Entry, file: Path) -> Run:
 
 
 def unfinished(job: Entry, folder: Path) -> Run:
-    """A run without a result: how far it is says its folder; the record may be older than that."""
+    """A run without a result: how far it is says its folder, as in `hornn.sweep.status`; the record may be older."""
     so_far = read_run_so_far(folder)
     state = job.status
     if state in ("queued", "running"):
-        stopped = "unfinished" if so_far.records else state
+        stopped = "unfinished" if so_far.records or (folder / LAST).exists() else "queued"
         state = "running" if so_far.at_work else stopped
     problem = job.error or ""
     return Run(job.seed, state, None, {}, problem, job.name, folder, so_far.records, so_far.in_words())
@@ -269,7 +270,7 @@ def find_faults(row: Row, run: Run) -> set[str]:
     """Why a result is not what its row asks for."""
     found = {"diverged"} if run.state == "diverged" else set()
     departed = departures(row.recipe, run.result)
-    return found | ({"departs from the recipe"} if departed else set())
+    return found | ({DEPARTS_FROM_RECIPE} if departed else set())
 
 
 def finish_time(run: Run) -> str:

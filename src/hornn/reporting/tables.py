@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hornn.reporting.claims import Verdict, judge_claim
-from hornn.reporting.lines import Line, build_line
+from hornn.reporting.lines import TIMES, Line, build_line
 from hornn.reporting.order import Order, compare_orders
 from hornn.reporting.runs import FoundRuns, commits
 from hornn.reporting.scores import Score
@@ -40,9 +40,7 @@ class Table(NamedTuple):
             score
             for line in self.lines
             for key, score in line.scores.items()
-            if score.relative_difference is not None
-            and not line.row.dynamic
-            and not key.startswith("seconds")
+            if score.relative_difference is not None and not line.row.dynamic and key not in TIMES
         ]
 
     @property

@@ -90,7 +90,11 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
             save(run.dir / BEST, make_card(identity.to_dict(), data), model)
         write_epochs(run.dir, figures["metrics"])
         scores = {
-            f"{split}/{data.units.key}": figures[f"{split}_{data.units.key}"] for split in ("valid", "test")
+            key: value
+            for split in ("valid", "test")
+            for key, value in data.units.logged(
+                split, figures[f"{split}_nll"], figures.get(f"{split}_accuracy")
+            ).items()
         }
         note_best(run.loggers, scores)
         for logger in run.loggers:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 LOCK = ".lock"  # flocked by the process that works on the run, until it ends by whatever end
+CLAIM = ".claim"  # flocked by the launcher that has the run in hand
 
 
 class Busy(ValueError):
@@ -51,6 +52,11 @@ def is_locked(path: Path) -> bool:
             return not is_taken(file, fcntl.LOCK_SH)
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def is_at_work(folder: Path) -> bool:
+    """Whether a process works on this folder's run, or a launcher has it in hand."""
+    return is_locked(folder / LOCK) or is_locked(folder / CLAIM)
 
 
 def is_taken(file: IO[str], kind: int) -> bool:

@@ -138,7 +138,12 @@ def dictionary_words(path: Path) -> set[str]:
             raise ValueError(
                 f"{path}: the line {line[:60]!r} is a remark, and no word with its phones: take it out"
             )
-    return {re.sub(r"\(\d+\)$", "", line.split()[0]) for line in lines}
+    return {word_of(line.split()[0]) for line in lines}
+
+
+def word_of(entry: str) -> str:
+    """The word of a dictionary's entry: `WORD(2)` is the second way to say WORD."""
+    return re.sub(r"\(\d+\)$", "", entry)
 
 
 def validation_speakers(speakers: Sequence[str], path: Path) -> list[str]:

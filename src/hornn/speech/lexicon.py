@@ -1,11 +1,10 @@
 """How words sound: the phones of each word, and the states of each phone."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hornn.speech.corpus import lines_of
+from hornn.speech.corpus import lines_of, word_of
 
 SILENCE = "SIL"
 STATES = 3  # of a phone's hidden Markov model: its beginning, middle and end
@@ -39,7 +38,7 @@ def read_lexicon(path: Path) -> Lexicon:
     """
     entries = [line.split() for line in lines_of(path)]
     try:
-        return make_lexicon([[re.sub(r"\(\d+\)$", "", word), *phones] for word, *phones in entries])
+        return make_lexicon([[word_of(entry), *phones] for entry, *phones in entries])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -8,12 +8,11 @@ from typing import IO, Any, NamedTuple
 from hornn.metrics import Units
 from hornn.result import RESULT, read_result, score_of, units_of
 from hornn.run.epochs import read_epochs
-from hornn.run.lock import LOCK, is_locked, take_lock
+from hornn.run.lock import CLAIM, LOCK, is_locked, take_lock
 from hornn.sweep.record import FOLDER
 
 LOG = "train.log"
 LAST_BYTES = 65536  # of a log that are looked at
-CLAIM = ".claim"  # flocked by the launcher that has the run in hand
 
 
 class Progress(NamedTuple):

@@ -8,10 +8,11 @@ from hornn.command_line.ending import describe_system_error
 from hornn.metrics import WORDS
 from hornn.result import score_of, units_of
 from hornn.run.identity import LAST
+from hornn.run.lock import is_at_work
 from hornn.shown import shown
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record, names_on_record, require_record
-from hornn.sweep.run_state import is_claimed, is_running, read_progress, result_of
+from hornn.sweep.run_state import read_progress, result_of
 
 UNLIMITED = 10_000  # columns, of a pipe or a file
 
@@ -75,7 +76,7 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
         return line._replace(status="failed", error=describe_system_error(error))
     except ValueError as error:
         return line._replace(status="failed", error=str(error))
-    if is_claimed(run_dir) or is_running(run_dir):
+    if is_at_work(run_dir):
         return line._replace(status="running")
     if result is not None and result["status"] == "completed":
         valid, test = (score_of(result, split) for split in ("valid", "test"))

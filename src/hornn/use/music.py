@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hornn.checks import require_package, require_positive, require_range, require_seed, require_temperature
 from hornn.data.midi import KEYS, write_midi
-from hornn.data.music import MusicData
+from hornn.data.music import MusicData, shift
 from hornn.shown import shown
 from hornn.use.figures import require_target
 from hornn.use.music_model import TEMPERATURE, MusicModel
@@ -77,8 +77,7 @@ def write_music(cfg: DictConfig, scorer: SequenceScorer, console: Console) -> No
 
 def begun(frames: np.ndarray, given: int) -> int:
     """How many notes begin in the frames (N, 88) behind the `given` ones."""
-    before = np.concatenate([np.zeros((1, KEYS), dtype=frames.dtype), frames[:-1]])
-    return int(((frames > before)[given:]).sum())
+    return int((frames > shift(frames))[given:].sum())
 
 
 def targets(target: Path, number: int) -> list[Path]:
