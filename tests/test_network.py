@@ -1,5 +1,6 @@
 """The network around the cells."""
 
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -177,3 +178,28 @@ def test_what_passes_between_layers_is_dropped_at_the_rate_of_the_network(
     monkeypatch.setattr(network.cells[1], "project_input", lambda x: read.append(x) or project(x))
     network(words, network.initial_state(V))
     assert float((read[0] == 0).double().mean()) == pytest.approx(share, abs=0.05)
+
+
+def test_the_mode_comes_back_when_the_last_evaluation_ends() -> None:
+    """Threads that share a network may be in it at once."""
+    network = build(dropout=0.5).train()
+    network.head.eval()
+    one, two = network.evaluating(), network.evaluating()
+    with two:
+        with one:
+            assert not network.training
+        assert not network.training
+    assert (network.training, network.head.training) == (True, False)
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(network.evaluating())
+    second.enter_context(network.evaluating())
+    first.close()  # while the second one is still at work
+    assert not any(module.training for module in network.modules())
+    second.close()
+    assert (network.training, network.head.training) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["variational", "output_bias", "tie_weights"])
+def test_what_is_neither_true_nor_false_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"network\.{name} must be true or false, got 'no'"):
+        build(**{name: "no"})

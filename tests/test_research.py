@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
@@ -36,8 +37,8 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
     with pytest.raises(ValueError, match="model 'kn' is no network: it is counted"):
         hornn.make_network("kn", vocab_size=11)
     for arguments, message in (
-        ({"counts": [1] * 5}, "counts must be a list of vocab_size=11 numbers"),
-        ({"counts": 3}, "counts must be a list of vocab_size=11 numbers, got 3"),
+        ({"counts": [1] * 5}, "counts must be a list of vocab_size=11 whole numbers"),
+        ({"counts": 3}, "counts must be a list of vocab_size=11 whole numbers, got 3"),
         ({"head": None}, "head must be a name, got None"),
         ({"network": [1]}, r"network must hold keys and values, got \[1\]"),
         ({"network": {"dropout": "a"}}, r"network\.dropout must be in \[0, 1\), got 'a'"),
@@ -52,6 +53,13 @@ def test_a_name_or_key_that_is_not_there_is_said() -> None:
             hornn.make_network("rnn", vocab_size=11, **arguments)
     with pytest.raises(ValueError, match="order must be a whole number >= 1, got 0"):
         hornn.make_network("hornn", vocab_size=11, order=0)
+
+
+def test_numbers_may_be_numpys() -> None:
+    counts = np.array([3, 2, 1, 1, 1])
+    given = {"hidden_size": np.int64(4), "network": {"init_std": np.float64(0.1)}, "head": "two_level"}
+    network = hornn.make_network("rnn", np.int64(5), counts=counts, **given)
+    assert network.cells[0].W_h.shape == (4, 4)
 
 
 def test_a_program_of_ones_own_that_hydra_runs_builds_a_network(tmp_path: Path) -> None:

@@ -48,7 +48,13 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'hornn' has no attribute {name!r}; it has: {', '.join(__all__)}")
-    return getattr(import_module(_PLACES[name]), name)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # which would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module 'hornn' has no attribute {name!r}; it has: {', '.join(__all__)}")
+        return getattr(import_module(_PLACES[name]), name)

@@ -115,7 +115,8 @@ def rebuild_network(
             f"describe {shapes[1]}"
         )
     require_held(path, weights)
-    network = build_network(config, counts, input_width)
+    with torch.random.fork_rng(devices=[]):  # whoever loads a model draws the same numbers afterwards
+        network = build_network(config, counts, input_width)
     network.load_state_dict(weights)
     return network
 

@@ -5,7 +5,9 @@ import operator
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import Any
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, TypeGuard
 
 LARGEST_INTEGER = 2**63 - 1  # that torch and NumPy count with
 SEEDS = 2**32  # as many as there are for NumPy's generators
@@ -22,7 +24,7 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
 def require_whole(least: int, **sizes: Any) -> None:
     """Raise ValueError for the first of `sizes` that is not an integer from `least` to LARGEST_INTEGER."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < least:
+        if not is_whole(size) or size < least:
             raise ValueError(f"{name} must be a whole number >= {least}, got {size!r}")
         if size > LARGEST_INTEGER:
             raise ValueError(f"{name} must be at most {LARGEST_INTEGER}, got {size}")
@@ -44,6 +46,12 @@ def require_depth(**depths: int) -> None:
             raise ValueError(f"{name} must be at most {DEEPEST} layers, got {depth}")
 
 
+def require_path(taker: str, path: object) -> None:
+    """Raise ValueError for what is no path of a file that `taker` could read or write."""
+    if not isinstance(path, str | Path):
+        raise ValueError(f"{taker} takes a path, got {path!r:.80}")
+
+
 def require_truth(**claims: object) -> None:
     """Raise ValueError for the first of `claims` that is neither true nor false."""
     for name, claim in claims.items():
@@ -63,8 +71,14 @@ def require_range(name: str, value: float | None, allowed: str, holds: bool) -> 
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, of Python's or of NumPy's."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a whole or a real number, of Python's or of NumPy's."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def require_seed(seed: Any) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import signature
+from threading import Lock
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from hornn.checks import (
     require_dropout,
     require_positive,
     require_range,
+    require_truth,
 )
 from hornn.columns import drop
 from hornn.heads.base import Head, resolve_precision
@@ -27,6 +29,7 @@ from hornn.kernels.table import why_not
 from hornn.scan import BACKENDS, choose_backend, detach, scan
 
 NetworkState = tuple[State, ...]  # one state for each layer
+SWITCHING = Lock()  # of the mode of a network, which threads may share
 REPEATED = 0.75  # of a chunk's words, the share of different ones up to which each is projected once
 
 
@@ -118,6 +121,8 @@ class SequenceModel(nn.Module):
             )
         if init_std == 0:
             raise ValueError("network.init_std must be > 0: cells whose weights all start at 0 cannot learn")
+        switches = {"variational": variational, "output_bias": output_bias, "tie_weights": tie_weights}
+        require_truth(**{f"network.{name}": switch for name, switch in switches.items()})
         rates = {"network.dropout": dropout, "network.input_dropout": input_dropout}
         require_dropout(**{name: rate for name, rate in rates.items() if rate is not None})
         holds = state_grad_norm is None or (is_number(state_grad_norm) and state_grad_norm > 0)
@@ -134,6 +139,8 @@ class SequenceModel(nn.Module):
         self.scan_backend = "eager"
         self.loop_precision = "fp32"
         self.native = False
+        self.evaluations = 0  # that are under way
+        self.modes: dict[nn.Module, bool] = {}  # of the modules before them
         self.missing: str | None = None
         with drawn_with(init_std):
             cells = [cell(input_size=width)]
@@ -231,14 +238,25 @@ class SequenceModel(nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Within it nothing is dropped, whatever mode the network is in; the mode comes back at the end."""
-        modes = {module: module.training for module in self.modules()}
-        self.eval()
+        """Within it nothing is dropped and no autocast holds, whatever mode the network is in.
+
+        Threads may be in it at once: the mode comes back when the last one leaves.
+        """
+        with SWITCHING:
+            if not self.evaluations:
+                self.modes = {module: module.training for module in self.modules()}
+                self.eval()
+            self.evaluations += 1
         try:
-            yield
+            with torch.autocast(self.device.type, enabled=False):
+                yield
         finally:
-            for module, training in modes.items():
-                module.training = training
+            with SWITCHING:
+                self.evaluations -= 1
+                if not self.evaluations:
+                    for module, training in self.modes.items():
+                        module.training = training
+                    self.modes = {}
 
     @property
     def num_parameters(self) -> int:

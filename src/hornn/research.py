@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hornn.build import build_network
 from hornn.card import conf_folders, looked_up_in
 from hornn.checks import require_positive
@@ -32,13 +34,21 @@ def make_network(
     range, and FileNotFoundError for a folder that is not there.
     """
     require_positive(vocab_size=vocab_size)
+    arguments, network = plain(arguments), plain(network)
     for name, value in (("model", model), ("head", head)):
         if not isinstance(value, str):
             raise ValueError(f"{name} must be a name, got {value!r}")
     if not isinstance(network, dict | None):
         raise ValueError(f"network must hold keys and values, got {network!r}")
-    if counts is not None and (not isinstance(counts, Sequence) or len(counts) != vocab_size):
-        raise ValueError(f"counts must be a list of vocab_size={vocab_size} numbers, got {counts!r:.80}")
+    times = [1] * vocab_size if counts is None else plain(counts)
+    if (
+        not isinstance(times, Sequence)
+        or len(times) != vocab_size
+        or not all(isinstance(each, int) for each in times)
+    ):
+        raise ValueError(
+            f"counts must be a list of vocab_size={vocab_size} whole numbers, got {counts!r:.80}"
+        )
     with looked_up_in(config_dir):
         config = {
             "model": choose("model", model, arguments),
@@ -47,7 +57,16 @@ def make_network(
         }
     if config["model"].get(COUNTED):
         raise ValueError(f"model {model!r} is no network: it is counted or fitted, by the command train")
-    return build_network(config, [1] * vocab_size if counts is None else counts, input_width)
+    return build_network(config, times, plain(input_width))
+
+
+def plain(value: Any) -> Any:
+    """A value with Python's numbers in the place of NumPy's, and lists in the place of arrays."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def choose(group: str, choice: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -62,8 +81,8 @@ def results(folder: str | Path = "outputs") -> list[dict[str, Any]]:
     """The results of all finished runs below a folder, one flat row each, ready for `pandas.DataFrame`.
 
     A row has the file, choices and config by their dotted names, and every figure of the run; the record of its epochs
-    is left out. A run whose result was also kept for the commit has one row. ValueError for a file that is damaged,
-    FileNotFoundError for a folder that is not there.
+    is left out. `status` is `completed` or `diverged`; a diverged run lacks figures. A run whose result was also kept
+    for the commit has one row. ValueError for a file that is damaged, FileNotFoundError for a folder that is not there.
     """
     if not isinstance(folder, str | Path):
         raise ValueError(f"results takes the path of a folder, such as 'outputs', got {folder!r:.80}")

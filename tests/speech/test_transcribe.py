@@ -51,7 +51,9 @@ def test_a_program_reads_each_recording_as_json(
     assert plain.out.splitlines() == lines
 
 
-def test_python_hears_what_the_command_hears(command: Command, run: Run, tmp_path: Path) -> None:
+def test_python_hears_what_the_command_hears(
+    command: Command, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = [write_wave(tmp_path / f"{seed}.wav", sound(SAID[seed], seed)) for seed in range(2)]
     model = hornn.load_speech(run.folder / "best.ckpt")
     for grammar in ("shipped", "bigram"):
@@ -61,6 +63,10 @@ def test_python_hears_what_the_command_hears(command: Command, run: Run, tmp_pat
             assert record["text"] == heard.text
             found = [{"word": word.text, "begin": word.begin, "end": word.end} for word in heard.words]
             assert record["words"] == found
+    monkeypatch.chdir(run.folder)
+    model = hornn.load_speech("best.ckpt")
+    monkeypatch.chdir(tmp_path)  # the scale that validation chose is beside the checkpoint still
+    assert model.transcribe(paths[:1])[0].words
     (texts, _) = model.nbest(list(map(str, paths)), 3)
     assert 1 <= len(texts) <= 3
     assert list(texts[0].words) == model.transcribe(paths)[0].text.split()
@@ -74,9 +80,15 @@ def test_python_hears_what_the_command_hears(command: Command, run: Run, tmp_pat
             r"no result\.json beside .* says which acoustic scale",
         ),
         (
-            lambda: hornn.load_speech(alone, acoustic_scale=0).transcribe(paths),
-            "acoustic_scale must be > 0 and finite",
+            lambda: hornn.load_speech(alone, acoustic_scale=0),
+            "acoustic_scale must be > 0 and finite, got 0",
         ),
+        (
+            lambda: hornn.load_speech(alone, acoustic_scale="a"),  # type: ignore[arg-type]
+            "acoustic_scale must be > 0 and finite, got 'a'",
+        ),
+        (lambda: model.transcribe(None), "recordings must be a list of WAV files, got None"),  # type: ignore[arg-type]
+        (lambda: model.transcribe([None]), "a list of WAV files takes a path, got None"),  # type: ignore[list-item]
         (lambda: model.transcribe(paths[0]), "recordings must be a list of WAV files"),  # type: ignore[arg-type]
         (lambda: model.transcribe([]), "is an empty list"),
         (lambda: model.transcribe([paths[0]] * 2), "names a file twice"),

@@ -126,6 +126,32 @@ def test_a_network_that_trains_scores_without_dropout(folder: Path) -> None:
     assert (model.network.training, model.network.head.training) == (True, False)
 
 
+@pytest.mark.parametrize("backend", ["eager", "auto"])
+def test_a_callers_autocast_changes_no_number(folder: Path, backend: str) -> None:
+    model = hornn.load(folder / "network/best.ckpt")
+    model.network.backend = backend
+    model.network.prepare(torch.device("cpu"))
+    ways: list[Callable[[], Any]] = [lambda: model.score([TEXT]), lambda: model.next_words(TEXT)]
+    expected = [way() for way in ways]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert [way() for way in ways] == expected
+
+
+def test_loading_draws_no_random_numbers(folder: Path) -> None:
+    torch.manual_seed(0)
+    expected = torch.rand(2).tolist()
+    torch.manual_seed(0)
+    hornn.load(folder / "network/best.ckpt")
+    assert torch.rand(2).tolist() == expected
+
+
+def test_numbers_may_be_numpys(folder: Path) -> None:
+    model = hornn.load(folder / "network/best.ckpt")
+    assert model.generate(length=np.int64(5), temperature=np.float64(0.8)) == model.generate(length=5)
+    assert model.score([TEXT], batch_size=np.int64(1)) == model.score([TEXT], batch_size=1)
+    assert model.next_words(k=np.int64(2)) == model.next_words(k=2)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_score_is_of_one_text_alone(folder: Path, name: str) -> None:
     model = hornn.load(folder / name)

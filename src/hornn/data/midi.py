@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hornn.checks import is_number, require_package, require_range
+from hornn.checks import is_number, require_package, require_path, require_range
 from hornn.writing import replacing
 
 KEYS = 88  # of a piano
@@ -56,6 +56,7 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
     has no notes, or that is longer than 100,000 frames, and for what is no length; OSError where it cannot be opened.
     """
     require_package("mido", "a MIDI file")
+    require_path("read_midi", path)
     require_frame_length("frame_length", frame_length)
     import mido  # the extra `music`; text does without it
 
@@ -147,6 +148,7 @@ def write_midi(path: str | Path, frames: np.ndarray, frame_length: float) -> Non
     Raises ValueError for other frames and for what is no length, OSError where the file cannot be written.
     """
     require_package("mido", "a MIDI file")
+    require_path("write_midi", path)
     require_frames(frames)
     require_frame_length("frame_length", frame_length)
     import mido

@@ -30,8 +30,8 @@ class Score(NamedTuple):
     """What a model says of one text.
 
     log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
-    where the model has one. unknown: tokens that the vocabulary lacks. token_log_probs: the same for each token, in
-    their order, or None. token_texts: the tokens themselves, likewise.
+    where the model has one. unknown: tokens read as `<unk>`, also those written so. token_log_probs: the same for each
+    token, in their order, or None. token_texts: the tokens themselves, likewise.
     """
 
     log_prob: float
@@ -57,12 +57,12 @@ class TokenScores(NamedTuple):
 class UnreadableText(ValueError):
     """A text has a token that is unknown to a vocabulary without `<unk>`, or a score that no model of text can give.
 
-    place: how many texts come before it.
+    place: how many texts come before it. reason: what is wrong with it.
     """
 
-    def __init__(self, message: str, place: int) -> None:
-        super().__init__(message)
-        self.place = place
+    def __init__(self, text: str, reason: str, place: int) -> None:
+        super().__init__(f"{text}: {reason}")
+        self.reason, self.place = reason, place
 
 
 class Model:
@@ -138,7 +138,7 @@ class Model:
             try:
                 ids.append(np.array(vocabulary.encode(tokens[-1]), dtype=vocabulary.dtype))
             except ValueError as error:
-                raise UnreadableText(f"{name} {number}: {error}", number - first) from None
+                raise UnreadableText(f"{name} {number}", str(error), number - first) from None
         lengths = np.array([len(each) for each in ids], dtype=np.int64)
         if not lengths.sum():
             return [TokenScores([], np.zeros(0, dtype=bool), np.zeros(0)) for _ in tokens]
@@ -150,7 +150,7 @@ class Model:
                 try:
                     require_probabilities(mean, self.scorer.name)
                 except ValueError as error:
-                    raise UnreadableText(f"{name} {first + place}: {error}", place) from None
+                    raise UnreadableText(f"{name} {first + place}", str(error), place) from None
         unknown = [vocabulary.are_unknown(each) for each in ids]
         return list(map(TokenScores, tokens, unknown, scores))
 
@@ -167,8 +167,10 @@ class Model:
     ) -> list[str]:
         """`num_samples` continuations of `prompt` by `length` tokens each, the prompt included.
 
-        Arguments and errors: as in `hornn.use.scoring.sample`. Without `allow_unk` no `<unk>` is written, and an end
-        of a line only where the training text had one.
+        Each token is drawn from P(w)^(1/temperature), renormalised; temperature 0 takes the likeliest one. `top_k`
+        keeps that many of the likeliest tokens; `top_p` in (0, 1] then the fewest whose probabilities reach that sum.
+        Without `allow_unk` no `<unk>` is written, and an end of a line only where the training text had one.
+        Raises ValueError for an argument out of its range, and where no token is left to write.
         """
         require_positive(num_samples=num_samples)
         seed = require_seed(seed)

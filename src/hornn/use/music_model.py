@@ -1,6 +1,6 @@
 """A trained model of music in Python: `hornn.load_music` and what can be done with what it gives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from hornn.card import looked_up_in
-from hornn.checks import require_positive, require_seed, require_temperature
+from hornn.checks import require_path, require_positive, require_seed, require_temperature
 from hornn.data.midi import KEYS, read_midi, require_frames
 from hornn.network import SequenceModel
 from hornn.use.checkpoints import open_checkpoint
@@ -48,8 +48,8 @@ class MusicModel:
     def score(self, pieces: Sequence[Piece], batch_size: int = 20) -> list[PieceScore]:
         """The score of each piece by itself, `batch_size` side by side. Raises what `frames_of` raises."""
         require_positive(batch_size=batch_size)
-        if isinstance(pieces, Piece):
-            raise ValueError("score takes a list of pieces, got one piece: put it into a list")
+        if isinstance(pieces, Piece) or not isinstance(pieces, Iterable):
+            raise ValueError(f"score takes a list of pieces, got {pieces!r:.80}: put one piece into a list")
         frames = [self.frames_of(piece) for piece in pieces]
         if not frames:
             return []
@@ -104,16 +104,15 @@ def sample(
     for _ in range(length):
         with network.evaluating():
             features, state = network(torch.from_numpy(read).unsqueeze(1).to(network.device), state)
-        log_p = network.head.log_probs(features[-1, 0]).double().cpu()
+            log_p = network.head.log_probs(features[-1, 0]).double().cpu()
         if log_p.isnan().any():
             raise ValueError("the model gives no finite probabilities: its weights have diverged")
         logits = log_p.exp().logit(eps=1e-12)
         if temperature == 0:
             frame = logits > 0
         else:
-            frame = (
-                torch.rand(KEYS, generator=generator, dtype=torch.float64) < (logits / temperature).sigmoid()
-            )
+            drawn = torch.rand(KEYS, generator=generator, dtype=torch.float64, device="cpu")
+            frame = drawn < (logits / temperature).sigmoid()
         read = frame.float().numpy()[None]
         yield read[0].astype(np.uint8)
 
@@ -129,8 +128,7 @@ def load_music(
     frame_length: of its frames, in quarter notes; None: as its data say, or 0.5. device, config_dir: as of
     `hornn.load`. Raises FileNotFoundError or ValueError for a file that is absent, damaged or holds another model.
     """
-    if not isinstance(path, str | Path):
-        raise ValueError(f"load_music takes a path, got {path!r:.80}")
+    require_path("load_music", path)
     with looked_up_in(config_dir):
         opened = open_checkpoint(Path(path), device)
     if not isinstance(opened, SequenceScorer):

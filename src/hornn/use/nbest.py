@@ -15,11 +15,15 @@ STARTS = (0.1, 1.0, 10.0)  # of lm_weight, where the search begins
 
 
 class Hypothesis(NamedTuple):
-    """One text of a list, and what the recogniser thought of it: natural logarithms, more is better."""
+    """One text of a list, and what the recogniser thought of it: natural logarithms, more is better.
+
+    line: its number in the file.
+    """
 
     text: str
     acoustic: float
     old: float
+    line: int
 
 
 NBest = dict[str, list[Hypothesis]]  # the lists by the utterance's id
@@ -48,7 +52,7 @@ def read_nbest(path: Path, costs: bool = False) -> NBest:
             )
         if not np.isfinite([acoustic, old]).all():
             raise ValueError(f"{shown_name(path)}, line {number}: a score must be finite, got {line!r:.80}")
-        lists.setdefault(utterance, []).append(Hypothesis(text, acoustic, old))
+        lists.setdefault(utterance, []).append(Hypothesis(text, acoustic, old, number))
     if not lists:
         raise ValueError(f"{shown_name(path)} holds no hypotheses: give a file that has some")
     return lists

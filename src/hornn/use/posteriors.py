@@ -24,7 +24,7 @@ def log_probs_of(network: SequenceModel, stream: SequenceStream) -> list[np.ndar
         for chunk in islice(chunks, number):
             with network.evaluating():
                 features, state = network(chunk.inputs.to(network.device), state)
-            parts.append(network.head.log_probs(features).cpu().numpy())
+                parts.append(network.head.log_probs(features).cpu().numpy())
         whole = np.concatenate(parts)
         for column, example in enumerate(batch):
             found[example] = whole[: stream.lengths[example], column]

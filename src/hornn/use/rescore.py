@@ -3,17 +3,19 @@
 import math
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
 
 from hornn.checks import require_positive, require_range
+from hornn.data.lines import shown_name
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.use import nbest
 from hornn.use.figures import console_of_texts, files_of, report, require_target, text_of
-from hornn.use.model import Model, TokenScores
+from hornn.use.model import Model, TokenScores, UnreadableText
 from hornn.use.nbest import WEIGHTS, NBest
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -37,7 +39,7 @@ def rescore(cfg: DictConfig) -> None:
     model = Model(open_model(cfg))
     weights, found = fixed, {}
     if dev is not None:
-        tables, _ = tables_of(model, dev, cfg.batch_size)
+        tables, _ = tables_of(model, dev, cfg.batch_size, text_of(cfg, "dev"))
         errors = [
             np.array([nbest.count_errors(words, h.text.split()).number for h in dev[utterance]])
             for utterance, words in dev_said.items()
@@ -45,7 +47,7 @@ def rescore(cfg: DictConfig) -> None:
         weights = nbest.find_weights([tables[utterance] for utterance in dev_said], errors, fixed)
         heard = best_of(dev, tables, weights)
         found = {"weights_found_on": str(cfg.dev)} | error_rates("dev_wer", dev_said, dev, heard)
-    tables, scores = tables_of(model, lists, cfg.batch_size)
+    tables, scores = tables_of(model, lists, cfg.batch_size, text_of(cfg, "nbest"))
     heard = best_of(lists, tables, weights)
     for utterance, text in heard.items():
         print(utterance, text)
@@ -80,10 +82,19 @@ def fixed_weights(cfg: DictConfig) -> dict[str, float]:
     return given if cfg.dev is not None else dict.fromkeys(WEIGHTS, 0.0) | given
 
 
-def tables_of(model: Model, lists: NBest, batch_size: int) -> tuple[dict[str, np.ndarray], list[TokenScores]]:
-    """What decides in each list, and what the model says of each hypothesis, in the order of the lists."""
-    texts = [hypothesis.text for hypotheses in lists.values() for hypothesis in hypotheses]
-    scores = model.score_tokens(texts, batch_size, "hypothesis")
+def tables_of(
+    model: Model, lists: NBest, batch_size: int, path: Path
+) -> tuple[dict[str, np.ndarray], list[TokenScores]]:
+    """What decides in each list, and what the model says of each hypothesis, in the order of the lists.
+
+    path: their file. Raises ValueError for a hypothesis that cannot be scored.
+    """
+    given = [hypothesis for hypotheses in lists.values() for hypothesis in hypotheses]
+    try:
+        scores = model.score_tokens([hypothesis.text for hypothesis in given], batch_size)
+    except UnreadableText as error:
+        line = given[error.place].line
+        raise ValueError(f"{shown_name(path)}, line {line}: {error.reason}") from None
     return nbest.make_tables(lists, np.array([float(score.log_probs.sum()) for score in scores])), scores
 
 

@@ -86,11 +86,11 @@ def score_lines(
     scores = np.zeros(len(ids))
     starts = np.cumsum(lengths) - lengths
     for group in alike(lengths, batch_size, seq_len):
-        targets = torch.full((int(lengths[group[-1]]), len(group)), IGNORE)
+        targets = torch.full((int(lengths[group[-1]]), len(group)), IGNORE, device="cpu")
         places = [slice(starts[line], starts[line] + lengths[line]) for line in group]
         for column, place in enumerate(places):
             targets[: place.stop - place.start, column] = torch.from_numpy(ids[place].astype(np.int64))
-        inputs = torch.cat([torch.full((1, len(group)), start_id), targets[:-1].clamp(min=0)])
+        inputs = torch.cat([torch.full_like(targets[:1], start_id), targets[:-1].clamp(min=0)])
         state, chunks = network.initial_state(len(group)), []
         for read, wanted in zip(inputs.split(seq_len), targets.split(seq_len), strict=True):
             features, state = network(read.to(device), state)
@@ -127,8 +127,8 @@ def read_on(network: SequenceModel, start_id: int) -> Reader:
         inputs = torch.tensor([*before, *ids], device=network.device).unsqueeze(-1)
         with network.evaluating():
             features, state = network(inputs, state)
+            log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
         before = []
-        log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
         return log_p
 
     return read

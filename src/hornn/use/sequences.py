@@ -143,7 +143,7 @@ def score_split(model: SequenceModel | CountModel, data: SequenceData, split: st
         begins = np.cumsum([0, *map(len, whole[:-1])]) if isinstance(whole, list) else [0]
         return SplitScore(np.add.reduceat(nll, begins), len(nll), model.hits(whole))
     stream = data.scored_stream(split)
-    nats, targets, hits = np.zeros(len(stream.examples)), 0, torch.zeros(2, dtype=torch.float64)
+    nats, targets, hits = np.zeros(len(stream.examples)), 0, torch.zeros(2, dtype=torch.float64, device="cpu")
     batches = iter(stream.batches)
     for chunk in stream:
         if chunk.first:
@@ -151,7 +151,7 @@ def score_split(model: SequenceModel | CountModel, data: SequenceData, split: st
         wanted = chunk.targets.to(model.device)
         with model.evaluating():
             features, state = model(chunk.inputs.to(model.device), state)
-        nats[batch] += model.head.nll(features, wanted).sum(0, dtype=torch.float64).cpu().numpy()
+            nats[batch] += model.head.nll(features, wanted).sum(0, dtype=torch.float64).cpu().numpy()
+            hits += model.head.hits(features, wanted).cpu()
         targets += chunk.count
-        hits += model.head.hits(features, wanted).cpu()
     return SplitScore(nats, targets, (float(hits[0]), float(hits[1])))

@@ -71,6 +71,8 @@ def transcribe(cfg: DictConfig) -> None:
 def of_files(given: Any, nbest: bool) -> Mapping[str, np.ndarray]:
     """The frames (N, 80) of WAV files, by the names that are given. Errors: as in `frames_of`."""
     names = [str(name) for name in given] if isinstance(given, ListConfig) else [str(given)]
+    if not names:
+        raise ValueError("wav= is an empty list: give a WAV file")
     if nbest and (spaced := [name for name in names if name.split() != [name]]):
         raise ValueError(
             f"{spaced[0]!r} holds white space, where `rescore` ends an utterance's name: rename the file"

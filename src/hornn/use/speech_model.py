@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hornn.card import looked_up_in
-from hornn.checks import require_choice, require_positive, require_range
+from hornn.checks import is_number, is_whole, require_choice, require_path, require_positive, require_range
 from hornn.data.base import IGNORE
 from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
@@ -62,7 +62,10 @@ class SpeechModel:
             raise ValueError(f"the parts of {scorer.name} do not fit: train it anew")
         self.delay = delay
         self.scorer = scorer
-        self.acoustic_scale = acoustic_scale
+        self.acoustic_scale = None if acoustic_scale is None else require_scale(acoustic_scale)
+        self.folder = (
+            Path(scorer.name).absolute().parent
+        )  # of the result that says which scale validation chose
 
     @property
     def network(self) -> SequenceModel:
@@ -103,7 +106,7 @@ class SpeechModel:
         require_choice("grammar", grammar, GRAMMARS)
         scale: Any = self.acoustic_scale
         if scale is None:
-            result = read_result(Path(self.scorer.name).parent) or {}
+            result = read_result(self.folder) or {}
             scale = (
                 result.get(f"acoustic_scale{GRAMMARS[grammar]}") if is_of(result, self.scorer.card) else None
             )
@@ -112,10 +115,7 @@ class SpeechModel:
                 f"no result.json beside {self.scorer.name} says which acoustic scale validation chose: put the one of "
                 "its run there, or give acoustic_scale="
             )
-        number = type(scale) in (int, float)
-        holds = number and 0 < scale < math.inf
-        require_range("acoustic_scale", scale if number else None, "> 0 and finite", holds)
-        return float(scale)
+        return require_scale(scale)
 
     def scores(
         self, features: Sequence[np.ndarray], batch_size: int, seq_len: int = SEQ_LEN
@@ -130,21 +130,29 @@ class SpeechModel:
         return [acoustic_scores(each[self.delay :], self.counts) for each in said]
 
 
+def require_scale(scale: Any) -> float:
+    """An acoustic scale. Raises ValueError for what is none."""
+    if not (is_number(scale) and 0 < scale < math.inf):
+        raise ValueError(f"acoustic_scale must be > 0 and finite, got {scale!r:.80}")
+    return float(scale)
+
+
 def require_number(number: Any) -> None:
     """Raise ValueError for a number of texts that nobody can be given."""
-    fits = type(number) is int and 1 <= number <= MOST
+    fits = is_whole(number) and 1 <= number <= MOST
     require_range("nbest", number, f"a whole number from 1 to {MOST}", fits)
 
 
 def frames_of(recordings: Sequence[str | Path]) -> list[np.ndarray]:
     """The frames (N, 80) of WAV files, which count as one speaker's. Errors: as in `SpeechModel.transcribe`."""
-    if isinstance(recordings, str | Path):
-        raise ValueError(
-            f"recordings must be a list of WAV files, got {str(recordings)!r}: put it into a list"
-        )
+    if isinstance(recordings, str | Path) or not isinstance(recordings, Sequence):
+        got = str(recordings) if isinstance(recordings, Path) else recordings
+        raise ValueError(f"recordings must be a list of WAV files, got {got!r:.80}: put one file into a list")
+    if not recordings:
+        raise ValueError("recordings is an empty list: give a WAV file")
+    for each in recordings:
+        require_path("a list of WAV files", each)
     paths = [Path(each) for each in recordings]
-    if not paths:
-        raise ValueError("wav= is an empty list: give a WAV file")
     require_each_once("wav", paths)
     return normalise([filterbank(read_wave(path)) for path in paths])
 
@@ -160,8 +168,7 @@ def load_speech(
     acoustic_scale: as of `SpeechModel`. device, config_dir: as of `hornn.load`. Raises FileNotFoundError or ValueError
     for a file that is absent, damaged or holds another model.
     """
-    if not isinstance(path, str | Path):
-        raise ValueError(f"load_speech takes a path, got {path!r:.80}")
+    require_path("load_speech", path)
     with looked_up_in(config_dir):
         return open_speech(Path(path), device, acoustic_scale)
 
