@@ -135,7 +135,7 @@ def test_a_weight_that_is_given_is_kept_on_dev(command: Command, run_dir: Path, 
 
 
 def test_a_hypothesis_that_cannot_be_scored_is_named(command: Command, tmp_path: Path) -> None:
-    grams = "-0.5\t</s>\n-99\t<s>\n-0.5\ta\n"
+    grams = "-0.30103\t</s>\n-99\t<s>\n-0.30103\ta\n"
     (tmp_path / "a.arpa").write_text(f"\\data\\\nngram 1=3\n\n\\1-grams:\n{grams}\n\\end\\\n")
     (tmp_path / "lists.tsv").write_text("u\ta\t-1\t-1\nv\ta\t-1\t-1\n\nu\ta z\t-1\t-1\n")
     words = [f"checkpoint={tmp_path / 'a.arpa'}", f"nbest={tmp_path / 'lists.tsv'}", "lm_weight=1"]
