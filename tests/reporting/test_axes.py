@@ -12,6 +12,7 @@ from hornn.reporting.axes import (
     HEAD,
     LINE,
     RIGHT,
+    SMALL,
     WIDTH,
     Axes,
     Point,
@@ -198,3 +199,44 @@ def test_a_legend_and_long_words_make_the_picture_higher() -> None:
         axes.x.ticks, axes.legend = ticks, legend
         heights.append(float(re.findall(r' height="([\d.]+)"', axes.svg("name", HEIGHT, LEFT))[0]))
     assert heights[0] == HEIGHT < heights[1] < heights[2]
+
+
+def test_a_hollow_mark_has_no_ink_inside() -> None:
+    axes = Axes("x", "y")
+    axes.mark((0, 0), "M0 0h1", "red", hollow=True)
+    axes.mark((1, 1), "M0 0h1", "blue")
+    marks = [path.attrib for path in drawn(axes).iter(f"{SVG}path") if "transform" in path.attrib]
+    assert [(mark.get("fill"), mark.get("stroke")) for mark in marks] == [("none", "red"), ("blue", None)]
+
+
+def test_a_band_goes_back_along_its_upper_edge() -> None:
+    axes = Axes("x", "y")
+    axes.band([(1, 1), (2, 1)], [(1, 3), (2, 3)], "red")
+    (band,) = (path.attrib["d"] for path in drawn(axes).iter(f"{SVG}path") if "fill-opacity" in path.attrib)
+    numbers = [float(number) for number in band[1:].replace("l", " ").split()]
+    left, right, above_right, above_left = accumulate(numbers[::2])
+    assert (left, right) == pytest.approx((above_left, above_right))
+    assert left < right
+
+
+def test_a_span_is_as_wide_as_its_values() -> None:
+    axes = Axes("x", "y")
+    axes.x.begin, axes.x.end = 0, 10
+    axes.span(4, 6, "red")
+    (rectangle,) = drawn(axes).iter(f"{SVG}rect")
+    assert float(rectangle.attrib["width"]) == pytest.approx(0.2 * (WIDTH - RIGHT - LEFT), abs=0.1)
+
+
+def test_a_bar_is_at_the_height_of_its_label_and_a_number_beyond_its_end() -> None:
+    axes = Axes("x", "")
+    axes.bars(["one", "two"])
+    axes.bar(0, 0, -2, "red")
+    axes.bar(1, 0, 3, "red")
+    axes.word((-2, 0), "less", -3)
+    axes.word((3, 1), "more", 3)
+    picture = drawn(axes)
+    texts = {text.text: text.attrib for text in picture.iter(f"{SVG}text")}
+    assert [texts[word]["text-anchor"] for word in ("less", "more")] == ["end", "start"]
+    bar = next(picture.iter(f"{SVG}rect")).attrib
+    middle = float(bar["y"]) + float(bar["height"]) / 2
+    assert middle == pytest.approx(float(texts["one"]["y"]) - 0.35 * SMALL, abs=0.2)

@@ -87,3 +87,12 @@ def test_five_commits_are_listed(place: Any) -> None:
     assert "of commits 1111111, 2222222, 3333333, 4444444, 5555555." in "\n".join(
         table_notes(table_of(place))
     )
+
+
+def test_the_first_and_the_last_day_are_told(place: Any) -> None:
+    for row, day in (("rnn", "2026-03-02"), ("sum-2", "2026-01-05"), ("sum-3", "2026-02-28")):
+        place.commit(row, 1, finished=f"{day}T23:59:00+00:00")
+    assert "commit 1234567, 2026-01-05 to 2026-03-02. Devices" in "\n".join(table_notes(table_of(place)))
+    for row in ("sum-2", "sum-3"):
+        place.commit(row, 1)
+    assert "commit 1234567, 2026-03-02. Devices" in "\n".join(table_notes(table_of(place)))

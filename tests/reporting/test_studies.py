@@ -1,13 +1,15 @@
 """Searches of constants on the page: their history, the importance of constants, the best trials."""
 
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hornn.reporting.commands import write_report
-from hornn.reporting.studies import Study, draw_study
+from hornn.reporting.studies import Study, draw_history, draw_study
 
 
 @pytest.fixture
@@ -124,3 +126,23 @@ def test_the_ten_best_trials_are_shown() -> None:
 def test_one_trial_has_no_history() -> None:
     assert draw_study(Study("mine", Path(), "", trials(9.0), {})) == []
     assert len(draw_study(Study("mine", Path(), "", trials(9.0, 8.0), {}))) == 1
+
+
+def test_the_line_of_a_history_is_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    painted: list[Any] = []
+    lines: list[Any] = []
+    monkeypatch.setattr("hornn.reporting.studies.draw_panel", lambda x, y, name, paint: painted.append(paint))
+    trials = tuple(trial(number, score) for number, score in enumerate((9.0, 10.0, 7.0, 8.0)))
+    draw_history(Study("mine", Path(), "", trials, {}))
+    axes = SimpleNamespace(
+        y=SimpleNamespace(log=None), mark=lambda *_: None, line=lambda at, _: lines.append(at)
+    )
+    painted[0](axes)
+    assert lines == [[(0, 9), (1, 9), (1, 9), (2, 9), (2, 7), (3, 7), (3, 7)]]
+    assert not axes.y.log
+
+
+def test_a_constant_has_a_bar_as_long_as_its_share() -> None:
+    (panel,) = draw_study(Study("mine", Path(), "", (), {"lr": 0.75, "clip": 0.25}))
+    wide, narrow = map(float, re.findall(r'<rect[^>]* width="([\d.]+)"', panel.svg)[:2])
+    assert wide == pytest.approx(3 * narrow, abs=0.3)

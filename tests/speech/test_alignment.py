@@ -161,3 +161,14 @@ def test_recordings_that_cannot_be_learned_from_are_named(frames: Mapping[str, n
         gmm.train({name: some[:5]}, {name: ("YES", "NO")}, LEXICON)
     with pytest.raises(ValueError, match="the recordings are silent, or hold one frame each"):
         gmm.train({name: np.zeros_like(some)}, {name: ("YES",)}, LEXICON)
+
+
+def test_training_reaches_its_number_of_gaussians_and_estimates_all_of_them(trained: gmm.Gmm) -> None:
+    arrays = trained.arrays()
+    assert arrays["sizes"].sum() == 20
+    assert (arrays["stay"][:6] != gmm.STAY).all()
+    state = int(arrays["sizes"].argmax())
+    begin = int(arrays["sizes"][:state].sum())
+    part = slice(begin, begin + int(arrays["sizes"][state]))
+    assert np.ptp(arrays["means"][part], axis=0).max() > 0.1, "the halves of a split differ"
+    assert np.ptp(arrays["weights"][part]) > 0.05

@@ -13,6 +13,7 @@ import hornn
 from commands.outcomes import refusal
 from hornn.speech.features import read_wave
 from hornn.use.nbest import read_nbest, read_references
+from hornn.use.speech_model import frames_of
 from outcome import Command
 from speech.conftest import Run
 from speech.tiny import SAID, sound, write_wave
@@ -264,3 +265,28 @@ def test_the_training_split_is_heard_as_others_are(command: Command, run: Run, t
     found = json.loads(figures.read_text())
     assert found["accuracy"] > 0.8
     assert max(found["wer"], found["wer_bigram"]) < 20
+
+
+def test_an_n_best_list_has_the_acoustic_score_before_the_old_one(
+    command: Command, run: Run, tmp_path: Path
+) -> None:
+    path = write_wave(tmp_path / "new.wav", sound("NO SO YES", 7))
+    done = command("transcribe", run.checkpoint, f"wav={path}", "nbest=2", "acoustic_scale=0.05")
+    hypotheses = hornn.load_speech(run.folder / "best.ckpt", 0.05).nbest([path], 2)[0]
+    numbers = [tuple(map(float, line.split("\t")[2:])) for line in done.out.splitlines()]
+    assert numbers == [pytest.approx((each.acoustic, each.language), abs=1e-4) for each in hypotheses]
+
+
+def test_each_grammar_has_the_scale_that_validation_chose_for_it(run: Run, tmp_path: Path) -> None:
+    result = json.loads((run.folder / "result.json").read_text())
+    result |= {"acoustic_scale": 0.2, "acoustic_scale_bigram": 0.08}
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    (tmp_path / "best.ckpt").write_bytes((run.folder / "best.ckpt").read_bytes())
+    model = hornn.load_speech(tmp_path / "best.ckpt")
+    assert [model.scale(grammar) for grammar in ("shipped", "bigram")] == [0.2, 0.08]
+
+
+def test_recordings_count_as_one_speakers(tmp_path: Path) -> None:
+    paths = [write_wave(tmp_path / f"{seed}.wav", sound(SAID[seed], seed)) for seed in range(2)]
+    frames = frames_of(paths)
+    assert abs(np.concatenate(frames).mean(0)).max() < 1e-3 < abs(frames[0].mean(0)).max()

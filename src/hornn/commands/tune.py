@@ -5,7 +5,6 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from hornn.build import check_model
 from hornn.command_line.ending import interrupted_at_once
 from hornn.command_line.hydra_patches import options_parser
 from hornn.command_line.messages import launch
@@ -21,6 +20,8 @@ def main(cfg: DictConfig) -> None:
     reference = compose_reference()
     reference.space = {}  # may hold any constant; the search checks them
     with interrupted_at_once():
+        from hornn.build import check_model  # it loads torch
+
         check_model(reference.model)
         check_keys(cfg, reference, GIVEN)
     search(cfg, script_of(Path(__file__).with_name("train.py")))

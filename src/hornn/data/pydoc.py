@@ -1,10 +1,12 @@
 """The English in the documentation of the running Python: a corpus that is always at hand."""
 
 import ast
+import gc
 import hashlib
 import platform
 import re
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -57,16 +59,26 @@ class PythonDocs(Corpus):
     def _paragraphs(self) -> dict[str, list[list[str]]]:
         splits: dict[str, list[list[str]]] = {split: [] for split in self.splits}
         seen = set()
-        for _, path in library_files():
-            for text in documentation(path):
-                for paragraph in prose(text):
-                    tokens = self.tokenizer.tokens(paragraph)
-                    digest = hashlib.sha256("\n".join(tokens).encode()).digest()
-                    if digest not in seen:
-                        seen.add(digest)
-                        place = int.from_bytes(digest[:8]) % HELD_OUT
-                        splits[{0: "valid", 1: "test"}.get(place, "train")].append(tokens)
+        for text in self._documentation():
+            for paragraph in prose(text):
+                tokens = self.tokenizer.tokens(paragraph)
+                digest = hashlib.sha256("\n".join(tokens).encode()).digest()
+                if digest not in seen:
+                    seen.add(digest)
+                    place = int.from_bytes(digest[:8]) % HELD_OUT
+                    splits[{0: "valid", 1: "test"}.get(place, "train")].append(tokens)
         return splits
+
+    @staticmethod
+    def _documentation() -> list[str]:
+        """Of all files. The garbage collector rests: of a syntax tree's many objects it would find none to free."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return [text for _, path in library_files() for text in documentation(path)]
+        finally:
+            if collects:
+                gc.enable()
 
 
 def documentation(path: Path) -> Iterator[str]:
@@ -76,11 +88,21 @@ def documentation(path: Path) -> Iterator[str]:
             tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
-        elif isinstance(node, ast.Dict) and path.match("pydoc_data/topics.py"):
-            yield from ast.literal_eval(node).values()
+        elif isinstance(node, ast.Assign) and path.match("pydoc_data/topics.py"):
+            yield from ast.literal_eval(node.value).values()
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """The module and its statements in the order of `ast.walk`, without expressions: they hold no docstring."""
+    nodes = deque([tree])
+    while nodes:
+        node = nodes.popleft()
+        for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+            nodes += getattr(node, block, ())
+        yield node
 
 
 def prose(text: str) -> Iterator[str]:

@@ -129,6 +129,17 @@ def test_the_rate_that_ended_in_no_score_is_named(
     assert "gives no finite score (800.0): dynamic_lr=0.1 is too large" in refusal(done)
 
 
+def test_known_tokens_have_the_perplexity_of_their_own_scores(
+    evaluate: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def score(scorer: NetworkScorer, ids: np.ndarray) -> np.ndarray:
+        return np.where(scorer.vocabulary.are_unknown(ids), 7.0, 2.0)
+
+    monkeypatch.setattr(NetworkScorer, "score", score)
+    (tmp_path / "own.txt").write_text("a zz b\n")
+    assert evaluate(f"text={tmp_path / 'own.txt'}")["perplexity_known"] == pytest.approx(np.exp(2))
+
+
 def test_evaluate_counts_what_the_vocabulary_lacks(evaluate: Command, tmp_path: Path) -> None:
     text = tmp_path / "own.txt"
     text.write_text("a b zz\n\nc \N{SNOWMAN} zz\n", "utf-8")
