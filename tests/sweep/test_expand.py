@@ -1,14 +1,14 @@
 """A table's runs: those that start from others, and a table that is taken for one run."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from omegaconf import OmegaConf
 
 from hornn.result import write_result
 from hornn.run.identity import Identity
-from hornn.sweep.expand import check_not_a_table, check_start, name_beside
+from hornn.sweep.expand import check_not_a_table, check_start, compose_job, name_beside
 from hornn.sweep.job import Job
 from hornn.sweep.record import Entry
 from hornn.sweep.table_rows import picked
@@ -95,3 +95,25 @@ def test_later_commands_with_the_name_of_a_sweep_add_their_jobs() -> None:
     assert launch("aaaaaaaaaa", "model=rnn", "model=rnn", wide, "overwrite=true") == "model=rnn"
     assert launch("cccccccccc", "model=rnn", "model=rnn") == "model=rnn cccccccccc"
     assert launch("dddddddddd", "model=rnn", "model=rnn", wide) == "model=rnn"  # of a text that has changed
+
+
+def test_jobs_that_differ_in_their_seed_alone_are_composed_once() -> None:
+    asked: list[list[str]] = []
+
+    class Loader:
+        jobs: ClassVar[dict[Any, Any]] = {}
+
+        def load_sweep_config(self, _: Any, words: list[str]) -> Any:
+            asked.append(words)
+            return OmegaConf.create({"seed": 5, "folder": "seed=${seed}", "hydra": {"runtime": {}}})
+
+    def folder(*words: str) -> str:
+        return str(compose_job(Loader(), OmegaConf.create(), words)[0].folder)
+
+    assert folder("model=rnn", "seed=1", "+sweep.row='a'") == "seed=1"
+    assert folder("model=rnn", "seed=12", "+sweep.row='b'") == "seed=12"
+    assert asked == [["model=rnn", "seed=1"]]
+    assert folder("model=rnn") == "seed=5", "of which no seed was said"
+    assert folder("model=lstm", "seed=1") == "seed=1"
+    assert folder("model=lstm", "seed=${n}") == folder("model=lstm", "seed=1", "seed=2") == "seed=5"
+    assert len(asked) == 5

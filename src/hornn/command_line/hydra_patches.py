@@ -40,6 +40,12 @@ class Loader(ConfigLoaderImpl):
 
     composed: DictConfig | None = None  # by `get_mode`, for the run that follows
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.jobs: dict[
+            tuple[str, ...], tuple[DictConfig, DictConfig]
+        ] = {}  # of `hornn.sweep.expand.compose_job`
+
     def load_configuration(
         self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
     ) -> DictConfig:

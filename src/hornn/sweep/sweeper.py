@@ -11,7 +11,7 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from hornn.checks import require_truth
@@ -24,7 +24,7 @@ from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import SWEEP_KEYS, check_known
 from hornn.reporting.sweeps import define
 from hornn.run.identity import BEST, INIT_FROM
-from hornn.sweep.expand import ROW, compose, jobs_on_record, keys_of
+from hornn.sweep.expand import ROW, compose, compose_job, jobs_on_record, keys_of
 from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.outcome import conclude
@@ -60,10 +60,14 @@ class TableSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> Any:
         batch = self._batch(arguments)
         references: dict[str, DictConfig] = {}
+        checked: set[int] = set()
         with interrupted_at_once():
             for overrides in batch:
                 try:
-                    check_job(self.loader.load_sweep_config(self.settings, overrides), references)
+                    cfg, settings = compose_job(self.loader, self.settings, overrides)
+                    if id(cfg) not in checked:  # else it has another seed alone
+                        check_job(cfg, settings, references)
+                        checked.add(id(cfg))
                 except Exception as error:
                     error.add_note(f"in the job {' '.join(overrides)}")
                     raise
@@ -228,20 +232,17 @@ def check_file(chosen: str, configs: Composed) -> None:
             return
 
 
-def check_job(cfg: DictConfig, references: dict[str, DictConfig]) -> None:
+def check_job(cfg: DictConfig, job: DictConfig, references: dict[str, DictConfig]) -> None:
     """Raise ValueError for a key or value that the process of a job would refuse once others are trained.
 
-    cfg: what the job composes to, with its `hydra` node. references: by choices, of the jobs before.
+    cfg, job: what `compose_job` gives. references: by choices, of the jobs before.
     """
     from hornn.build import check_model
 
-    job = cfg.hydra
     mark = repr(sorted(job.runtime.choices.items(), key=str))
     if mark not in references:
         references[mark] = compose_reference(job)
         check_model(references[mark].model)
-    with open_dict(cfg):
-        del cfg["hydra"]
     # the reader of tables knows its keys; a table of many rows holds thousands
     cfg.sweep = references[mark].sweep
     check_keys(cfg, references[mark], GIVEN, job.runtime.choices)
