@@ -42,9 +42,8 @@ class Loader(ConfigLoaderImpl):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.jobs: dict[
-            tuple[str, ...], tuple[DictConfig, DictConfig]
-        ] = {}  # of `hornn.sweep.expand.compose_job`
+        # by their overrides, for `hornn.sweep.expand.compose_job`
+        self.jobs: dict[tuple[str, ...], tuple[DictConfig, DictConfig]] = {}
 
     def load_configuration(
         self, config_name: str | None, overrides: list[str], run_mode: RunMode, *args: Any, **kwargs: Any
