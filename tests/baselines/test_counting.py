@@ -133,3 +133,17 @@ def test_generate_writes(folder: Folder) -> None:
     out = text("prompt=a b", "length=7", "temperature=0")
     assert out.startswith("a b")
     assert len(out.removesuffix("\n").replace("\n", " <eos> ").split()) == 9
+
+
+def test_a_text_that_writes_its_ends_of_lines_out_is_scored_as_in_training(
+    folder: Folder, tmp_path: Path
+) -> None:
+    """It is one sentence to them, in the training and in what is loaded."""
+    paths = []
+    for split in ("train", "valid", "test"):
+        text = (folder.path / f"{split}.txt").read_text().replace("\n", " <eos>\n")
+        (tmp_path / f"{split}.txt").write_text(text)
+        paths.append(f"data.{split}={tmp_path / split}.txt")
+    folder.train("endless", *KN, *paths, "data.eos=false")
+    found = folder.figures(f"checkpoint={folder.checkpoint('endless')}", "split=test")
+    assert found["perplexity"] == pytest.approx(folder.result("endless")["test_ppl"])

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,3 +106,15 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"cannot write the token cache into .*file.*: set data\.cache_dir"):
         TokenCache(tmp_path / "file", Fixed()).write()
+
+
+def test_the_checksum_of_a_text_is_of_its_tokens_however_they_come(tmp_path: Path) -> None:
+    known = "sha256:" + hashlib.sha256(b"a\nb\na\nc\na\nb\nd\n").hexdigest()
+    for number, train in enumerate(("a b a c", "a b\na c", "a\nb a c")):
+        corpus = Fixed(checksum=str(number))
+        corpus.texts["train"] = train
+        cache = TokenCache(tmp_path, corpus)
+        cache.write()
+        cached = cache.read()
+        assert cached is not None
+        assert cached.text_checksum == known

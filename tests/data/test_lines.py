@@ -78,3 +78,16 @@ def test_bytes_that_are_of_no_text_are_refused(
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(ValueError, match=f"is no.*: {place}: {remedy}"):
         read(tmp_path / "file")
+
+
+def test_a_last_line_without_an_end_has_its_number(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"a b\nc \xff")
+    for read in (arriving_lines, read_lines):
+        with pytest.raises(ValueError, match="byte 0xff at offset 6, line 2: convert it"):
+            list(read(tmp_path / "file"))
+
+
+def test_a_character_cut_by_a_piece_moves_no_offset(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes("aa\xe4b".encode() + b"\xff")
+    with pytest.raises(ValueError, match="byte 0xff at offset 5, line 1: convert it"):
+        list(read_lines(tmp_path / "file", 3))

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from hornn.data import files
-from hornn.data.text import TextData, encode_text
+from hornn.data.text import TextData, encode, encode_text
+from hornn.data.tokenizer import Tokenizer
+from hornn.data.vocabulary import Vocabulary
 
 OwnText = Callable[..., TextData]
 
@@ -177,3 +179,14 @@ def test_foreign_text_without_tokens(tmp_path: Path, own_text: OwnText, content:
         encode_text(text, data.tokenizer, data.vocabulary)
     with pytest.raises(FileNotFoundError, match="there is no text file"):
         encode_text(tmp_path / "absent.txt", data.tokenizer, data.vocabulary)
+
+
+def test_a_token_that_is_unknown_has_the_number_of_its_line() -> None:
+    vocabulary = Vocabulary(["a", "<eos>"], [1, 1])
+    lines = [("a", True), ("", True), ("a ", False), ("a a", False), (" b", True)]
+    with pytest.raises(ValueError, match="mine, line 3: 'b' is none of the 2 symbols"):
+        encode(lines, Tokenizer("word", eos=True), vocabulary, "mine")
+
+
+def test_columns_as_long_as_a_chunk_are_enough(own_text: OwnText) -> None:
+    assert sum(chunk.count for chunk in own_text(train="a b c d e\n", batch_size=2).stream("train")) == 6

@@ -96,3 +96,15 @@ def test_the_first_and_the_last_day_are_told(place: Any) -> None:
     for row in ("sum-2", "sum-3"):
         place.commit(row, 1)
     assert "commit 1234567, 2026-03-02. Devices" in "\n".join(table_notes(table_of(place)))
+
+
+def test_sources_beside_the_paper_s_own_are_named(place: Any) -> None:
+    assert "Published numbers: Nobody 2000, table 1 (recalled)." in table_notes(table_of(place))
+
+
+def test_runs_that_diverged_can_be_repeated(place: Any) -> None:
+    place.commit("rnn", 1, 120.0)
+    assert "retry_failed" not in "".join(table_notes(table_of(place)))
+    diverged = place.result(1, 0.0, status="diverged")
+    place.record({"row": "sum-2", "seed": 1, "status": "failed", "result": diverged})
+    assert "With `hydra.sweeper.retry_failed=true` it also" in "".join(table_notes(table_of(place)))

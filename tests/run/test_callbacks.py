@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import hornn
 from commands.outcomes import refusal, result_of
 from hornn.data.base import SPLITS
 from hornn.data.cache import TokenCache
 from hornn.data.ptb import CHECKSUMS, PennTreebank
 from hornn.data.text import TextData
-from hornn.run.callbacks import Samples, WordFrequency, build_callbacks
+from hornn.run.callbacks import Samples, WordFrequency, build_callbacks, dense
 from outcome import Command
 
 ROOT = Path(__file__).parents[2]
@@ -268,3 +269,64 @@ def test_word_frequency_adds_up_all_ranks(capsys: pytest.CaptureFixture[str]) ->
     strategy = SimpleNamespace(reduce=lambda sums, reduce_op="mean": ranks[reduce_op] * sums)
     callback.on_test_end(SimpleNamespace(strategy=strategy, loggers=[], is_global_zero=True), None)  # type: ignore[arg-type]
     assert "7.39 on 6 tokens that training has 3 or more times" in capsys.readouterr().out
+
+
+def test_snapshots_and_samples_are_of_averaged_weights(train: Command, tmp_path: Path) -> None:
+    """And leave the training those that it works on."""
+    words = ["schedule=constant", "optimizer=asgd", "optimizer.lr=1", "optimizer.start=3"]
+    watching = [
+        "callbacks=[snapshots,samples]",
+        "callbacks.snapshots.epochs=[1,2]",
+        "callbacks.samples.length=4",
+    ]
+    assert train("plain", *words).code == train("watched", *words, *watching).code == 0
+    plain, watched = result_of(tmp_path / "plain"), result_of(tmp_path / "watched")
+    assert watched["test_ppl"] == plain["test_ppl"]
+    folder = tmp_path / "watched"
+    best, kept = (
+        torch.load(folder / name, weights_only=True)["state_dict"]
+        for name in ("best.ckpt", f"epoch-{watched['best_epoch']}.ckpt")
+    )
+    assert all(torch.equal(best[key], kept[key]) for key in best)
+    found = hornn.load(folder / "best.ckpt").generate(length=4, temperature=0.8, num_samples=3, seed=1)
+    assert watched["samples"]["texts"] == found
+
+
+def test_bounds_of_counts_rise() -> None:
+    for bounds in ([0, 3], [3, 3], [3, 2]):
+        with pytest.raises(ValueError, match="bounds must be counts that rise"):
+            WordFrequency(bounds)
+
+
+def test_layer_norms_are_euclidean(train: Command, tmp_path: Path) -> None:
+    words = ["callbacks=layer_norms", "trainer.log_every_n_steps=1", "trainer.max_steps=2"]
+    assert train("run", *words, "optimizer.lr=1e-30", "optimizer.weight_decay=0").code == 0
+    weights = torch.load(tmp_path / "run" / "last.ckpt", weights_only=True)["state_dict"]
+    norms = {key: found for key, found in logged(tmp_path / "run").items() if key.startswith("weight_norm/")}
+    assert norms
+    for key, found in norms.items():
+        expected = float(weights[f"network.{key.removeprefix('weight_norm/')}"].norm())
+        assert found[0] == pytest.approx(expected, rel=1e-4), key
+
+
+def test_layer_norms_are_logged_with_the_losses(train: Command, tmp_path: Path) -> None:
+    words = ["callbacks=layer_norms", "trainer.log_every_n_steps=3", "trainer.max_steps=7"]
+    assert train("run", *words).code == 0
+    with next((tmp_path / "run").glob("csv/*/metrics.csv")).open() as file:
+        rows = list(csv.DictReader(file))
+    keys = ("train/grad_norm", "weight_norm/head.W_out", "grad_norm/head.W_out")
+    steps = [[row["step"] for row in rows if row[key]] for key in keys]
+    assert len(steps[0]) > 1
+    assert steps[0] == steps[1] == steps[2]
+
+
+def test_an_epoch_that_training_ends_with_is_kept_and_not_missed(train: Command, tmp_path: Path) -> None:
+    done = train("run", "callbacks=snapshots", "callbacks.snapshots.epochs=[2,3]")
+    assert "kept no weights of epochs [3]: training" in done.out
+    assert (tmp_path / "run" / "epoch-2.ckpt").exists()
+
+
+def test_a_sparse_gradient_adds_up_what_is_of_one_row() -> None:
+    rows, values = torch.tensor([[0, 2, 0]]), torch.tensor([[1.0], [4.0], [2.0]])
+    gradient = torch.sparse_coo_tensor(rows, values, (3, 1), check_invariants=True)
+    assert dense(gradient).norm() == 5

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hornn.speech import gmm
 from hornn.speech.corpus import Recording, read_corpus
 from hornn.speech.features import cepstra, normalise, read_wave
 from hornn.speech.lexicon import Lexicon, make_lexicon, read_lexicon
+from hornn.speech.packages import load
 from speech.mixtures import from_arrays, log_densities
 from speech.tiny import SECONDS, TONES, WORDS, write_corpus
 
@@ -172,3 +175,38 @@ def test_training_reaches_its_number_of_gaussians_and_estimates_all_of_them(trai
     part = slice(begin, begin + int(arrays["sizes"][state]))
     assert np.ptp(arrays["means"][part], axis=0).max() > 0.1, "the halves of a split differ"
     assert np.ptp(arrays["weights"][part]) > 0.05
+
+
+def test_a_second_try_searches_more_widely(
+    recordings: list[Recording],
+    frames: Mapping[str, np.ndarray],
+    trained: gmm.Gmm,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def decoder(graph: Any, options: Any) -> Any:
+        found = khg.FasterDecoder(graph, options)
+        beams.append(options.beam)
+        return SimpleNamespace(
+            decode=found.decode,
+            reached_final=lambda: options.beam > gmm.BEAMS[0] and found.reached_final(),
+            get_best_path=found.get_best_path,
+        )
+
+    khg, beams = load("kaldi_hmm_gmm"), list[float]()
+    each = recordings[0]
+    expected = trained.align(frames[each.id], each.words)
+    names = ("FasterDecoderOptions", "DecodableAmDiagGmmUnmapped")
+    others = {name: getattr(khg, name) for name in names}
+    monkeypatch.setattr(gmm, "load", lambda _: SimpleNamespace(FasterDecoder=decoder, **others))
+    np.testing.assert_array_equal(trained.align(frames[each.id], each.words), expected)
+    assert beams == list(gmm.BEAMS)
+
+
+def test_a_split_moves_means_by_a_share_of_a_standard_deviation() -> None:
+    model = load("kaldi_hmm_gmm").AmDiagGmm()
+    flat = np.full((1, 39), 0.01, np.float32)  # a standard deviation of 10
+    model.init(gmm.mixture(np.ones(1, np.float32), 0 * flat, flat), 2)
+    gmm.split(model, np.array([50, 50]), 4, np.random.default_rng(1))
+    means = np.concatenate([model.get_pdf(state).means for state in range(2)])
+    assert means.shape == (4, 39)
+    assert means.std() == pytest.approx(10 * gmm.JITTER, rel=0.2)

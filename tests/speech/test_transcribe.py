@@ -12,6 +12,7 @@ import torch
 import hornn
 from commands.outcomes import refusal
 from hornn.speech.features import read_wave
+from hornn.speech.recogniser import Recogniser
 from hornn.use.nbest import read_nbest, read_references
 from hornn.use.speech_model import frames_of
 from outcome import Command
@@ -290,3 +291,49 @@ def test_recordings_count_as_one_speakers(tmp_path: Path) -> None:
     paths = [write_wave(tmp_path / f"{seed}.wav", sound(SAID[seed], seed)) for seed in range(2)]
     frames = frames_of(paths)
     assert abs(np.concatenate(frames).mean(0)).max() < 1e-3 < abs(frames[0].mean(0)).max()
+
+
+def test_words_are_searched_in_scaled_scores(
+    command: Command, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_wave(tmp_path / "new.wav", sound("NO SO YES", 7))
+    (expected,) = hornn.load_speech(run.folder / "best.ckpt", 0.25).scaled_scores([path], "bigram", 1)
+    given: list[Any] = []
+    monkeypatch.setattr(Recogniser, "decode", lambda _, *words: given.append(words) or [])
+    command("transcribe", run.checkpoint, f"wav={path}", "acoustic_scale=0.25", "grammar=bigram")
+    ((scores, grammar),) = given
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+    assert grammar == "bigram"
+
+
+def test_what_a_network_says_late_is_of_the_frame_before(run: Run) -> None:
+    model = hornn.load_speech(run.folder / "best.ckpt", 0.1)
+    frames = np.random.default_rng(1).standard_normal((20, 80)).astype(np.float32)
+    model.delay = 0
+    (late,) = model.scores([np.pad(frames, ((0, 3), (0, 0)))], 1)
+    model.delay = 3
+    (scores,) = model.scores([frames], 1)
+    np.testing.assert_allclose(scores, late[3:], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("split", "folder"), [("valid", "train/ann"), ("test", "test/eve")])
+def test_a_split_is_heard_as_the_files_of_its_speaker_are(
+    command: Command, run: Run, split: str, folder: str
+) -> None:
+    done = command("transcribe", run.checkpoint, f"split={split}", "json=true", *run.places)
+    found = {record["utterance"]: record["words"] for record in map(json.loads, done.out.splitlines())}
+    paths = sorted(Path(run.root, "tiny", "wav", folder).iterdir())
+    heard = hornn.load_speech(run.folder / "best.ckpt").transcribe(paths)
+    assert [[word["end"] for word in words] for words in found.values()] == [
+        [word.end for word in each.words] for each in heard
+    ]
+    assert [name.rpartition("/")[2] for name in found] == [path.stem for path in paths]
+
+
+def test_the_prior_of_a_state_is_taken_out_of_its_score(run: Run) -> None:
+    model = hornn.load_speech(run.folder / "best.ckpt", 0.1)
+    (scores,) = model.scores([np.zeros((7, 80), np.float32)], 1)
+    model.counts = [1] * len(model.counts)
+    (even,) = model.scores([np.zeros((7, 80), np.float32)], 1)
+    assert np.exp(even - np.log(len(model.counts))).sum(1) == pytest.approx(1, rel=1e-3)
+    assert abs(scores - even).max() > 0.1

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from outcome import Outcome
+from outcome import Command, Outcome
 from sweep.mini import ROOT, TABLE, Launch, Start, words, write_table
+from sweep.searches import FAKE
 from words import settled
 
 
@@ -55,3 +56,11 @@ def start(folder: Path, forked_python: str) -> Iterator[Start]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def search(command: Command, tmp_path: Path, quick_jobs: None, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`search("key=value", ...)`: a search in the folder of the test over two constants."""
+    pytest.importorskip("optuna", reason="needs the tune extra")
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: command("tune", *FAKE, *words)

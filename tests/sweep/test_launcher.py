@@ -282,3 +282,16 @@ def test_a_file_system_whose_clock_lags_hides_no_outcome(
         done = launch("sweeps=mini", ONE_EPOCH, "overwrite=true")
         assert (done.code, done.err) == (0, "")
     assert {len(lines) for lines in starts().values()} == {3}
+
+
+@pytest.mark.thorough
+def test_a_job_that_says_nothing_did_not_say_what_one_before_it_said(launch: Launch) -> None:
+    table = ("sweeps=mini", "hydra.sweeper.only=[elman]", "hydra.sweeper.retry_failed=true", ONE_EPOCH)
+    assert launch(*table, FAKE_FAIL="1").code == 2
+    assert "elman seed=1: failed: exit code 2 and nothing in" in launch(*table, FAKE_FULL="1").out
+
+
+@pytest.mark.thorough
+def test_a_job_has_taken_seconds(launch: Launch) -> None:
+    out = launch("sweeps=mini", "hydra.sweeper.only=[elman]", ONE_EPOCH).out
+    assert re.search(r"elman seed=1: done in 0:\d\d\b", out), out

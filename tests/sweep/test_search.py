@@ -16,29 +16,12 @@ import pytest
 
 from hornn.sweep.run_state import claim, is_claimed
 from outcome import Command
+from sweep.searches import FAKE, journal
 from words import settled
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-NARROW = [
-    "space.optimizer={lr:{low:0.1,high:2.0,log:true},weight_decay:null,max_norm:null,clip:null,clip_mode:null}",
-    "space.schedule=null",
-]
-FAKE = [
-    f"hydra.launcher.program={Path(__file__).with_name('fake_trial.py')}",
-    "model=rnn",
-    "trainer.max_epochs=3",
-    *NARROW,
-]
-
-
-@pytest.fixture
-def search(command: Command, tmp_path: Path, quick_jobs: None, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """`search("key=value", ...)`: a search in the folder of the test over two constants."""
-    pytest.importorskip("optuna", reason="needs the tune extra")
-    monkeypatch.chdir(tmp_path)
-    return lambda *words: command("tune", *FAKE, *words)
 
 
 def runs() -> dict[Path, dict[str, Any]]:
@@ -62,11 +45,6 @@ def wait_for(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < until, "it did not come to that"
         time.sleep(0.02)
-
-
-def journal() -> Path:
-    (path,) = Path("outputs/studies").glob("*/journal.log")
-    return path
 
 
 @pytest.mark.thorough

@@ -9,7 +9,8 @@ from commands.outcomes import refusal
 from hornn.run.code import code_of
 from outcome import Command
 from run.test_code import Own
-from sweep.test_search import FAKE, runs
+from sweep.searches import FAKE
+from sweep.test_search import runs
 
 
 @pytest.mark.thorough

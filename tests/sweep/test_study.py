@@ -10,7 +10,7 @@ import pytest
 from hornn.sweep.space import constants, distribution
 from hornn.sweep.study import POSITION, Batch, best, build_pruner, counted, open_study, read_score
 from outcome import Command
-from sweep.test_search import FAKE
+from sweep.searches import FAKE
 
 
 def test_scores_of_characters_are_shown_in_bits() -> None:

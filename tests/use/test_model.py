@@ -335,3 +335,14 @@ def test_what_is_no_path_and_no_text_is_refused(folder: Path, value: Any) -> Non
     if value != [5]:
         with pytest.raises(ValueError, match=f"score takes a list of texts, got {value}"):
             hornn.load(folder / "network/best.ckpt").score(value)
+
+
+def test_each_way_to_draw_is_that_of_the_command(command: Any, folder: Path) -> None:
+    path = folder / NAMES[0]
+    model = hornn.load(path)
+    plain = model.generate("a b", length=20, seed=4)[0]
+    ways: list[dict[str, Any]] = [{"top_k": 1}, {"top_p": 0.3}]
+    for way in ways:
+        words = [f"{key}={value}" for key, value in {"length": 20, "seed": 4, **way}.items()]
+        done = command("generate", f"checkpoint={path}", "prompt=a b", *words)
+        assert done.out.removesuffix("\n") == model.generate("a b", length=20, seed=4, **way)[0] != plain
