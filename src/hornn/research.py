@@ -8,7 +8,7 @@ import numpy as np
 
 from hornn.build import build_network
 from hornn.card import conf_folders, looked_up_in
-from hornn.checks import require_positive
+from hornn.checks import is_whole, require_positive
 from hornn.network import SequenceModel
 from hornn.recipe import COUNTED, flatten, read_choice
 from hornn.result import RESULT, read_result_file
@@ -41,11 +41,7 @@ def make_network(
     if not isinstance(network, dict | None):
         raise ValueError(f"network must hold keys and values, got {network!r}")
     times = [1] * vocab_size if counts is None else plain(counts)
-    if (
-        not isinstance(times, Sequence)
-        or len(times) != vocab_size
-        or not all(isinstance(each, int) for each in times)
-    ):
+    if not isinstance(times, Sequence) or len(times) != vocab_size or not all(map(is_whole, times)):
         raise ValueError(
             f"counts must be a list of vocab_size={vocab_size} whole numbers, got {counts!r:.80}"
         )

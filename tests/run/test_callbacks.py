@@ -272,7 +272,7 @@ def test_word_frequency_adds_up_all_ranks(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_snapshots_and_samples_are_of_averaged_weights(train: Command, tmp_path: Path) -> None:
-    """And leave the training those that it works on."""
+    """The training goes on with its own weights, as if nobody had looked at the averages."""
     words = ["schedule=constant", "optimizer=asgd", "optimizer.lr=1", "optimizer.start=3"]
     watching = [
         "callbacks=[snapshots,samples]",

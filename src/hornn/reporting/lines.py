@@ -96,10 +96,8 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         if any(has_other_unit(metric, sweep, run.result) for run in done):
             continue
         if metric.key == SECONDS:
-            timed = done if times_each_run(sweep) and seconds is not None else ()
-            values = tuple(taken for run in timed if (taken := epoch_seconds(run.result)) is not None)
-            fastest = () if seconds is None else (seconds,)
-            scores[SECONDS] = Score(row.published.get(SECONDS), values or fastest, seconds)
+            counted = () if seconds is None else times_of(done) if times_each_run(sweep) else (seconds,)
+            scores[SECONDS] = Score(row.published.get(SECONDS), counted, seconds)
             continue
         compares = metric.key not in TIMES or len(devices) < 2
         told = [run for run in done if compares and tells(run.result, metric.key)]
@@ -137,7 +135,12 @@ def shared_its_gpu(result: Mapping[str, Any]) -> bool:
 
 def least_seconds(runs: Iterable[Run]) -> float | None:
     """Seconds of the median epoch of the fastest run: it shared the machine with least. None where not known."""
-    return min((seconds for run in runs if (seconds := epoch_seconds(run.result))), default=None)
+    return min(times_of(runs), default=None)
+
+
+def times_of(runs: Iterable[Run]) -> tuple[float, ...]:
+    """Seconds of the median epoch of each run of which they are known."""
+    return tuple(seconds for run in runs if (seconds := epoch_seconds(run.result)))
 
 
 def epoch_seconds(result: Mapping[str, Any]) -> float | None:

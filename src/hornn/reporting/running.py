@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hornn.recipe import load
 from hornn.run.epochs import METRICS, read_epochs
-from hornn.run.identity import CONFIG
+from hornn.run.identity import CONFIG, LAST
 from hornn.run.lock import is_at_work
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -54,6 +54,11 @@ def read_run_so_far(folder: Path) -> RunSoFar:
     except OSError:
         return RunSoFar(at_work=at_work)
     return RunSoFar(tuple(read_epochs(folder)), since, at_work, read_limit(folder / CONFIG))
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a run has left something to go on from, or the scores of an epoch."""
+    return (folder / LAST).exists() or bool(read_epochs(folder))
 
 
 def read_limit(path: Path) -> int | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.reporting.departures import DEPARTS_FROM_RECIPE, departures
-from hornn.reporting.running import read_run_so_far
+from hornn.reporting.running import has_begun, read_run_so_far
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
     LARGEST,
@@ -19,7 +19,6 @@ from hornn.result import (
     scores_of,
 )
 from hornn.run.code import CODE, other_code, own_source
-from hornn.run.identity import LAST
 from hornn.shown import shown, shown_texts
 from hornn.sweep.record import RECORDINGS, Entry, read_record
 from hornn.writing import write_atomically
@@ -216,7 +215,7 @@ def unfinished(job: Entry, folder: Path) -> Run:
     so_far = read_run_so_far(folder)
     state = job.status
     if state in ("queued", "running"):
-        stopped = "unfinished" if so_far.records or (folder / LAST).exists() else "queued"
+        stopped = "unfinished" if has_begun(folder) else "queued"
         state = "running" if so_far.at_work else stopped
     problem = job.error or ""
     return Run(job.seed, state, None, {}, problem, job.name, folder, so_far.records, so_far.in_words())

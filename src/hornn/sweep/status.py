@@ -6,8 +6,8 @@ from rich.console import Console
 
 from hornn.command_line.ending import describe_system_error
 from hornn.metrics import WORDS
+from hornn.reporting.running import has_begun
 from hornn.result import score_of, units_of
-from hornn.run.identity import LAST
 from hornn.run.lock import is_at_work
 from hornn.shown import shown
 from hornn.sweep.progress import Line, counts, table
@@ -86,5 +86,4 @@ def line_of(entry: Entry, since: float = 0.0) -> Line:
         return line._replace(status="failed", error=result.get("error") or result["status"])
     if entry.status == "failed":
         return line._replace(status="failed", error=entry.error)
-    begun = (run_dir / LAST).exists() or epoch is not None
-    return line._replace(status="unfinished" if begun else "queued")
+    return line._replace(status="unfinished" if has_begun(run_dir) else "queued")
