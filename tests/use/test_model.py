@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -319,7 +320,7 @@ def test_generate_takes_the_same_options(command: Any, folder: Path) -> None:
         ({"seed": None}, "seed must be from 0 to 4294967295, got None"),
         ({"seed": 1.5}, "seed must be from 0 to 4294967295, got 1.5"),
         ({"seed": True}, "seed must be from 0 to 4294967295, got True"),
-        ({"seed": np.int64(-1)}, r"seed must be from 0 to 4294967295, got np.int64\(-1\)"),
+        ({"seed": np.int64(-1)}, f"from 0 to 4294967295, got {re.escape(repr(np.int64(-1)))}"),
     ],
 )
 def test_an_argument_of_another_kind_is_refused(folder: Path, arguments: dict[str, Any], said: str) -> None:
