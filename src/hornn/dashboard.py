@@ -18,7 +18,7 @@ import wandb
 from hornn.reporting.comma_separated import table_csv
 from hornn.reporting.commands import find_tables
 from hornn.reporting.notes import table_notes
-from hornn.reporting.run_data import SPLITS, UNITS
+from hornn.reporting.run_numbers import SPLITS, UNITS
 from hornn.reporting.scores import has_other_unit
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table

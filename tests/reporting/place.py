@@ -62,6 +62,29 @@ CLAIMS = """
     - {says: "max beats the RNN", better: max-2, than: rnn}
 """
 
+PACE = """
+defaults:
+  - override /experiment: toy/text
+sweep:
+  name: pace
+  title: "Pace"
+  paper: "Somebody 2001"
+  metric:
+    - {key: valid_ppl, label: "validation"}
+    - {key: metrics.-1.train_ppl, label: "training, with noise"}
+    - {key: seconds_per_epoch, label: "seconds per epoch"}
+    - {key: corpus.tokens.train, label: "tokens"}
+  lower_is_better: true
+  seeds: [1, 2]
+  rows:
+    - name: sum
+      label: "Sum, order 2"
+      run: [model=hornn, model.order=2]
+      published: {valid_ppl: {value: 110, verified: true, source: "table 1"}}
+    - {name: three, label: "Sum, order 3", run: [model=hornn, model.order=3]}
+    - {name: max, label: "Max, order 2", run: [model=hornn_max, model.order=2]}
+"""
+
 CONF = {
     "config": "{defaults: [{model: rnn}, {experiment: null}, _self_], weight_noise: 0.0, hydra: {output_subdir: null}}",
     "experiment/toy/text": "{defaults: [override /data: text], optimizer: {lr: 1e-1}, trainer: {max_epochs: 20}}",
@@ -152,6 +175,24 @@ def fill(place: Place) -> Place:
     place.record(
         {"row": "model=lstm", "seed": 1, "status": "done", "result": place.result(1, 77.0)}, sweep="adhoc-12"
     )
+    return place
+
+
+def fill_two(place: Place) -> Place:
+    """Two tables: the runs of the sum stand in both, one with a pause; the maximum ran on two devices."""
+    place.write_sweep("toy", SWEEP.replace("  figure:", CLAIMS + "  figure:", 1))
+    place.write_sweep("pace", PACE)
+    for seed, seconds in ((1, (10.0, 90.0, 10.0)), (2, (12.0, 12.0, 12.0))):
+        metrics = [
+            {"epoch": epoch, "seconds": taken, "valid_ppl": 120.0 - seed, "train_ppl": 50.0}
+            for epoch, taken in enumerate(seconds, start=1)
+        ]
+        corpus = {"unit": "word", "name": "text", "tokens": {"train": 900_000}}
+        result = {"corpus": corpus, "metrics": metrics, "seconds_per_epoch": sum(seconds) / 3}
+        place.commit("sum-2", seed, 111.0 + seed, choices={"model": "hornn"}, **result)
+        place.commit("sum-3", seed, 107.0, choices={"model": "hornn"}, **result)
+        place.commit("max-2", seed, 109.0, **result)
+        place.commit("max", seed, 109.0, sweep="pace", device="cpu (slide rule)", **result)
     return place
 
 

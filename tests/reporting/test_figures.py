@@ -35,7 +35,7 @@ def test_rows_that_say_how_they_differ_have_marks_of_their_own(place: Any) -> No
         place.commit(row, 1)
     curves = draw_figures(table_of(place))[-1]
     labels = [label for label, _ in curves.legend]
-    assert labels == ["RNN", "Sum, order 2", "Sum, order 2 ... decay", "Sum, order 2 ... decay"]
+    assert labels == ["RNN", "Sum, order 2", "Sum, order 2; here decay", "Sum, order 2; here decay"]
     assert len({style for _, style in curves.legend}) == 4
 
 

@@ -15,7 +15,7 @@ from hornn.reporting.json_table import table_json
 from hornn.reporting.latex import table_latex
 from hornn.reporting.markdown import measured_gain_text, sign_note, table_markdown
 from hornn.reporting.memory import draw_memory, factor_notes, measured_rows
-from hornn.reporting.run_data import means, scores_of_table
+from hornn.reporting.run_numbers import means, scores_of_table
 from hornn.reporting.scores import REACHES
 from hornn.reporting.seeds import spread_over_seeds
 from hornn.reporting.table_pages import write_table_pages
@@ -245,7 +245,7 @@ def test_a_reach_at_the_limit_of_the_lags_is_a_lower_bound(place: Any, broken: A
     assert "at_limit" not in rows[2]["scores"][key]
     alone = spread_over_seeds(key, [line_of(table, "sum-3")])
     assert spread_over_seeds(key, table.lines) == alone is not None, "seeds at the limit are alike"
-    means_of, run = means(line_of(table, "rnn")), line_of(table, "rnn").runs[0]
+    means_of, run = means(line_of(table, "rnn"), [key]), line_of(table, "rnn").runs[0]
     assert means_of[key][1] == scores_of_table(table, run)[key][1] == "≥ 50", (
         "where rows or runs are compared"
     )

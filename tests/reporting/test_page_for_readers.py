@@ -23,12 +23,12 @@ def test_a_row_that_goes_on_from_another_has_its_whole_label_once_sorted(tab: Ta
     boxes = "[...document.querySelectorAll('#table-settings input[data-item]')].map(each => each.ariaLabel)"
     assert tab.run(boxes)[:4] == [
         "Compare RNN",
-        "Compare RNN ... lr 1",
+        "Compare RNN; here lr 1",
         "Compare Sum",
-        "Compare Sum ... lr 1",
+        "Compare Sum; here lr 1",
     ]
     tab.run("document.querySelectorAll('#table-settings .wide th button')[1].click()")
-    assert tab.texts(labels)[:4] == ["◆Sum ... lr 1", "■RNN ... lr 1", "▲Sum", "●RNN"]
+    assert tab.texts(labels)[:4] == ["◆Sum; here lr 1", "■RNN; here lr 1", "▲Sum", "●RNN"]
 
 
 def test_a_row_whose_runs_diverged_says_so_where_its_number_would_be(tab: Tab) -> None:

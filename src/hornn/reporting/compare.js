@@ -46,6 +46,11 @@ const spread = items => items.length === 1 && items[0].runs.length > 1
     label: `seed ${run.seed}`, numbers: run.numbers })) : items;
 
 const measureName = key => data.measures[key]?.[0] ?? key;
+/** What the tables of items call a number, where all say it alike; else its name everywhere. */
+const nameIn = (items, key) => {
+  const names = distinct(items.map(item => data.tables[item.table].names[key] ?? measureName(key)));
+  return names.length === 1 ? names[0] : measureName(key);
+};
 
 const choice = (label, options) => {
   const made = element("select", {}, options.map(([value, text]) => element("option", { value }, text)));
@@ -119,7 +124,8 @@ const distinct = values => [...new Set(values)];
 /** What packed mappings say of the runs of an item: key -> text. */
 const valuesOf = (packed, item, key) => {
   const column = packed.keys.indexOf(key);
-  return distinct(item.runs.map(run => String(packed.values[run[packed === data.configs ? "config" : "origin"]][column]))).join(" / ");
+  const values = distinct(item.runs.map(run => String(packed.values[run[packed === data.configs ? "config" : "origin"]][column])));
+  return (values.length > 1 ? values.filter(Boolean) : values).join(" / "); // an earlier run may lack a key
 };
 
 /** A word of a config, which may break after its dots and underscores. */
@@ -130,6 +136,8 @@ const linesOf = (title, lines, columns) => lines.length ? element("tbody", {},
   title ? element("tr", { class: "part" }, element("th", { scope: "rowgroup", colspan: columns + 1 }, title)) : null,
   lines.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, breakable(name)), cells.map(cell => element("td", {}, typeof cell === "string" ? breakable(cell) : cell))))) : null;
 
+/** Whether the times of items compare: all ran on one device. */
+const onOneDevice = items => distinct(items.map(item => valuesOf(data.origins, item, "device"))).length < 2;
 /** Whether the scores of items compare: all are of one corpus, which is known. */
 const alike = items => {
   const found = items.map(item => distinct(item.runs.map(run => run.corpus).filter(Boolean)).join());
@@ -140,11 +148,12 @@ const numberLines = items => {
   const keys = Object.keys(data.measures).filter(key => items.some(item => item.numbers[key]));
   const lines = [];
   for (const key of keys) {
-    const direction = alike(items.filter(item => item.numbers[key])) ? data.measures[key][1] : 0, values = items.map(item => item.numbers[key]?.[0]);
+    const having = items.filter(item => item.numbers[key]), compare = alike(having) && (!data.times.includes(key) || onOneDevice(having));
+    const name = nameIn(having, key), direction = compare ? data.measures[key][1] : 0, values = items.map(item => item.numbers[key]?.[0]);
     const known = values.filter(value => value !== undefined), best = direction && items.length > 1 && known.length > 1 ? Math[direction < 0 ? "min" : "max"](...known) : null;
     const published = items.map(item => item.row.published[key] ?? "");
-    if (published.some(Boolean)) lines.push([`${measureName(key)}, published`, ...published]);
-    lines.push([measureName(key), ...items.map((item, n) => {
+    if (published.some(Boolean)) lines.push([`${name}, published`, ...published]);
+    lines.push([name, ...items.map((item, n) => {
       if (!item.numbers[key]) return "";
       const text = element(values[n] === best ? "b" : "span", {}, item.numbers[key][1]);
       const share = n && values[0] && direction ? 100 * (values[n] - values[0]) / values[0] : null;
@@ -170,10 +179,12 @@ const commandsOf = item => {
     ...item.runs.filter(run => run.folder).slice(0, 1).map(run => `python src/evaluate.py${own} checkpoint=${run.folder}/best.ckpt split=test ${run.asks ?? ""}`.trim())].filter(Boolean);
 };
 
-/** A run or a row in one line: its test score beside the published one, and how far it is. */
-const headlineOf = ({ numbers, row, one }) => {
-  const key = Object.keys(numbers).find(each => each.startsWith("test_")) ?? Object.keys(numbers).find(each => each.startsWith("valid_"));
-  const score = key ? [`${measureName(key)} `, element("b", {}, numbers[key][1]), row.published[key] ? ` (published ${row.published[key]})` : ""] : null;
+/** A run or a row in one line: its score beside the published one, and how far it is. */
+const headlineOf = item => {
+  const { numbers, row, one, table } = item, scores = Object.keys(numbers).filter(each => /^(test|valid)_/.test(each));
+  const own = data.tables[table].metrics.filter(each => scores.includes(each)), test = each => each.startsWith("test_");
+  const key = own.find(each => row.published[each]) ?? own.find(test) ?? own[0] ?? scores.find(test) ?? scores[0];
+  const score = key ? [`${nameIn([item], key)} `, element("b", {}, numbers[key][1]), row.published[key] ? ` (published ${row.published[key]})` : ""] : null;
   const cost = [["epochs", "epochs"], ["wall_seconds", ""]].filter(([each]) => numbers[each]).map(([each, word]) => `${numbers[each][1]} ${numbers[each][1] === "1" ? word.replace(/s$/, "") : word}`.trim());
   const state = one && one.state !== "done" ? element("span", { class: "state bad" }, one.state, one.progress ? `: ${one.progress}` : "") : null;
   const file = one && one.file ? element("a", { href: one.file }, "result file (JSON)") : null;
@@ -217,7 +228,8 @@ const heardOf = items => {
 const renderRuns = (view, addresses) => {
   const asked = distinct(addresses), named = asked.map(itemOf).filter(Boolean), items = spread(named);
   const inOneTable = distinct(named.map(item => item.table)).length === 1;
-  items.forEach((item, n) => Object.assign(item, { series: n, style: data.palette[n % data.palette.length] }));
+  for (const item of items.filter(item => items.some(other => other.table !== item.table && other.label === item.label))) item.twin = true;
+  items.forEach((item, n) => Object.assign(item, { series: n, style: data.palette[n % data.palette.length], label: item.twin ? `${item.label} (${data.tables[item.table].title})` : item.label }));
   const lone = named.length === 1 ? named[0] : null;
   if (lone?.one) items[0] = { ...lone, label: `seed ${lone.seed}` };
   const back = table => element("a", { href: `#table-${table}` }, data.tables[table].title);
@@ -239,8 +251,8 @@ const renderRuns = (view, addresses) => {
     parts.push(element("ul", { class: "chips" }, named.map(item => {
       const others = named.filter(other => other !== item).map(other => other.address);
       return element("li", {}, element("span", { style: `color: ${item.style[0]}`, "aria-hidden": "true" }, item.style[1]), " ", element("a", { href: `#run=${item.address}` }, item.label),
-        inOneTable ? null : [" ", element("span", { class: "soft" }, data.tables[item.table].title)], " ",
-        element("a", { href: `#compare=${others.join(",")}`, "aria-label": `Leave out ${item.label}`, class: "leave" }, "×"));
+        inOneTable || item.twin ? null : [" ", element("span", { class: "soft" }, data.tables[item.table].title)], " ",
+        element("a", { href: `#compare=${others.join(",")}`, "aria-label": `Leave out ${item.label}`, class: "leave", "data-leaves": item.address }, "×"));
     })));
     if (inOneTable) parts.push(element("p", { class: "soft" }, "Rows of ", back(named[0].table), "."));
   }

@@ -13,7 +13,8 @@ from hornn.result import MEMORY
 ALL, POOLED = "all", "pooled"
 FLOOR = 1e-6  # of a gradient, relative to lag 1: what is below is not drawn
 SOLID = "-"
-DASHES = (SOLID, "--", ":", "-.")  # of the rows of one colour, or of the parts of a state
+SIGNS = {SOLID: "───", "--": "─ ─", ":": "· · ·", "-.": "─ ·"}  # in a legend
+DASHES = tuple(SIGNS)  # of the rows of one colour, or of the parts of a state
 STAGES = {
     "start": "before training",
     "during": "after epoch {epoch}",
@@ -28,7 +29,7 @@ class Measured(NamedTuple):
     label: str
     style: Style
     memory: Mapping[str, Any]
-    dash: str = "-"
+    dash: str = SOLID
 
     def stage(self, name: str) -> Stage | None:
         """The last stage of that name."""
@@ -62,7 +63,7 @@ def draw_memory(table: Table, named: bool = False) -> list[Plot]:
         [drawing.pooled("after"), drawing.pooled("start"), drawing.saturation()],
         [drawing.ranges()],
     ]
-    legend = tuple((row.label, row.style) for row in rows)
+    legend = tuple((row.label, row.style._replace(symbol=SIGNS[row.dash])) for row in rows)
     plots = [Plot(tuple(filter(None, panels)), legend) for panels in groups]
     return [plot for plot in plots if plot.panels]
 

@@ -22,7 +22,8 @@ const show = (keep = false) => {
   const target = named ?? byId("home"), view = target.closest(".view");
   for (const other of find(".view")) other.classList.toggle("shown", other === view);
   if (kind) renderRuns(view, (list ?? "").split(",").filter(Boolean));
-  const here = kind === "run" ? "table-" + decoded((list ?? "").split("/")[0]) : target.id;
+  const here = kind === "run" ? "table-" + decoded((list ?? "").split("/")[0]) : target.matches("li") ? view.id : target.id;
+  if (target.matches("li")) target.querySelector("details").open = true;
   for (const link of find("nav a")) (link.classList.contains("chosen") ? "compare" : decoded(link.hash.slice(1))) === here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   const place = view.querySelector(".curves[data-table]");
   if (place?.redraw) place.redraw(); // it may have another width than when it was seen last
@@ -48,6 +49,7 @@ const listClaims = () => {
   const list = document.querySelector("#claims .claims");
   if (list && !list.children.length) list.append(...find(".view:not(#home) .claims > li:not([data-again])").map(claim => {
     const copy = claim.cloneNode(true), table = `#${claim.closest(".view").id}`;
+    copy.removeAttribute("id");
     copy.querySelector(".evidence").append(" ", element("a", { href: table }, plain(document.querySelector(`nav a[href="${table}"]`))));
     return copy;
   }));
@@ -56,6 +58,7 @@ const listClaims = () => {
 const addRoles = () => {
   for (const sign of find("i")) sign.setAttribute("aria-hidden", true);
   for (const button of find("[data-lights]:not([aria-pressed])")) button.setAttribute("aria-pressed", false);
+  for (const spot of find("a [data-tip]")) spot.closest("a").setAttribute("aria-label", spot.dataset.tip); // its label may be cut off
 };
 
 // Search and filters
@@ -67,6 +70,7 @@ const search = () => {
     item.hidden = !words.every(word => known.includes(word));
   }
   for (const group of find("nav .group")) group.hidden = !find("li:not([hidden])", group).length;
+  byId("nothing").hidden = find("nav .group:not([hidden])").length > 0;
 };
 const filter = () => {
   const items = find("#claims .claims > li"), choices = find(".filters select[data-key]");
@@ -147,12 +151,17 @@ const step = (svg, forward) => {
   point(spots[next], ...middle(spots[next]));
 };
 
+/** So that a screen reader says where one is. */
+const focusOn = title => {
+  if (!title.matches("summary")) title.tabIndex = -1;
+  title.focus({ preventScroll: true });
+};
+
 addEventListener("pointermove", look);
 addEventListener("pointerdown", look);
 addEventListener("hashchange", () => {
-  const target = show(), title = target.querySelector("h1, h2") ?? target.closest(".view").querySelector("h1");
-  title.tabIndex = -1;
-  title.focus({ preventScroll: true }); // so that a screen reader says where one is
+  const target = show();
+  focusOn(target.querySelector("h1, h2, summary") ?? target.closest(".view").querySelector("h1"));
 });
 let waiting;
 addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => { for (const place of find(".view.shown .curves")) place.redraw?.(); }, 150); });
@@ -165,7 +174,8 @@ addEventListener("click", event => {
     const folded = at(".view").querySelector("table").classList.toggle("folded"), words = at(".unfold").textContent.replace(/^\w+/, folded ? "Show" : "Hide");
     at(".unfold").textContent = words;
     at(".unfold").setAttribute("aria-expanded", !folded);
-  } else if (at("#clear")) { ticked.clear(); showTicks(); }
+  } else if (at("#clear")) { ticked.clear(); showTicks(); focusOn(document.querySelector(".view.shown h1")); }
+  else if (at(".leave")) { ticked.delete(at(".leave").dataset.leaves); showTicks(); }
   else if (at("[data-lights]")) {
     const button = at("[data-lights]"), pressed = button.getAttribute("aria-pressed") === "true";
     for (const other of find("[data-lights]", button.closest(".view"))) other.setAttribute("aria-pressed", other === button && !pressed);

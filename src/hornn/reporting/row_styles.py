@@ -45,10 +45,14 @@ def line_style(members: Iterable[Line], styles: Styles) -> Style:
 
 
 def with_full_labels(lines: Iterable[Line]) -> list[tuple[str, Line]]:
-    """The lines with their labels; a label that begins with dots stands behind the label that it goes on from."""
+    """The lines with their labels; a label that begins with dots stands behind the label that it goes on from.
+
+    "here" says that a constant named twice has the second value.
+    """
     pairs, head = [], ""
     for line in lines:
         label = line.row.label
         head = head if label.startswith(DOTS) else label
-        pairs.append((f"{head} {label}" if label.startswith(DOTS) else label, line))
+        whole = f"{head}; here {label.removeprefix(DOTS).strip()}" if label.startswith(DOTS) else label
+        pairs.append((whole, line))
     return pairs

@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 from urllib.parse import quote
 
@@ -14,43 +13,28 @@ from hornn.metrics import bits
 from hornn.recipe import flatten
 from hornn.reporting.departures import departures
 from hornn.reporting.grid import published_text
-from hornn.reporting.lines import Line, on_one_device, shared_its_gpu, tells
+from hornn.reporting.lines import TIMES, Line, shared_its_gpu
 from hornn.reporting.listening import Recordings, heard_by
 from hornn.reporting.markdown import relative_address
-from hornn.reporting.numbers import SIGN_MEANINGS, format_bound, format_number
+from hornn.reporting.numbers import SIGN_MEANINGS
 from hornn.reporting.panels import COLOURS, SHAPES, nth_style
 from hornn.reporting.row_styles import row_styles, with_full_labels
-from hornn.reporting.running import in_words
+from hornn.reporting.run_numbers import (
+    NOT_DRAWN,
+    SPLITS,
+    known_name,
+    means,
+    measures,
+    own_numbers,
+    scores_of_table,
+    shorter,
+)
 from hornn.reporting.runs import Run
-from hornn.reporting.scores import is_at_limit, metric_value, of_characters
+from hornn.reporting.scores import of_characters
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES, content_of, score_of
 from hornn.run.identity import INIT_FROM, default_folder
 
-SPLITS = {"test": "test", "valid": "validation", "train": "training"}  # in the order of their scores
-# Of a unit: its words, and whether less of it is better (-1), or more.
-UNITS = {
-    "ppl": ("perplexity", -1),
-    "bpc": ("bits per character", -1),
-    "nll": ("nats per frame", -1),
-    "accuracy": ("accuracy", 1),
-    "wer": ("word errors %, shipped grammar", -1),
-    "wer_bigram": ("word errors %, bigram", -1),
-}
-COSTS = {
-    "num_parameters": "weights",
-    "epochs": "epochs",
-    "best_epoch": "best epoch",
-    "wall_seconds": "time, the whole run",
-    "tokens_per_second": "tokens per second",
-    "peak_memory_mb": "memory, MiB",
-}
-CURVES = {
-    "lr": "learning rate",
-    "grad_norm": "gradient's norm, mean",
-    "max_grad_norm": "gradient's norm, largest",
-}
-NOT_DRAWN = {"epoch", "step", "seconds", "tokens_per_second"}
 ORIGIN = {"finished": "finished", "device": "device", "backend": "time loop", "world_size": "processes"}
 
 
@@ -59,6 +43,7 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
     runs: list[dict[str, Any]] = []
     places: dict[Path, int] = {}
     rows: dict[str, Any] = {}
+    lines: dict[str, Line] = {}
     configs, origins = Interned(), Interned()
     for table in tables:
         styles = row_styles(table.lines)
@@ -75,12 +60,13 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
                 numbers.append(places[key])
             if numbers:
                 style = styles[line.row.name]
-                rows[f"{table.sweep.name}/{line.row.name}"] = {
+                name = f"{table.sweep.name}/{line.row.name}"
+                lines[name] = line
+                rows[name] = {
                     "label": label,
                     "style": [style.colour, style.symbol],
                     "series": style.series[0],
                     "asks": list(line.row.run or line.row.name.split()),
-                    "numbers": {} if len(numbers) == len(line.measured) == 1 else means(line),  # its run's
                     "published": {
                         key: text
                         for key, score in line.scores.items()
@@ -89,15 +75,33 @@ def page_data(tables: Sequence[Table], out: Path, recordings: Recordings) -> dic
                     "runs": numbers,
                     "best": (line.best or min(shown, key=validation_so_far)).seed,
                 }
+    for name, row in rows.items():  # now that each run has the numbers of all tables in which it stands
+        own = [runs[place]["numbers"] for place in row["runs"]]
+        alone = len(own) == len(lines[name].measured) == 1  # the page then takes the run's numbers
+        row["numbers"] = (
+            {} if alone else means(lines[name], dict.fromkeys(key for each in own for key in each))
+        )
+    named = measures(tables, runs)
     return {
         "tables": {
-            table.sweep.name: {"title": table.short_title, "command": table.sweep.command} for table in tables
+            table.sweep.name: {
+                "title": table.short_title,
+                "command": table.sweep.command,
+                "metrics": [metric.key for metric in table.sweep.metrics],
+                "names": {
+                    metric.key: metric.label
+                    for metric in table.sweep.metrics
+                    if metric.key in named and metric.label != named[metric.key][0]
+                },
+            }
+            for table in tables
         },
         "rows": rows,
         "runs": runs,
         "configs": configs.packed(),
         "origins": origins.packed(),
-        "measures": measures(tables, runs),
+        "measures": named,
+        "times": TIMES,
         "signs": SIGN_MEANINGS,
         "shapes": SHAPES,
         "palette": [
@@ -229,54 +233,6 @@ def reads_own_folder(result: Mapping[str, Any]) -> bool:
     return data == "midi" or (data == "an4" and name != "an4")
 
 
-def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
-    """Every score that a result holds, and what it cost: each with its text."""
-    found = [key for key in result if key.partition("_")[0] in SPLITS and key.partition("_")[2] in UNITS]
-    keys = [key for key in found if not (key.endswith("_nll") and key.replace("_nll", "_ppl") in found)]
-    costs = [key for key in COSTS if tells(result, key)]
-    pairs = ((key, metric_value(result, key)) for key in [*keys, *costs])
-    return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
-
-
-def number_text(key: str, value: float) -> str:
-    if key == "wall_seconds":
-        return in_words(value)
-    return f"{value:,.0f}" if key in COSTS else format_number(key, value)
-
-
-def scores_of_table(table: Table, run: Run) -> dict[str, tuple[float, str]]:
-    keys = [metric.key for metric in table.sweep.metrics if tells(run.result, metric.key)]
-    pairs = ((key, metric_value(run.result, key)) for key in keys)
-    return {
-        key: (
-            shorter(value),
-            format_bound(value) if is_at_limit(run.result, key) else number_text(key, value),
-        )
-        for key, value in pairs
-        if value is not None
-    }
-
-
-def means(line: Line) -> dict[str, tuple[float, str]]:
-    """The means over the seeds that a row's numbers come from, with their standard deviations."""
-    values: dict[str, list[float]] = {}
-    for run in line.measured:
-        keys = [*line.scores, *own_numbers(run.result)]
-        for key in dict.fromkeys(keys):
-            if not tells(run.result, key) or not on_one_device(key, [line]):
-                continue
-            if (value := metric_value(run.result, key)) is not None:
-                values.setdefault(key, []).append(value)
-    return {key: (shorter(fmean(each)), mean_text(key, each, line)) for key, each in values.items()}
-
-
-def mean_text(key: str, values: Sequence[float], line: Line) -> str:
-    if key in line.scores and line.scores[key].at_limit:
-        return format_bound(fmean(values))
-    spread = f" ± {number_text(key, stdev(values))}" if len(values) > 1 and key not in COSTS else ""
-    return f"{number_text(key, fmean(values))}{spread}"
-
-
 def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:
     """The epochs as columns: scores to four digits, the rest to three.
 
@@ -308,40 +264,3 @@ def summed(seconds: Sequence[float]) -> list[float]:
     sums = list(accumulate(seconds))
     last = f"{sums[-1]:.3e}"
     return [round(value, 3 - int(last.partition("e")[2])) for value in sums]
-
-
-def shorter(value: float, digits: int = 5) -> float:
-    return float(f"{value:.{digits}g}")
-
-
-def known_name(key: str) -> str:
-    """The name of a number that results hold; empty for one that nobody named."""
-    split, _, unit = key.partition("_")
-    if split in SPLITS and unit in UNITS:
-        return f"{UNITS[unit][0]}, {SPLITS[split]}"
-    return COSTS.get(key) or CURVES.get(key, "")
-
-
-def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Key -> its name and whether less (-1) or more (1) of it is better; the tables' own words first.
-
-    In the order in which they are shown.
-    """
-    found = dict.fromkeys(key for run in runs for key in (*run["numbers"], *run["curves"]))
-    own = {metric.key: metric for table in tables for metric in table.sweep.metrics}
-    named = {}
-    for key in sorted(found, key=place_shown):
-        if key in NOT_DRAWN - {"tokens_per_second"}:
-            continue
-        direction = UNITS.get(key.partition("_")[2], ("", 0))[1]
-        if key in own and key not in COSTS and not direction and own[key].lower_is_better is not None:
-            direction = -1 if own[key].lower_is_better else 1
-        label = known_name(key) or (own[key].label if key in own else key.replace("_", " "))
-        named[key] = (label, direction)
-    return named
-
-
-def place_shown(key: str) -> int:
-    """Scores of the test text come first, then of validation, of training and others, then costs, then the rest."""
-    split, order = key.partition("_")[0], [*SPLITS, "others", *COSTS, *CURVES]
-    return order.index(split if split in SPLITS else key if key in order else "others")

@@ -55,6 +55,11 @@ class Claimed(NamedTuple):
         return self.table.sweep.name, self.verdict.says
 
     @property
+    def anchor(self) -> str:
+        """Where it stands in the page."""
+        return f"claim-{self.table.sweep.name}-{self.table.sweep.claims.index(self.claim)}"
+
+    @property
     def rank(self) -> tuple[bool, bool]:
         """The greatest first: whether it is measured, and whether on the data of the paper."""
         return self.verdict.outcome != NOT_MEASURED, not self.table.sweep.published_on

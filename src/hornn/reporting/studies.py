@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hornn.metrics import FRAMES, WORDS
 from hornn.reporting.axes import Axes
 from hornn.reporting.panels import COLOURS, SHAPES, Panel, draw_panel
-from hornn.reporting.run_data import known_name
+from hornn.reporting.run_numbers import known_name
 from hornn.result import check_kinds, read_json
 from hornn.shown import shown_texts
 

@@ -7,7 +7,7 @@ from typing import Any
 from hornn.checks import FILE_NAME
 from hornn.recipe import read_yaml
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
-from hornn.reporting.run_data import known_name
+from hornn.reporting.run_numbers import known_name
 from hornn.reporting.runs import read_run
 from hornn.reporting.scores import key_of
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place

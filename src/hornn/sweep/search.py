@@ -25,7 +25,7 @@ from hornn.data.content import content_of
 from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.grid_rows import as_text
-from hornn.reporting.run_data import known_name
+from hornn.reporting.run_numbers import known_name
 from hornn.reporting.scores import key_of
 from hornn.reporting.studies import SUMMARY, show_score
 from hornn.run.code import own_source
