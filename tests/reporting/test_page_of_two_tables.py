@@ -113,3 +113,19 @@ def test_a_key_that_an_earlier_run_lacks_leaves_no_empty_value(tab: Tab) -> None
         f"[[0, 1], [0, 1, 2], [1]].map(runs => valuesOf(data.configs, {item}, 'a'))"
     )
     assert tab.run(values) == ["0", "0 / 1", ""]
+
+
+def test_filtered_claims_have_an_address(tab: Tab) -> None:
+    shown = "[...document.querySelectorAll('#claims .claims > li')].filter(item => !item.hidden).length"
+    values = (
+        "[...document.querySelectorAll('.filters select[data-key]')].map(each => each.value).filter(Boolean)"
+    )
+    choice = "document.querySelector('select[data-key=cell]')"
+    tab.open("#claims=cell=rnn")
+    assert tab.run(f"[{shown}, {values}]") == [1, ["rnn"]]
+    assert tab.run("document.querySelector('.view.shown').id") == "home"
+    tab.run(f"{choice}.value = ''; {choice}.dispatchEvent(new Event('change', {{ bubbles: true }}))")
+    assert tab.run(f"[{shown}, location.hash]") == [3, "#claims="]
+    links = tab.run("[...document.querySelectorAll('.findings a')].map(each => each.hash)")
+    tab.open(next(each for each in links if each.startswith("#claims=")))
+    assert tab.run(values) == ["Nobody 2000", "the paper"]

@@ -18,7 +18,9 @@ let noting;
 addEventListener("scroll", () => { clearTimeout(noting); noting = setTimeout(() => history.replaceState({ y: scrollY }, ""), 100); });
 const show = (keep = false) => {
   const [, kind, list] = location.hash.match(/^#(run|compare)(?:=(.*))?$/) ?? [];
-  const name = decoded(location.hash.slice(1)), named = [kind ? "compare" : name, `table-${name}`].map(byId).find(each => each?.closest(".view"));
+  const [, filters] = location.hash.match(/^#claims=(.*)$/) ?? [];
+  if (filters !== undefined) setFilters(new URLSearchParams(filters));
+  const name = filters === undefined ? decoded(location.hash.slice(1)) : "claims", named = [kind ? "compare" : name, `table-${name}`].map(byId).find(each => each?.closest(".view"));
   const target = named ?? byId("home"), view = target.closest(".view");
   for (const other of find(".view")) other.classList.toggle("shown", other === view);
   if (kind) renderRuns(view, (list ?? "").split(",").filter(Boolean));
@@ -76,6 +78,15 @@ const filter = () => {
   const items = find("#claims .claims > li"), choices = find(".filters select[data-key]");
   for (const item of items) item.hidden = !choices.every(choice => !choice.value || item.dataset[choice.dataset.key].split("|").includes(choice.value));
   if (byId("count")) byId("count").textContent = `${items.filter(item => !item.hidden).length} of ${items.length}`;
+};
+const setFilters = given => {
+  for (const choice of find(".filters select[data-key]")) choice.value = given.get(choice.dataset.key) ?? "";
+  filter();
+};
+/** The filters stand in the address, so that it can be sent to someone. */
+const keepFilters = () => {
+  const set = find(".filters select[data-key]").filter(choice => choice.value).map(choice => [choice.dataset.key, choice.value]);
+  history.replaceState(history.state, "", `#claims=${new URLSearchParams(set)}`);
 };
 const plain = cell => [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("").trim();
 const sort = button => {
@@ -180,14 +191,11 @@ addEventListener("click", event => {
     const button = at("[data-lights]"), pressed = button.getAttribute("aria-pressed") === "true";
     for (const other of find("[data-lights]", button.closest(".view"))) other.setAttribute("aria-pressed", other === button && !pressed);
     light(button.closest(".view"), pressed ? [] : button.dataset.lights.split(" "));
-  } else if (at("a[data-paper]")) {
-    for (const choice of find(".filters select[data-key]")) choice.value = { paper: at("a[data-paper]").dataset.paper, asked: "the paper" }[choice.dataset.key] ?? "";
-    filter();
   }
 });
 addEventListener("input", event => { if (event.target.id === "search") search(); });
 addEventListener("change", event => {
-  if (event.target.matches("select[data-key]")) filter();
+  if (event.target.matches("select[data-key]")) { filter(); keepFilters(); }
   if (event.target.matches("input[data-item]")) { ticked[event.target.checked ? "add" : "delete"](event.target.dataset.item); showTicks(); }
 });
 addEventListener("focusin", event => { if (event.target.matches("[data-lights]")) light(event.target.closest(".view"), event.target.dataset.lights.split(" ")); });
