@@ -128,4 +128,4 @@ def test_filtered_claims_have_an_address(tab: Tab) -> None:
     assert tab.run(f"[{shown}, location.hash]") == [3, "#claims="]
     links = tab.run("[...document.querySelectorAll('.findings a')].map(each => each.hash)")
     tab.open(next(each for each in links if each.startswith("#claims=")))
-    assert tab.run(values) == ["Nobody 2000", "the paper"]
+    assert tab.run(values) == ["the paper", "Nobody 2000"]
