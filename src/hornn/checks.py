@@ -52,6 +52,16 @@ def require_path(taker: str, path: object) -> None:
         raise ValueError(f"{taker} takes a path, got {path!r:.80}")
 
 
+def in_home(path: str | Path) -> Path:
+    """The path, with its home for ~ or ~NAME. Raises ValueError where there is no such home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(
+            f"{path} begins with ~, and there is no such home: write ./{path} where that is its name, or the whole path"
+        ) from None
+
+
 def require_truth(**claims: object) -> None:
     """Raise ValueError for the first of `claims` that is neither true nor false."""
     for name, claim in claims.items():

@@ -1,10 +1,13 @@
 """Commands in processes of their own, as a shell starts them."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from commands.outcomes import refusal
+from hornn.places import CONF
 from outcome import Command
 
 
@@ -44,3 +47,13 @@ def test_a_shell_sees_one_line(process: Command, small: list[str], tmp_path: Pat
         outcome = process(entry, f"checkpoint={bad}")
     assert "alpha" in refusal(outcome) or "bad.ckpt is corrupt" in outcome.err
     assert outcome.out in ("", "hornn_fofe on files: loading\n")
+
+
+def test_a_folder_that_is_there_no_more(tmp_path: Path) -> None:
+    score = f'"{sys.executable}" "{CONF.parent}/src/score.py" --help'
+    gone = f'cd "{tmp_path}" && mkdir gone && cd gone && rmdir ../gone && {score}'
+    done = subprocess.run(["bash", "-c", gone], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: the current folder is there no more: go to another one\n",
+    )

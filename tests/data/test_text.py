@@ -150,6 +150,14 @@ def test_absent_file(tmp_path: Path, split: str) -> None:
         files.build_data(root="", cache_dir=str(tmp_path / "cache"), **(paths | {split: None}))  # type: ignore[arg-type]
 
 
+def test_a_path_in_the_home_of_nobody(tmp_path: Path) -> None:
+    paths = {"train": "~nobody knows.txt", "valid": "a", "test": "a"}
+    with pytest.raises(
+        ValueError, match=r"^~nobody knows.txt begins with ~, .* write \./~nobody knows.txt where"
+    ):
+        files.build_data(root="", cache_dir=str(tmp_path / "cache"), **paths)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("prefix", [b"", b"\xef\xbb\xbf"])
 def test_bytes_that_are_not_utf8(tmp_path: Path, own_text: OwnText, prefix: bytes) -> None:
     data = own_text()

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackagePath, PathDistribution
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,36 @@ def test_a_program_that_is_no_compiler(
         "(g++ or clang), or set network.backend=eager"
     )
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_compiler_with_an_open_quote(fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "g++ '")
+    assert str(library.why_not()).startswith(
+        """the native kernels cannot be built (CXX is "g++ '": No closing quotation): install a C++ compiler"""
+    )
+
+
+def test_ninja_is_found_where_its_package_says(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in an environment above another one; where it is nowhere, it is what is missing, not a compiler."""
+    fresh("exit 0")
+    places = tmp_path / "packages" / "bin"
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(library, "files", lambda name: None)
+    assert str(library.why_not()) == (
+        "the native kernels cannot be built (ninja is not found): put it on the PATH, as `pip install ninja` does, "
+        "or set network.backend=eager"
+    )
+    places.mkdir(parents=True)
+    (places / "ninja").write_text("")
+    record = PackagePath("bin/ninja")
+    record.dist = PathDistribution(tmp_path / "packages" / "ninja.dist-info")
+    monkeypatch.setattr(library, "files", lambda name: [record])
+    with library._scripts_on_path():
+        assert str(places) in os.environ["PATH"].split(os.pathsep)
+    assert os.environ["PATH"] == str(tmp_path)
 
 
 def test_no_home(fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:

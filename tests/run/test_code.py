@@ -11,7 +11,7 @@ import yaml
 
 from commands.outcomes import refusal, result_of, rewrite
 from hornn.places import CONF
-from hornn.run.code import code_of, is_own, other_code, own_source
+from hornn.run.code import code_of, is_own, lies_in_own_folder, other_code, own_source
 from outcome import Command
 from run.offline_log import read_log
 
@@ -235,6 +235,19 @@ def test_code_that_is_not_on_record_is_no_other_code() -> None:
     assert not is_own({})
     assert own_source(code) == "mine.Cell abc"
     assert own_source({"class": "hornn.cells.elman.Rnn", "source": "abc"}) == ""
+
+
+def test_what_was_installed_is_not_ones_own(own: Own) -> None:
+    """Also where it was not installed into this Python: by another user, or below an environment."""
+    (own.file.parent / "inner.py").write_text("x = 1\n")
+    own.file.write_text("import inner\n" + own.file.read_text())
+    alone = code_of({"_target_": "halving.Halving"})["source"]
+    assert lies_in_own_folder("halving.Halving")
+    (own.file.parent / "halving-1.0.dist-info").mkdir()
+    assert not lies_in_own_folder("halving.Halving")
+    assert code_of({"_target_": "halving.Halving"})["source"] != alone, (
+        "its imports are on record by their version"
+    )
 
 
 def test_an_optimizer_of_ones_own_is_on_record_too(

@@ -40,6 +40,10 @@ def start(command: str) -> None:
     for name in [name for name, value in os.environ.items() if name.startswith("HORNN_") and not value]:
         del os.environ[name]  # an empty variable is none: for a path it would mean the current folder
     try:
+        os.getcwd()
+    except FileNotFoundError:
+        end("the current folder is there no more: go to another one", FAILED)
+    try:
         with interrupted_at_once():
             module = import_module(f"hornn.commands.{command}")
         module.run()

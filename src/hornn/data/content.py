@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hornn.checks import in_home
 from hornn.data.download import checksum
 from hornn.writing import write_atomically
 
@@ -35,14 +36,14 @@ def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
 
     Raises FileNotFoundError for a file, or a folder, that is not there.
     """
-    folder = Path(data["cache_dir"]).expanduser()
+    folder = in_home(data["cache_dir"])
     if text == PYTHON:
         return library_checksum(folder)
     if text == FOLDER:
-        return folder_checksum(Path(data["root"]).expanduser() / data["name"], folder)
+        return folder_checksum(in_home(data["root"]) / data["name"], folder)
     digest = hashlib.sha256()
     for key in text:
-        path = Path(str(data[key])).expanduser()
+        path = in_home(str(data[key]))
         require_text_file(f"data.{key}", path)
         digest.update(file_checksum(path, folder).encode())
     return f"sha256:{digest.hexdigest()}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hornn.checks import require_choice
+from hornn.checks import in_home, require_choice
 from hornn.data.content import file_checksum, require_text_file
 from hornn.data.corpus import Corpus
 from hornn.data.lines import read_lines
@@ -97,11 +97,11 @@ def build_data(
     for split, name in {"train": train, "valid": valid, "test": test}.items():
         if not name:
             raise ValueError(f"data.{split} must be the path of a text file, got {name!r}")
-        files[split] = Path(name).expanduser()
+        files[split] = in_home(name)
     corpus = TextFiles(
         files,
         Tokenizer(unit, eos, lowercase),
         VocabularyRule(min_count, max_size),
-        Path(cache_dir).expanduser(),
+        in_home(cache_dir),
     )
     return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

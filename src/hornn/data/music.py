@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hornn.checks import require_choice, require_package, require_positive
+from hornn.checks import in_home, require_choice, require_package, require_positive
 from hornn.data.base import SPLITS
 from hornn.data.download import fetch
 from hornn.data.midi import KEYS
@@ -192,7 +192,7 @@ def build_data(
     require_choice("data.set", set, SETS)
     file, checksum, longest = SETS[set]
     return PublishedMusic(
-        Path(root).expanduser() / "music" / file,
+        in_home(root) / "music" / file,
         f"{url.rstrip('/')}/{file}",
         checksum,
         f"music-{set}",

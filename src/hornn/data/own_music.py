@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from hornn.checks import require_file_name, require_package
+from hornn.checks import in_home, require_file_name, require_package
 from hornn.data.base import SPLITS
 from hornn.data.content import CHANGED, files_below, folder_checksum
 from hornn.data.kept_pieces import PieceCache, Pieces
@@ -133,8 +133,8 @@ def build_data(
     """Music of one's own; the keys are explained in conf/data/midi.yaml."""
     require_file_name("data.name", name)
     return MidiMusic(
-        Path(root).expanduser() / name,
-        Path(cache_dir).expanduser(),
+        in_home(root) / name,
+        in_home(cache_dir),
         frame_length,
         max_len,
         (batch_size, seq_len, eval_batch_size),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hornn.checks import require_choice
+from hornn.checks import in_home, require_choice
 from hornn.data.corpus import Corpus
 from hornn.data.download import fetch
 from hornn.data.lines import read_lines
@@ -69,5 +69,5 @@ def build_data(
     url: str = URL,
 ) -> TextData:
     """Penn Treebank; the keys are explained in conf/data/ptb.yaml."""
-    corpus = PennTreebank(Path(root).expanduser(), unit, url)
+    corpus = PennTreebank(in_home(root), unit, url)
     return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hornn.checks import in_home
 from hornn.data.content import LIBRARY, library_checksum, library_files
 from hornn.data.corpus import Corpus
 from hornn.data.text import TextData
@@ -132,5 +133,5 @@ def build_data(
     max_size: int | None = None,
 ) -> TextData:
     """Python's documentation; the keys are explained in conf/data/pydoc.yaml. `root` is not used."""
-    corpus = PythonDocs(VocabularyRule(min_count, max_size), Path(cache_dir).expanduser())
+    corpus = PythonDocs(VocabularyRule(min_count, max_size), in_home(cache_dir))
     return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hornn.checks import require_choice
+from hornn.checks import in_home, require_choice
 from hornn.data.base import SPLITS, Data
 from hornn.data.cache import CachedTokens, TokenCache
 from hornn.data.corpus import Corpus
@@ -40,7 +40,7 @@ class TextData(Data):
         self.name = corpus.name
         self.tokenizer = corpus.tokenizer
         self.units = CHARACTERS if self.tokenizer.unit == "char" else WORDS
-        self.cache_dir = Path(cache_dir).expanduser()
+        self.cache_dir = in_home(cache_dir)
         self._cached: CachedTokens | None = None
 
     def prepare_data(self) -> None:

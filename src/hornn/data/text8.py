@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hornn.checks import require_choice
+from hornn.checks import in_home, require_choice
 from hornn.data.corpus import Corpus
 from hornn.data.download import BLOCK, fetch, verify
 from hornn.data.synthetic import write_text
@@ -171,5 +171,5 @@ def build_data(
     url: str = URL,
 ) -> TextData:
     """text8; the keys are explained in conf/data/text8.yaml."""
-    corpus = Text8(Path(root).expanduser(), variant, valid_bytes, VocabularyRule(min_count, max_size), url)
+    corpus = Text8(in_home(root), variant, valid_bytes, VocabularyRule(min_count, max_size), url)
     return TextData(corpus, batch_size, seq_len, eval_batch_size, cache_dir)

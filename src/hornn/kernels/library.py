@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -143,6 +144,11 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
                 f"the native kernels cannot be built ({full}): make room in {folder.parent} and in "
                 f"{tempfile.gettempdir()}, set HORNN_CACHE to another folder, or set network.backend=eager"
             ) from error
+        if "Ninja is required" in said:
+            raise NativeError(
+                "the native kernels cannot be built (ninja is not found): put it on the PATH, as `pip install ninja` "
+                "does, or set network.backend=eager"
+            ) from error
         lines = [line for line in said.splitlines() if line.strip()] or [str(error)]
         last = [line for line in lines if not line.startswith(("ninja:", "[", "FAILED:"))][-5:] or lines[-1:]
         reason = next((line for line in last if "error" in line), last[-1])
@@ -162,7 +168,13 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
 
 def _require_compiler() -> None:
     compiler = os.environ.get("CXX", "c++")
-    if shutil.which((shlex.split(compiler) or [""])[0]) is None:
+    try:
+        program = [*shlex.split(compiler), ""][0]
+    except ValueError as error:  # a quote that is open
+        raise NativeError(
+            f"the native kernels cannot be built (CXX is {compiler!r}: {error}): {REMEDY}"
+        ) from error
+    if shutil.which(program) is None:
         raise NativeError(
             f"the native kernels cannot be built (no compiler: {compiler!r} is not found): {REMEDY}"
         )
@@ -170,9 +182,14 @@ def _require_compiler() -> None:
 
 @contextmanager
 def _scripts_on_path() -> Iterator[None]:
-    """`ninja` was installed beside this Python, which need not be on the PATH."""
+    """`ninja` was installed beside this Python, or where its package says; neither need be on the PATH."""
     path = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), path])
+    recorded: list[str] = []
+    with suppress(PackageNotFoundError):
+        recorded = [
+            str(Path(str(file.locate())).parent) for file in files("ninja") or () if file.name == "ninja"
+        ]
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), *recorded, path])
     try:
         yield
     finally:

@@ -29,7 +29,12 @@ def lies_in_own_folder(named: Any) -> bool:
         found = None
     places = [*(found.submodule_search_locations or ()), found.origin or ""] if found else []
     folders = {str(Path(place).parent) for place in places[:1] if Path(place).exists()}
-    return bool(folders - {*sysconfig.get_paths().values()})
+    return any(not is_installed(Path(folder)) for folder in folders)
+
+
+def is_installed(folder: Path) -> bool:
+    """Whether a folder of packages holds what an installer put there: this Python's own, a user's, or another one's."""
+    return str(folder) in sysconfig.get_paths().values() or any(folder.glob("*.dist-info"))
 
 
 def nodes_with_target(node: Any) -> Iterator[Mapping[str, Any]]:
@@ -72,7 +77,7 @@ def imported(files: Sequence[Path], root: Path) -> list[Path]:
 
     None where `root` holds what was installed: its version is on record.
     """
-    if str(root) in sysconfig.get_paths().values():
+    if is_installed(root):
         return []
     found: set[Path] = set()
     waiting = list(files)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from hornn.checks import in_home
 from hornn.data.content import CHANGED, FOLDER, content_of
 from hornn.places import PLACES
 from hornn.recipe import COUNTED, TEXT, flatten
@@ -112,7 +113,7 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     is_published = text == FOLDER and "url" in data and data["name"] == choices["data"]
     if text and not is_published:
         kept["data"] |= {"text": content_of(text, data)}
-        where |= {f"data.{key}": str(Path(data[key]).expanduser().absolute()) for key in text_keys(data)}
+        where |= {f"data.{key}": str(in_home(data[key]).absolute()) for key in text_keys(data)}
     code = code_of_run(config)
     identity = Identity(chosen, kept, where, name_of(chosen, kept), seed, Path(), counted, code)
     default = default_folder(chosen, kept, identity.name, seed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hornn.checks import require_file_name, require_range
+from hornn.checks import in_home, require_file_name, require_range
 from hornn.data.base import IGNORE, SPLITS, Judgement
 from hornn.data.download import checksum
 from hornn.data.sequences import Example, SequenceData
@@ -300,8 +300,8 @@ def build_data(
     """Speech in AN4's layout; the keys are explained in conf/data/an4.yaml."""
     require_file_name("data.name", name)
     return SpeechData(
-        Path(root).expanduser() / name,
-        Path(cache_dir).expanduser(),
+        in_home(root) / name,
+        in_home(cache_dir),
         gmm.train,
         delay,
         (batch_size, seq_len, eval_batch_size),
