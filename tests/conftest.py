@@ -40,10 +40,10 @@ settings.load_profile("same")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked `faults` or `thorough` unless `-m` speaks of it; begin with what is marked `slow`.
 
-    Cases that `each` skips are `thorough`.
+    Cases that `each` skips are `thorough`; none is skipped where `-k` picks cases by their names.
     """
     seen = Counter[str]()
-    for item in items:
+    for item in [] if config.getoption("keyword") else items:
         if marker := item.get_closest_marker("each"):
             test = item.nodeid.partition("[")[0]
             if seen[test] % marker.args[0]:

@@ -109,6 +109,13 @@ class Remembers(Rnn):
         return super().step(self.past, state)
 
 
+class HasALossOfItsOwn(Rnn):
+    def step(self, u_t: Tensor, state: RnnState) -> Any:
+        y_t, after = super().step(u_t, state)
+        self.loss = y_t.square().mean()
+        return y_t, after
+
+
 class NoNumber(Rnn):
     def step(self, u_t: Tensor, state: RnnState) -> Any:
         y_t, _ = super().step(u_t, state)
@@ -207,6 +214,7 @@ FAULTS = [
     (MixesInputs, "project_input mixes columns"),
     (MixesSteps, "project_input mixes steps"),
     (Remembers, "step gives other numbers when it is called again: remember nothing on self"),
+    (HasALossOfItsOwn, "self.loss is set within a step: only y_t and the state are read"),
     (NoNumber, "step gives nan or inf within two steps"),
     (Fails, r"step fails: ValueError: unknown data 'ptb' \(.*test_contract.py:\d+; HYDRA_FULL_ERROR=1"),
     (NoActivation, "__init__ must set self.activation"),

@@ -40,9 +40,16 @@ def check_contract(cell: Cell) -> None:
     try:
         check_attributes(cell)
         x = 0.1 * torch.randn(T, B, cell.input_size, generator=torch.Generator().manual_seed(0))
+        held = dict(vars(cell))
         first, again = try_out(cell, x), try_out(cell, x)
         if not all(map(alike, (*first[:3], *first.state), (*again[:3], *again.state))):
             refuse(cell, "step", "gives other numbers when it is called again: remember nothing on self")
+        for name in (name for name, value in vars(cell).items() if value is not held.get(name, refuse)):
+            refuse(
+                cell,
+                f"self.{name}",
+                "is set within a step: only y_t and the state are read, and __init__ sets constants",
+            )
         with in_part(type(cell), "project_input"):
             alone = cell.project_input(x[1:])
         if not alike(alone, first.project_input[1:]):

@@ -16,6 +16,9 @@ from hornn.shown import shown
 SPECIAL = re.compile(r"[|*!`\\\[]")
 CODE = re.compile(r"((?<!`)`[^`|]+`(?!`))")  # a bar would end a table's cell
 
+MEAN_NOTE = "Measured: mean ± standard deviation over n seeds."
+GAIN_NOTE = "Gains: ± one standard error."
+
 
 def table_markdown(table: Table, folder: Path | None = None, before: str = "") -> str:
     """A page on the table. With `folder`, where the page will lie, its runs link to their result files.
@@ -38,9 +41,11 @@ def table_markdown(table: Table, folder: Path | None = None, before: str = "") -
         rows.append(texts)
     header = [*map(escape_markdown, grid.header[:-1]), grid.header[-1] if folder else "seeds"]
     parts.append(markdown_table(header, rows, left=("model", "device", header[-1])))
+    parts += [MEAN_NOTE] if any("±" in text for texts in rows for text in texts) else []
     parts += list_of(f"<sup>{mark}</sup> {escape_markdown(text)}" for mark, text in grid.legend.items())
     if table.verdicts:
         parts += ["## Claims", *claims_markdown([(table, verdict) for verdict in table.verdicts], "### {}")]
+        parts += [GAIN_NOTE] if any(verdict.error is not None for verdict in table.verdicts) else []
         parts += list_of(escape_markdown(str(verdict)) for verdict in table.verdicts)
     parts += ["## Notes", *list_of(escape_markdown(text) for text in table_notes(table))]
     return "\n\n".join(parts) + "\n"

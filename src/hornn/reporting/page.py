@@ -12,7 +12,14 @@ from hornn.reporting.glance import draw_glance_in_parts
 from hornn.reporting.grid import table_grid
 from hornn.reporting.lines import Line
 from hornn.reporting.listening import GRAMMARS, Recordings, utterances_of
-from hornn.reporting.markdown import gain_text, published_gain_text, relative_address, sign_note
+from hornn.reporting.markdown import (
+    GAIN_NOTE,
+    MEAN_NOTE,
+    gain_text,
+    published_gain_text,
+    relative_address,
+    sign_note,
+)
 from hornn.reporting.memory import factor_notes
 from hornn.reporting.notes import table_notes
 from hornn.reporting.overview import OVERVIEW_HEADER, OVERVIEW_NOTE, overview_cells
@@ -88,6 +95,8 @@ def render_page(
         glance=draw_glance_in_parts(tables),
         OVERVIEW_HEADER=OVERVIEW_HEADER,
         OVERVIEW_NOTE=OVERVIEW_NOTE,
+        MEAN_NOTE=MEAN_NOTE,
+        GAIN_NOTE=GAIN_NOTE,
         DOWNLOADS=DOWNLOADS,
         overview_cells=overview_cells,
         table_grid=table_grid,
