@@ -7,8 +7,15 @@ import pytest
 from omegaconf import OmegaConf
 
 from hornn.result import write_result
-from hornn.run.identity import Identity
-from hornn.sweep.expand import check_not_a_table, check_start, compose_job, name_beside
+from hornn.run.identity import CONFIG, Identity
+from hornn.sweep.expand import (
+    check_folder,
+    check_not_a_table,
+    check_start,
+    compose_job,
+    compose_jobs,
+    name_beside,
+)
 from hornn.sweep.job import Job
 from hornn.sweep.record import Entry
 from hornn.sweep.table_rows import picked
@@ -117,3 +124,46 @@ def test_jobs_that_differ_in_their_seed_alone_are_composed_once() -> None:
     assert folder("model=lstm", "seed=1") == "seed=1"
     assert folder("model=lstm", "seed=${n}") == folder("model=lstm", "seed=1", "seed=2") == "seed=5"
     assert len(asked) == 5
+
+
+@pytest.fixture
+def composed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every job is a run of one folder, but for its seed, and is overwritten where its overrides say so."""
+
+    def compose(loader: Any, master: Any, words: list[str]) -> tuple[Identity, dict[str, Any]]:
+        seed = next(
+            (int(word.rpartition("=")[2]) for word in words if word.lstrip("+").startswith("seed=")), 1
+        )
+        folder = Path("outputs", f"seed={seed}")
+        config = {"overwrite": "overwrite=true" in words, "init_from": None}
+        return Identity({"model": "rnn"}, {}, {}, "aaaaaaaaaa", seed, folder, False), config
+
+    monkeypatch.setattr("hornn.sweep.expand.compose", compose)
+
+
+@pytest.mark.usefixtures("composed")
+def test_a_run_of_two_rows_is_overwritten_once_where_one_says_so() -> None:
+    words = [["+sweep.row='a'"], ["+sweep.row='b'", "overwrite=true"]]
+    for batch, place in ((words, 1), (words[::-1], 0)):
+        (job,) = compose_jobs(None, OmegaConf.create(), batch)
+        assert (job.overwrite, job.place) == (True, place)
+        assert sorted(job.rows) == ["a", "b"]
+    (job,) = compose_jobs(None, OmegaConf.create(), words[:1] * 2)
+    assert (job.overwrite, job.rows) == (False, ["a"])
+
+
+@pytest.mark.usefixtures("composed")
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+def test_a_seed_is_no_part_of_a_row_s_name(sign: str) -> None:
+    jobs = compose_jobs(None, OmegaConf.create(), [[f"{sign}seed={seed}", "logger=csv"] for seed in (1, 2)])
+    assert [job.rows for job in jobs] == [["rnn"], ["rnn"]]
+
+
+def test_a_folder_of_another_run_is_taken_only_where_it_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_text("name: bbbbbbbbbb\nconfig: {}\n")
+    identity = Identity({"model": "rnn"}, {}, {}, "aaaaaaaaaa", 1, tmp_path, False)
+    job = Job(["deep"], [], identity, {})
+    with pytest.raises(ValueError, match="holds another run than deep"):
+        check_folder(job)
+    job.overwrite = True
+    check_folder(job)

@@ -1,11 +1,13 @@
 """GPUs that jobs take and give back."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hornn.sweep.gpus import Pool, gpu_names, gpus_wanted
+from hornn.sweep.workers import Workers
 
 
 def test_gpus_are_taken_and_given_back() -> None:
@@ -17,6 +19,20 @@ def test_gpus_are_taken_and_given_back() -> None:
     pool.give_back(["1"])
     assert pool.take(2) is None
     assert pool.take(1) == ["1"]
+
+
+def test_a_job_that_another_process_has_gives_its_gpu_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hornn.sweep.workers.claim", lambda folder: None)
+    job: Any = SimpleNamespace(run_dir=tmp_path, gpus=1, claim=None, status="queued", error=None)
+    workers: Any = SimpleNamespace(pool=Pool(["0"], 1), left=[])
+    workers._leave = lambda job, status: workers.left.append(status)
+    Workers._try(workers, job, watched=0)
+    assert workers.left == ["elsewhere"]
+    assert workers.pool.take(1) == ["0"]
+    Workers._try(workers, job, watched=0)
+    assert workers.left == ["elsewhere"], "there is no GPU for it"
 
 
 def test_gpus_that_are_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,6 +241,19 @@ def test_gpus_are_shared_out(launch: Launch) -> None:
     )
 
 
+def test_a_job_knows_how_many_share_its_gpu_and_takes_the_threads_that_a_user_gives(launch: Launch) -> None:
+    words = (
+        "sweeps=mini",
+        ONE_EPOCH,
+        "hydra.sweeper.only=[second-order]",
+        "trainer=gpu",
+        "hydra.launcher.per_gpu=2",
+    )
+    assert launch(*words, CUDA_VISIBLE_DEVICES="3", OMP_NUM_THREADS="5").code == 0
+    ((line,),) = starts().values()
+    assert "OMP_NUM_THREADS=5 HORNN_RUNS_ON_GPU=2 CUDA_VISIBLE_DEVICES=3" in line
+
+
 @pytest.mark.thorough
 def test_processor_cores_are_shared_out(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hornn.sweep.launcher.cores", lambda: 7)
