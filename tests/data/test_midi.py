@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,22 @@ def test_notes_begin_and_end_at_the_nearest_frames(tmp_path: Path) -> None:
     frames, left_out = read_midi(path, 0.25)
     assert sounding(frames) == [[60], [60, 64], [64], [62, 64]]
     assert (frames.dtype, left_out) == (np.uint8, 0)
+
+
+@pytest.mark.parametrize("ticks", [24, 96, 100, 480, 960])
+def test_of_two_frames_that_are_alike_near_the_later_one_counts(tmp_path: Path, ticks: int) -> None:
+    """However many ticks a quarter note has: these sixteenths begin in the middle of every other frame."""
+    file = mido.MidiFile(ticks_per_beat=ticks)
+    track = mido.MidiTrack()
+    for key in range(60, 68):
+        track += [
+            mido.Message("note_on", note=key, time=0),
+            mido.Message("note_off", note=key, time=ticks // 4),
+        ]
+    file.tracks.append(track)
+    file.save(tmp_path / "a.mid")
+    lengths = [len(list(same)) for _, same in groupby(sounding(read_midi(tmp_path / "a.mid", 0.1)[0]))]
+    assert lengths == [3, 2] * 4
 
 
 def test_a_piece_begins_with_its_first_note_and_ends_with_its_last(tmp_path: Path) -> None:

@@ -145,12 +145,17 @@ def test_the_weights_of_staying_and_going_on_by_hand() -> None:
 
 
 def test_words_need_a_frame_for_each_state() -> None:
-    """Of their first pronunciations where they are cut alike, without pauses; of the shortest in a search."""
+    """Of their shortest pronunciations; the first ones are cut alike where there is room for them, without pauses."""
     lexicon = make_lexicon([["A", "AH", "EY"], ["A", "AH"], ["NO", "N", "OW"]])
     assert fewest_frames(lexicon, ["A", "NO", "A"]) == 3 * (1 + 2 + 1)
     assert len(equal_alignment(lexicon, 12, ["A", "NO"])) == 12
-    with pytest.raises(ValueError, match="11 frames are too few for the words 'A NO'"):
-        equal_alignment(lexicon, 11, ["A", "NO"])
+    phones = [lexicon.phones.index(name) for name in ("AH", "N", "OW")]
+    short = np.array(lexicon.states([0, *phones, 0]))
+    np.testing.assert_array_equal(
+        equal_alignment(lexicon, 11, ["A", "NO"]), short[np.arange(11) * len(short) // 11]
+    )
+    with pytest.raises(ValueError, match="8 frames are too few for the words 'A NO'"):
+        equal_alignment(lexicon, 8, ["A", "NO"])
     states = equal_alignment(lexicon, 18, ["A", "NO"])
     phones = [lexicon.phones.index(name) for name in ("AH", "EY", "N", "OW")]
     np.testing.assert_array_equal(states, lexicon.states([0, *phones, 0]))

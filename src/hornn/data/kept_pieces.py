@@ -10,7 +10,7 @@ from hornn.data.base import SPLITS
 from hornn.data.kept_arrays import KeptArrays
 from hornn.data.midi import KEYS
 
-FORMAT = 2  # raise it when the way from files to frames changes
+FORMAT = 3  # raise it when the way from files to frames changes
 
 
 class Pieces(NamedTuple):

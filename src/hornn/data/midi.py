@@ -137,8 +137,8 @@ def notes_of(track: Iterable[Any]) -> tuple[list[Note], int]:
 
 
 def nearest(position: float) -> int:
-    """The nearest whole number; of two, the greater."""
-    return math.floor(position + 0.5)
+    """The nearest whole number; of two, the greater, also where rounding left the position just below the middle."""
+    return math.floor(round(position, 9) + 0.5)
 
 
 def write_midi(path: str | Path, frames: np.ndarray, frame_length: float) -> None:

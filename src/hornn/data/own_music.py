@@ -1,6 +1,7 @@
 """Music of one's own: MIDI files in three folders."""
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from hornn.data.midi import read_midi, require_frame_length
 from hornn.data.music import MusicData
 
 ENDS = (".mid", ".midi")  # of the names of MIDI files
-NAMED = 5  # files that one line names
+EXPLAINED, NAMED = (
+    5,
+    500,
+)  # files that cannot be read, in one line: with their faults, and by their names alone
 
 
 class MidiMusic(MusicData):
@@ -46,10 +50,10 @@ class MidiMusic(MusicData):
             cache.write(self._kept)
 
     def _read_all(self) -> Pieces:
-        splits, left_out = {}, 0
-        for split in SPLITS:
-            splits[split], more = read_pieces(self.files[split], self.frame_length, f"MIDI files of {split}")
-            left_out += more
+        files = [path for split in SPLITS for path in self.files[split]]
+        pieces, left_out = read_pieces(files, self.frame_length)
+        rest = iter(pieces)
+        splits = {split: [*islice(rest, len(self.files[split]))] for split in SPLITS}
         if folder_checksum(self.path, self.cache_dir) != self.checksum:
             raise ValueError(f"{self.path} {CHANGED}")
         return Pieces(splits, left_out)
@@ -99,23 +103,22 @@ def midi_files(folder: Path) -> list[Path]:
     return found
 
 
-def read_pieces(
-    paths: Sequence[Path], frame_length: float, what: str = "MIDI files"
-) -> tuple[list[np.ndarray], int]:
+def read_pieces(paths: Sequence[Path], frame_length: float) -> tuple[list[np.ndarray], int]:
     """The piece of each file, and how many notes of all are left out, with a bar that says how far it is.
 
     Raises ValueError for files that `read_midi` refuses, after all were read.
     """
     console = Console(stderr=True)
-    read, wrong = [], list[str]()
-    for path in track(paths, what, console=console, transient=True, disable=not console.is_terminal):
+    read, wrong = [], dict[Path, str]()
+    for path in track(paths, "MIDI files", console=console, transient=True, disable=not console.is_terminal):
         try:
             read.append(read_midi(path, frame_length))
         except ValueError as error:
-            wrong.append(str(error))
+            wrong[path] = str(error)
     if wrong:
-        more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
-        raise ValueError("; ".join(wrong[:NAMED]) + more)
+        others = list(map(str, wrong))[EXPLAINED:]
+        more = f"; and {len(others)} more: {', '.join(others[:NAMED])}" if others else ""
+        raise ValueError("; ".join([*wrong.values()][:EXPLAINED]) + more + ", …" * (len(others) > NAMED))
     return [piece for piece, _ in read], sum(left_out for _, left_out in read)
 
 

@@ -103,6 +103,10 @@ def read_split(folder: Path, name: str, split: str, known: Collection[str]) -> l
                 f"{transcription}: {utterance} has no words: add them, or take it out of {fileids}"
             )
         if strange := [word for word in words if word not in known]:
+            if (plain := word_of(strange[0])) in known:
+                raise ValueError(
+                    f"{transcription}: {strange[0]!r} of {utterance} is a pronunciation: write the word, {plain!r}"
+                )
             raise ValueError(
                 f"{transcription}: {strange[0]!r} of {utterance} is not in the dictionary: add it to "
                 f"{folder / 'etc' / f'{name}.dic'}"
@@ -125,18 +129,23 @@ def read_transcription(path: Path) -> dict[str, tuple[str, ...]]:
         words = tuple(word for word in found[1].split() if word not in ("<s>", "</s>"))
         if words_of.setdefault(found[2], words) != words:
             raise ValueError(
-                f"{path}: two lines have different words for {found[2]}: give each utterance one line"
+                f"{path}: two lines have different words for {found[2]}: give each utterance one line, and a name that "
+                "no other utterance has, of another speaker either"
             )
     return words_of
 
 
 def dictionary_words(path: Path) -> set[str]:
-    """The words that a dictionary has, `WORD(2)` as WORD. Raises ValueError for a line that is a remark of Sphinx's."""
+    """The words that a dictionary has, `WORD(2)` as WORD. Raises ValueError for a line with a remark of Sphinx's."""
     lines = lines_of(path)
     for line in lines:
         if line.startswith((";;", "##", "# ")):
             raise ValueError(
                 f"{path}: the line {line[:60]!r} is a remark, and no word with its phones: take it out"
+            )
+        if any(phone.startswith((";;", "#")) for phone in line.split()[1:]):
+            raise ValueError(
+                f"{path}: the line {line[:60]!r} ends in a remark, which would be read as phones: take the remark out"
             )
     return {word_of(line.split()[0]) for line in lines}
 

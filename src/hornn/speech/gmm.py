@@ -139,15 +139,18 @@ def train(
 def equal_alignment(lexicon: Lexicon, frames: int, words: Sequence[str]) -> np.ndarray:
     """(N,) int64: each word's first pronunciation between a pause before all and one behind, all states equally long.
 
-    Raises ValueError where there are too few frames for the words.
+    The shortest ones where there are too few frames for the first. Raises ValueError where there are too few for these.
     """
-    said = [
-        next(phones for word, phones in lexicon.pronunciations if lexicon.words[word] == each)
-        for each in words
-    ]
-    states = np.array(lexicon.states([0, *(phone for phones in said for phone in phones), 0]))
-    if frames < len(states) - 2 * STATES:
+    ways = {
+        each: [phones for word, phones in lexicon.pronunciations if lexicon.words[word] == each]
+        for each in set(words)
+    }
+    said = [ways[each][0] for each in words]
+    if frames < STATES * sum(map(len, said)):
+        said = [min(ways[each], key=len) for each in words]
+    if frames < STATES * sum(map(len, said)):
         raise ValueError(too_few(frames, words))
+    states = np.array(lexicon.states([0, *(phone for phones in said for phone in phones), 0]))
     return states[np.arange(frames) * len(states) // frames]
 
 
