@@ -1,5 +1,6 @@
 """Texts of strangers and errors, made fit to be shown: none acts on a terminal or outside of its place on a page."""
 
+import os
 import re
 from typing import Any
 
@@ -29,3 +30,8 @@ def shown_texts(value: Any) -> Any:
 def first_line(error: BaseException) -> str:
     """The first line of what an error says, or its class where it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def is_screen(console: Any) -> bool:
+    """Whether a console of rich is a terminal; FORCE_COLOR, which asks for colours in a pipe, makes none."""
+    return bool(console.is_terminal and (console.file.isatty() or not os.environ.get("FORCE_COLOR")))

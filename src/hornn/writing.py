@@ -1,11 +1,14 @@
 """Files that are written whole or not at all."""
 
+import errno
 import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+FULL = (errno.ENOSPC, errno.EDQUOT)  # a disk, or a user's part of it
 
 
 @contextmanager

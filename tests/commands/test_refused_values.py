@@ -225,5 +225,11 @@ def test_an_output_folder_that_cannot_be(train: Command, tmp_path: Path, folder:
     assert "give another folder" in line
 
 
+def test_an_output_folder_behind_a_link_that_leads_nowhere(train: Command, tmp_path: Path) -> None:
+    (tmp_path / "scratch").symlink_to("/nowhere")
+    line = refusal(train(f"run_dir={tmp_path / 'scratch' / 'run'}"))
+    assert "give another folder; a file is in the way, or a link that leads nowhere" in line
+
+
 def test_an_output_folder_that_the_system_owns(train: Command) -> None:
     assert "run_dir /proc/run is not writable (" in refusal(train("run_dir=/proc/run"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.outcomes import result_of
+from commands.outcomes import refusal, result_of
 from outcome import Command
 
 
@@ -23,6 +23,17 @@ def test_offline_wandb_runs_below_the_run_and_each_job_has_its_own(
     said = [path.read_text() for path in tmp_path.glob("outputs/**/train.log")]
     assert len(said) == 2
     assert all("wandb leet outputs/hornn_fofe/files/" in log for log in said)
+
+
+@pytest.mark.parametrize("mode", ["offline", "disabled"])
+def test_nothing_is_sent_where_the_environment_says_so(
+    command: Command, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", mode)
+    line = refusal(command("train", *small, "logger=wandb", f"run_dir={tmp_path / 'run'}"))
+    assert (
+        f"WANDB_MODE={mode} says that nothing is sent: use logger=wandb_offline, or unset WANDB_MODE" in line
+    )
 
 
 @pytest.mark.slow

@@ -145,6 +145,29 @@ def test_a_cache_that_cannot_be_written(
     assert "set HORNN_CACHE to a folder that can be written" in str(library.why_not())
 
 
+def test_a_library_that_the_system_does_not_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As from a file system without programs: its words are told, not torch's."""
+    monkeypatch.setenv("HORNN_CACHE", str(tmp_path))
+    monkeypatch.setattr(library, "is_whole", lambda path: True)
+
+    def load(path: str) -> None:
+        raise OSError(f"Could not load this library: {path}") from OSError("failed to map segment")
+
+    monkeypatch.setattr("torch.ops.load_library", load)
+    with pytest.raises(
+        library.NativeError, match=r"\(failed to map segment\): .* may run from \(no noexec\)"
+    ):
+        library.build()
+
+
+def test_a_compiler_without_enough_memory(fresh: Callable[[str], Path]) -> None:
+    fresh("echo 'virtual memory exhausted: Cannot allocate memory'; exit 1")
+    assert str(library.why_not()) == (
+        "the native kernels cannot be built (memory exhausted): the compiler needs about 1 GB of memory, once; give it "
+        "that, or set network.backend=eager"
+    )
+
+
 BUILD = """
 import torch
 from hornn.kernels import library

@@ -60,7 +60,14 @@ def main(cfg: DictConfig) -> None:
     (run_dir / "pid").write_text(str(os.getpid()))
     metrics = run_dir / "metrics.csv"
     rows = metrics.read_text().splitlines() if metrics.exists() else ["epoch,valid_ppl"]
-    keys = ("HORNN_SWEEP", "HORNN_ROW", "OMP_NUM_THREADS", "HORNN_RUNS_ON_GPU", "CUDA_VISIBLE_DEVICES")
+    keys = (
+        "HORNN_SWEEP",
+        "HORNN_ROW",
+        "OMP_NUM_THREADS",
+        "HORNN_RUNS_ON_GPU",
+        "CUDA_VISIBLE_DEVICES",
+        "FORCE_COLOR",
+    )
     with Path(run_dir, "starts").open("a") as starts:
         print(f"epoch={len(rows)}", *(f"{key}={os.environ.get(key)}" for key in keys), file=starts)
     result = {

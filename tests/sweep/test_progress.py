@@ -101,6 +101,13 @@ def test_a_terminal_shows_the_table_and_a_failure_above_it() -> None:
     assert "row 1 seed=1: done" not in text  # the table says so
 
 
+def test_colours_that_are_asked_for_make_no_terminal_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console = Console(file=io.StringIO())
+    assert console.is_terminal
+    assert Watch("mini", make_jobs(1), 1, console).live is None
+
+
 def test_elsewhere_there_is_a_line_for_each_change() -> None:
     jobs = make_jobs(3)
     console = Console(record=True, width=20, force_terminal=False, file=io.StringIO())

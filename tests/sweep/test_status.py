@@ -110,6 +110,15 @@ def test_a_result_that_cannot_be_read_is_that_run_s(tmp_path: Path, monkeypatch:
     assert "a seed=1: outputs/a/aaaaaaaaaa/seed=1/result.json: Is a directory" in "\n".join(shown("mini"))
 
 
+def test_sweeps_behind_a_link_that_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("outputs").symlink_to("/nowhere/outputs")
+    with pytest.raises(
+        ValueError, match=r"^outputs is a link to /nowhere/outputs, which is not there: mount it"
+    ):
+        show()
+
+
 def test_names_and_numbers_are_whole_in_a_pipe_and_numbers_in_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from hornn.reporting.numbers import format_bound, percent
 from hornn.reporting.scores import is_at_limit
 from hornn.result import MEMORY
-from hornn.shown import shown
+from hornn.shown import is_screen, shown
 
 GAP = "  "  # between columns
 SHOWN = (1, 2, 5, 10, 20, 50, 100)  # lags and numbers of known words that have a column
@@ -112,7 +112,7 @@ def show_grid(
 ) -> None:
     """Print a table whole: columns that a terminal has no room for follow below, behind the first `keys` ones again."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    room = console.width if console.is_terminal else math.inf
+    room = console.width if is_screen(console) else math.inf
     parts: list[list[int]] = [[]]
     for place in range(keys, len(header)):
         needed = sum(widths[other] + len(GAP) for other in [*range(keys), *parts[-1]]) + widths[place]

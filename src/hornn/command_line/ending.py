@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from hornn.places import as_typed
 from hornn.shown import shown
+from hornn.writing import FULL
 
 # In the environment of a sweep's job, whose standard input is then a pipe that its launcher holds open.
 LAUNCHED = "HORNN_LAUNCHED"
@@ -31,7 +32,9 @@ TERMINATED = 128 + signal.SIGTERM
 REMEDIES = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions or choose another folder",
-    errno.ENOSPC: "free some space on that disk",
+    errno.EROFS: "it can only be read there: choose another folder",
+    errno.EEXIST: "a file is in the way, or a link that leads nowhere: move it, or mount what it leads to",
+    **dict.fromkeys(FULL, "free some space on that disk"),
 }
 
 

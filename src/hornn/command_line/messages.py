@@ -1,7 +1,6 @@
 """What a command says of its user's errors: `launch` makes each one line on stderr and an exit code."""
 
 import argparse
-import errno
 import os
 import re
 import sys
@@ -32,6 +31,7 @@ from hornn.command_line.ending import (
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
 from hornn.places import OWN_TEXT
+from hornn.writing import FULL
 
 # Keys whose values are read sign by sign; no list of values. Of a command that hands no words on to further processes.
 PROMPT = "prompt"
@@ -215,7 +215,7 @@ def _explain(error: BaseException) -> str | None:
             return f"the environment variable {unset[1]} is not set: set it, or give the value by its key"
         case OmegaConfBaseException(full_key=key) if isinstance(error, ValueError | GrammarParseError):
             return f"{key}: {text.partition('    full_key:')[0]}" if key else text
-        case OSError(errno=errno.ENOSPC):
+        case OSError() if error.errno in FULL:
             return f"{describe_system_error(error)}{getattr(error, 'way_out', '')}"
         case OSError():
             return describe_system_error(error) or text

@@ -6,7 +6,6 @@ else in `~/.cache/hornn/kernels`. Its folder's name is a hash of all that decide
 checksum: a library that was cut short would end the process on loading, without a word, so it is built anew.
 """
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -29,11 +28,12 @@ from torch import Tensor
 
 from hornn.data.download import checksum
 from hornn.machine import processor_flags
-from hornn.writing import write_atomically
+from hornn.writing import FULL, write_atomically
 
 SOURCE = Path(__file__).with_name("native.cpp")
 INCLUDED = tuple(sorted(SOURCE.parent.glob("*.h")))
 FLAGS = ("-O3", "-march=native", "-fopenmp")
+NO_MEMORY = ("memory exhausted", "out of memory", "Cannot allocate memory", "Killed signal")  # of compilers
 REMEDY = "install a C++ compiler (g++ or clang), or set network.backend=eager"
 
 
@@ -85,8 +85,9 @@ def build(flags: Sequence[str] = FLAGS) -> Any:
         torch.ops.load_library(str(library))
     except OSError as error:
         raise NativeError(
-            f"the native kernels cannot be written to or loaded from {library.parent} ({error}): delete it, "
-            "set HORNN_CACHE to a folder that can be written, or set network.backend=eager"
+            f"the native kernels cannot be written to or loaded from {library.parent} ({error.__cause__ or error}): "
+            "delete it, set HORNN_CACHE to a folder that can be written and that programs may run from (no noexec), or "
+            "set network.backend=eager"
         ) from error
     return getattr(torch.ops, namespace)
 
@@ -139,10 +140,15 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
             )
     except (RuntimeError, subprocess.CalledProcessError, ImportError) as error:
         said = error.output.decode() if isinstance(error, subprocess.CalledProcessError) else str(error)
-        if (full := os.strerror(errno.ENOSPC)) in said:
+        if full := next((words for words in map(os.strerror, FULL) if words in said), ""):
             raise NativeError(
                 f"the native kernels cannot be built ({full}): make room in {folder.parent} and in "
                 f"{tempfile.gettempdir()}, set HORNN_CACHE to another folder, or set network.backend=eager"
+            ) from error
+        if short := next((words for words in NO_MEMORY if words in said), ""):
+            raise NativeError(
+                f"the native kernels cannot be built ({short}): the compiler needs about 1 GB of memory, once; give it "
+                "that, or set network.backend=eager"
             ) from error
         if "Ninja is required" in said:
             raise NativeError(

@@ -1,5 +1,6 @@
 """Locks on a run's folder: one process works in it at a time. No torch here."""
 
+import errno
 import fcntl
 import time
 from pathlib import Path
@@ -27,7 +28,10 @@ def lock_folder(folder: Path, patience: float = 0.0) -> IO[str]:
             time.sleep(0.05)
             lock = take_lock(folder / LOCK)
     except OSError as error:
-        raise OSError(f"run_dir {folder} is not writable ({error.strerror}): give another folder") from error
+        way = "; a file is in the way, or a link that leads nowhere" if error.errno == errno.EEXIST else ""
+        raise OSError(
+            f"run_dir {folder} is not writable ({error.strerror}): give another folder{way}"
+        ) from error
     if lock is None:
         raise Busy(f"another process is working on {folder}: wait for it, or give another run_dir")
     return lock

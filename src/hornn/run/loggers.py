@@ -99,6 +99,11 @@ def wandb_logger(
     """
     import wandb  # half a second, that no other logger need wait for
 
+    if not offline and (mode := os.environ.get("WANDB_MODE")) in ("offline", "dryrun", "disabled"):
+        raise ValueError(
+            f"logger=wandb sends the run to Weights & Biases, and WANDB_MODE={mode} says that nothing is sent: use "
+            "logger=wandb_offline, or unset WANDB_MODE"
+        )
     if rank_zero_only.rank != 0:  # type: ignore[attr-defined]
         return RunLogger(project=project)  # stays idle: only the first rank logs
     words = {"model": identity.choices["model"], "data": identity.corpus, "seed": str(identity.seed)}

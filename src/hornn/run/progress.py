@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hornn.metrics import Units
 from hornn.run.keeper import RunKeeper
+from hornn.shown import is_screen
 
 EVERY = 60.0  # seconds between two lines where there is no terminal
 
@@ -36,7 +37,7 @@ class LiveProgress(ProgressBar):
             console=console,
             refresh_per_second=2,
             transient=True,
-            disable=not console.is_terminal,
+            disable=not is_screen(console),
         )
         self.run = self.live.add_task("epoch 1", total=None, numbers="", visible=False)
         self.scoring = self.live.add_task("validation", total=None, numbers="", visible=False)
@@ -73,7 +74,7 @@ class LiveProgress(ProgressBar):
         )
         numbers = self.numbers(module)
         self.live.update(self.run, description=epoch, completed=step, numbers=numbers)
-        if due and not self.console.is_terminal:
+        if due and not is_screen(self.console):
             of = f" of {last:,}" if last else ""
             self.say(f"  {epoch}  update {step:,}{of}  {numbers}{self.time_left(step, last)}")
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hornn.metrics import WORDS, Units
+from hornn.shown import is_screen
 from hornn.sweep.job import Job
 
 STYLES = {
@@ -106,7 +107,7 @@ class Watch:
         self.jobs = jobs
         self.at_once = at_once
         self.console = console
-        self.live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self.live = Live(console=console, auto_refresh=False) if is_screen(console) else None
         self.shown = 0.0
 
     def __enter__(self) -> "Watch":

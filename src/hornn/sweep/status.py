@@ -9,7 +9,7 @@ from hornn.metrics import WORDS
 from hornn.reporting.running import has_begun
 from hornn.result import score_of, units_of
 from hornn.run.lock import is_at_work
-from hornn.shown import shown
+from hornn.shown import is_screen, shown
 from hornn.sweep.progress import Line, counts, table
 from hornn.sweep.record import FOLDER, Entry, Record, names_on_record, require_record
 from hornn.sweep.run_state import read_progress, result_of
@@ -24,9 +24,10 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
     used; in the list the line of such a sweep says so.
     """
     console = console or Console()
-    if not console.is_terminal:
+    if not is_screen(console):
         console.width = UNLIMITED
     if name is None:
+        require_outputs(folder)
         names = names_on_record(folder)
         for known in names:
             console.print(
@@ -46,6 +47,15 @@ def show(name: str | None = None, folder: Path = FOLDER, console: Console | None
         if line.error:
             text = f"{line.row} seed={line.seed}: {line.error}"
             console.print(shown(text), highlight=False, soft_wrap=True, markup=False)
+
+
+def require_outputs(folder: Path) -> None:
+    """Raise ValueError where a folder lies behind a link that leads nowhere, as to a disk that is not mounted."""
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and not path.exists():
+            raise ValueError(
+                f"{path} is a link to {path.readlink()}, which is not there: mount it, or move the link"
+            )
 
 
 def summary(name: str, folder: Path) -> str:

@@ -40,6 +40,7 @@ LOOK = 1.0  # seconds between looks at runs that another process has
 GRACE = 60.0  # seconds that an interrupted job has before it is killed
 # Exit codes of a job that somebody else has ended, or its own trainer.max_time.
 CUT_OFF = (-signal.SIGTERM, -signal.SIGINT, INTERRUPTED, TERMINATED, UNFINISHED)
+COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")  # a job writes into a file
 TAIL = 15  # lines of a failed job's log that are shown
 
 
@@ -206,7 +207,7 @@ class Workers:
 
     def _start(self, job: Job, watched: int, gpus: list[str]) -> None:
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in COLOURS},
             LAUNCHED: "1",
             "PYTHONUNBUFFERED": "1",  # a killed process has written what it said
             IN_SWEEP: self.record.name,
