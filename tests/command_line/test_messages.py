@@ -219,3 +219,20 @@ def test_an_empty_variable_of_the_environment_is_none(monkeypatch: pytest.Monkey
     start("train")
     assert "HORNN_CACHE" not in seen
     assert seen["HORNN_DATA"] == "/data"
+
+
+@pytest.mark.parametrize("limit", [300 << 20, -1])
+def test_a_library_for_which_the_address_space_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: int
+) -> None:
+    """As clusters limit it; without a limit the library itself is at fault, and the way to it is shown."""
+
+    def fail(name: str) -> None:
+        raise ImportError("libtorch.so: failed to map segment")
+
+    monkeypatch.setattr(ending, "import_module", fail)
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (limit, limit))
+    with pytest.raises(ImportError if limit < 0 else SystemExit):
+        start("train")
+    said = "is limited to 300 MiB (ulimit -v), and torch needs several GiB: raise the limit\n"
+    assert capsys.readouterr().err.endswith(said if limit > 0 else "")

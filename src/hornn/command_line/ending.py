@@ -8,6 +8,7 @@ process works on the run. 124: a training's time was over (`trainer.max_time`), 
 import errno
 import io
 import os
+import resource
 import select
 import signal
 import sys
@@ -18,7 +19,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from hornn.places import as_typed
-from hornn.shown import shown
+from hornn.shown import first_line, shown
 from hornn.writing import FULL
 
 # In the environment of a sweep's job, whose standard input is then a pipe that its launcher holds open.
@@ -52,6 +53,15 @@ def start(command: str) -> None:
         module.run()
     except KeyboardInterrupt:
         end("interrupted", INTERRUPTED)
+    except (ImportError, MemoryError, SystemError) as error:
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            raise
+        end(
+            f"{first_line(error)}: the address space of a process is limited to {limit / 2**20:,.0f} MiB (ulimit -v), "
+            "and torch needs several GiB: raise the limit",
+            FAILED,
+        )
 
 
 @contextmanager
