@@ -102,3 +102,19 @@ def test_of_two_results_of_one_seed_both_are_shown(tab: Tab) -> None:
     assert tab.run("itemOf('toy/sum-2/1').numbers") == {}, "the mean of the row is neither's"
     assert tab.run("itemOf('toy/sum-2/2').numbers.test_ppl[0]") == 112.5
     assert tab.run("itemOf('toy/sum-2/7')") is None
+
+
+def test_a_renewal_leaves_the_keyboard_at_its_claim_which_stays_open(tab: Tab) -> None:
+    """Though more links stand before it and its outcome is another."""
+    text, says = tab.page.read_text(), '<span class="says">three beat two'
+    changed = text.replace("<h2>Claims</h2>", '<h2>Claims</h2><a href="#home">more</a>', 1)
+    changed = changed.replace(says, f"<b>now</b> {says}")
+    assert changed.count("now</b>") == changed.count(">more</a>") == 1
+    tab.open("#toy").run(f"fetch = async () => ({{ text: async () => {json.dumps(changed)} }})")
+    claim = "document.querySelector('#table-toy .claims details')"
+    tab.run(f"{claim}.open = true; {claim}.querySelector('summary').focus(); renew()")
+    assert tab.run(f"{claim}.querySelector('b').textContent") == "now"
+    assert tab.run(f"[{claim}.open, document.activeElement === {claim}.querySelector('summary')]") == [
+        True,
+        True,
+    ]

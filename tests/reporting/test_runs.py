@@ -189,7 +189,7 @@ def test_results_that_fit_no_row_are_a_warning(place: Any) -> None:
     place.record({"row": "gone", "seed": 1, "status": "done"})
     warnings = table_of(place).warnings
     assert [text.split("/")[-1] for text in warnings[:3]] == [
-        f"{name} belongs to no row: its name must be <row>-seed<number>.json"
+        f"{name} belongs to no row: its name must be <row>-seed<number>.json, of a row that is there"
         for name in ("absent-seed1.json", "rnn.json", "stack-seed1.json")
     ]
     assert "names a row 'gone' that" in warnings[3]

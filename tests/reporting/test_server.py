@@ -1,6 +1,7 @@
 """The local server: what it gives out, to whom, and how it tells of a new page."""
 
 import http.client
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -57,7 +58,7 @@ def get(server: Server, address: str, host: str | None = None) -> tuple[int, str
 
 
 def test_it_gives_out_the_page_and_what_the_page_leads_to(server: Server, pages: Pages) -> None:
-    assert get(server, "/") == (200, '<html data-live lang="en">1</html>')
+    assert get(server, "/") == (200, '<html data-live="0" lang="en">1</html>')
     assert "data-live" not in pages.page.read_text(), "a page that is published is still"
     assert get(server, "/tables/toy.csv") == (200, "sweep,row")
 
@@ -70,7 +71,17 @@ def test_it_gives_out_nothing_else(server: Server, address: str) -> None:
 def test_it_answers_its_own_pages_alone(server: Server) -> None:
     """A name of a stranger's site may lead to this machine."""
     assert get(server, "/", "evil.example")[0] == 403
-    assert get(server, "/", f"localhost:{server.server_address[1]}")[0] == 200
+    assert get(server, "/", "localhost.evil.example:80")[0] == 403
+    assert get(server, "/", "[")[0] == 403
+    for host in (f"localhost:{server.server_address[1]}", "localhost", "127.0.0.1:9000"):
+        assert get(server, "/", host)[0] == 200, "on port 80 it has none, and a tunnel has another"
+
+
+def test_an_address_that_is_none_is_refused(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        connection.sendall(b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.0 400 ")
+    assert capfd.readouterr().err == ""
 
 
 def test_a_file_that_cannot_be_read_is_not_found(
@@ -108,14 +119,23 @@ def test_open_pages_hear_of_a_new_one(server: Server) -> None:
     assert answer.readline() == b": here\n"
     assert server.report.renew() == "written 2"
     assert [answer.readline() for _ in range(2)] == [b"\n", b"data: new\n"]
-    assert get(server, "/")[1] == '<html data-live lang="en">2</html>'
+    assert get(server, "/")[1] == '<html data-live="1" lang="en">2</html>'
+    connection.close()
+
+
+def test_a_page_that_was_given_out_before_the_last_version_hears_of_it(server: Server) -> None:
+    server.report.renew()
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    connection.request("GET", "/changes?since=0")
+    answer = connection.getresponse()
+    assert [answer.readline() for _ in range(3)] == [b": here\n", b"\n", b"data: new\n"]
     connection.close()
 
 
 def test_what_is_wrong_leaves_the_page_as_it_was(server: Server, pages: Pages) -> None:
     pages.wrong = "toy.yaml: sweep: seeds is missing"
     assert server.report.renew() == "warning: toy.yaml: sweep: seeds is missing; the page stays as it was"
-    assert get(server, "/")[1] == '<html data-live lang="en">1</html>'
+    assert get(server, "/")[1] == '<html data-live="0" lang="en">1</html>'
 
 
 @pytest.fixture

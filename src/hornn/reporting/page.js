@@ -217,6 +217,11 @@ addEventListener("keydown", event => {
 
 // While it is served: what changed takes the place of what was, without a jump; what a reader has set stays
 const BOXES = "input[type=checkbox]:not([data-item])", CHOOSING = CSS.supports("selector(select:open)") ? "select:open" : "select:focus";
+/** Which claim or other part a reader has opened: its outcome may change. */
+const openedAs = part => `${part.closest(".view").id} ${(part.querySelector(".says") ?? part.querySelector("summary")).textContent}`;
+/** What a control is of, whatever came before it meanwhile. */
+const markOf = control => [control.tagName, control.id, control.getAttribute("href"), ...["item", "key", "lights"].map(key => control.dataset[key]),
+  control.closest("li")?.querySelector(".says")?.textContent, /^(H1|H2|BUTTON)$/.test(control.tagName) ? control.textContent : ""].join("|");
 const called = button => button.matches(".unfold") ? "unfold" : button.textContent;
 const settingsOf = view => [find("select", view).map(each => each.value), find(BOXES, view).map(each => each.checked), find("table", view).map(table => {
   const head = table.querySelector("[aria-sort]");
@@ -239,30 +244,36 @@ const renew = async () => {
   if (document.querySelector(CHOOSING) || find("audio").some(each => !each.paused)) { later = setTimeout(renew, 1000); return; }
   const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
-  const settings = new Map(find(".view").map(view => [view.id, settingsOf(view)])), open = find("main details[open]").map(each => each.querySelector("summary").textContent), words = byId("search").value, menu = byId("menu").open;
+  const settings = new Map(find(".view").map(view => [view.id, settingsOf(view)])), open = find("main details[open]").map(openedAs), words = byId("search").value, menu = byId("menu").open;
   const FOCUS = "h1, h2, a, button, input, select, summary, [tabindex='0']", shown = document.querySelector(".view.shown"), held = document.activeElement;
   const part = held.closest("nav") ? () => document.querySelector("nav") : held.closest("main") ? () => byId(shown.id) : null;
-  const place = part ? find(FOCUS, part()).indexOf(held) : -1, cursor = held.selectionStart;
+  const alike = () => find(FOCUS, part()).filter(each => markOf(each) === mark);
+  const mark = markOf(held), place = part ? find(FOCUS, part()).indexOf(held) : -1, among = part ? alike().indexOf(held) : -1, cursor = held.selectionStart;
   const along = find(".scroll", shown).map(each => each.scrollLeft), down = document.querySelector("nav").scrollTop;
   await readData(next); // before anything changes, so that nothing jumps
   for (const query of ["style", "main", "nav"]) document.querySelector(query).replaceWith(next.querySelector(query));
   listClaims();
+  root.dataset.live = next.documentElement.dataset.live ?? "";
   byId("live").textContent = "live";
   byId("search").value = words;
   byId("menu").open = menu;
   find(".filters select[data-key]").forEach((choice, n) => { choice.value = chosen[n] ?? ""; });
   start(true);
-  for (const each of find("main details")) each.open = open.includes(each.querySelector("summary").textContent);
+  for (const each of find("main details")) each.open = open.includes(openedAs(each));
   for (const view of find(".view")) if (settings.has(view.id)) setAgain(view, settings.get(view.id));
   find(".view.shown .scroll").forEach((each, n) => { each.scrollLeft = along[n] ?? 0; });
   document.querySelector("nav").scrollTop = down;
-  const again = part ? find(FOCUS, part())[place] : null;
+  const again = part ? alike()[among] ?? find(FOCUS, part())[place] : null;
   if (again?.matches("h1, h2")) again.tabIndex = -1;
   again?.focus({ preventScroll: true });
   if (again?.id === "search") again.setSelectionRange(cursor, cursor);
 };
+let source;
+/** Only while someone looks: all pages of one address share six connections. */
 const follow = () => {
-  const source = new EventSource("changes");
+  source?.close();
+  if (document.hidden) return;
+  source = new EventSource(`changes?since=${root.dataset.live}`);
   source.onmessage = () => renew();
   let lost = false;
   const say = text => { byId("live").textContent = text; };
@@ -272,4 +283,4 @@ const follow = () => {
 
 const start = keep => { listClaims(); addRoles(); search(); filter(); show(keep); offerTicks(); showTicks(); };
 const ready = readData().then(() => start(false)).catch(error => { root.classList.remove("js"); throw error; }); // all views, one below the other
-if (root.dataset.live !== undefined) follow();
+if (root.dataset.live !== undefined) { follow(); document.addEventListener("visibilitychange", follow); }

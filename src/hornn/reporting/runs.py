@@ -1,6 +1,6 @@
 """Finding the runs of each row of a table: the records that sweeps leave, result files, and what is wrong with them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,12 +70,17 @@ def find_runs(
 
     `results`/tables/<sweep>/<row>-seed<k>.json are the committed results, `results`/sweeps/<sweep>.json the
     records of what was launched. A committed result wins over the run's own file where both are of one config, unless
-    that mends it. Rows that are the same run share their runs, whichever sweep launched them. refused: names of sweep
-    files that cannot be read, whose results are passed over.
+    that mends it. Rows that are the same run share their runs, whichever sweep launched them. A committed result that
+    departs from its row, as after an edit of the row, still serves the rows of other tables that it keeps to. refused:
+    names of sweep files that cannot be read, whose results are passed over.
     """
-    found = FoundRuns({}, {})
+    found, strays = FoundRuns({}, {}), list[Run]()
     for sweep in sweeps:
         for row, run in committed(sweep, results, found.warnings):
+            add_run(found.runs.setdefault(row.identity, []), run)
+            strays += [run] if run.result and departures(row.recipe, run.result) else []
+    for run in strays:
+        for _, row in rows_kept_to(run, sweeps):
             add_run(found.runs.setdefault(row.identity, []), run)
     if not committed_only:
         for sweep in sweeps:
@@ -87,6 +92,14 @@ def find_runs(
             remedy = "give --config-dir=FOLDER where its file is yours, or name it after one"
             warn(found.warnings, "", f"{folder} belongs to no sweep file: {remedy}")
     return found
+
+
+def rows_kept_to(run: Run, sweeps: Sequence[Sweep]) -> Iterator[tuple[Sweep, Row]]:
+    """The rows, of any sweep file, whose recipe a run keeps to."""
+    for sweep in sweeps:
+        for row in sweep.rows:
+            if row.run is not None and row.recipe.config and not departures(row.recipe, run.result):
+                yield sweep, row
 
 
 def add_run(runs: list[Run], new: Run) -> None:
@@ -152,7 +165,11 @@ def committed(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> li
         name, _, seed = path.stem.rpartition("-seed")
         row = rows.get(name)
         if row is None or row.run is None or not seed.isdecimal():
-            warn(warnings, sweep.name, f"{path} belongs to no row: its name must be <row>-seed<number>.json")
+            warn(
+                warnings,
+                sweep.name,
+                f"{path} belongs to no row: its name must be <row>-seed<number>.json, of a row that is there",
+            )
             continue
         run = read_run(path, int(seed))
         if run.result and run.result["seed"] != run.seed:
@@ -224,9 +241,10 @@ def unfinished(job: Entry, folder: Path) -> Run:
 def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, list[str]]) -> list[Path]:
     """Copy the results of finished runs to `results`/tables, where they can be committed; the files written.
 
-    A run that several tables share has one file there; a run by another config or source takes the place of one that
-    finished before it, unless it diverged or departs from the row's recipe and the other did not. So does the same run
-    where it mends the kept one.
+    A run that several tables share has one file there. A run by another config or source takes the place of one that
+    diverged or departs from the row's recipe; else of one that finished before it, unless the new run diverged or
+    departs. So does the same run where it mends the kept one. A result that keeps to another row is kept there before
+    another takes its place.
     """
     kept: dict[tuple[str, int], Run] = {}
     for sweep in sweeps:
@@ -249,20 +267,32 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
                             f"{run.path} lacks {lost[0]}, add that too: {old.path} stays",
                         )
                     continue
-            elif old and finish_time(run) < finish_time(old):
-                continue
-            elif old and (fault := find_faults(row, run) - find_faults(row, old)):
-                warn(warnings, sweep.name, f"{run.path} {min(fault)}: {old.path} stays")
-                continue
-            path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
-            if old and old.path:
-                path = old.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            assert run.path is not None
-            write_atomically(path, run.path.read_text(encoding="utf-8"))
-            kept[row.identity, run.seed] = run._replace(path=path)
-            written.append(path)
+            elif old:
+                faults, mended = find_faults(row, run), find_faults(row, old)
+                if finish_time(run) < finish_time(old) and not mended - faults:
+                    continue
+                if fault := faults - mended:
+                    warn(warnings, sweep.name, f"{run.path} {min(fault)}: {old.path} stays")
+                    continue
+                if DEPARTS_FROM_RECIPE in mended:
+                    home = next(rows_kept_to(old, sweeps), None)
+                    if home and (home[1].identity, old.seed) not in kept:
+                        written.append(keep(*home, old, results, kept))
+            written.append(keep(sweep, row, run, results, kept))
     return written
+
+
+def keep(sweep: Sweep, row: Row, run: Run, results: Path, kept: dict[tuple[str, int], Run]) -> Path:
+    """Copy the result of a run to the file of its row and seed, which is in `kept` from then on."""
+    old = kept.get((row.identity, run.seed))
+    path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
+    if old and old.path:
+        path = old.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert run.path is not None
+    write_atomically(path, run.path.read_text(encoding="utf-8"))
+    kept[row.identity, run.seed] = run._replace(path=path)
+    return path
 
 
 def find_faults(row: Row, run: Run) -> set[str]:

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Condition, Event, Thread
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 HOST = "127.0.0.1"
 LOOK = 2.0  # seconds between looks at the files
@@ -66,12 +66,12 @@ class Report:
                 say(f"{time.strftime('%H:%M:%S')} {self.renew()}")
 
     def versions(self, seen: int) -> Iterator[bool]:
-        """True whenever there is a newer version than the one that was `seen`, False after a while without one."""
+        """True whenever there is another version than the one that was `seen`, False after a while without one."""
         while not self.over.is_set():
             with self.changed:
                 if self.version == seen:
                     self.changed.wait(ALIVE)
-                is_new, seen = self.version > seen, self.version
+                is_new, seen = self.version != seen, self.version
             yield is_new
 
 
@@ -85,7 +85,12 @@ class Handler(BaseHTTPRequestHandler):
         return self.server.report
 
     def do_GET(self) -> None:
-        address = unquote(urlsplit(self.path).path).lstrip("/")
+        try:
+            asked = urlsplit(self.path)
+        except ValueError as error:
+            self.send_error(HTTPStatus.BAD_REQUEST, str(error))
+            return
+        address, version = unquote(asked.path).lstrip("/"), self.report.version
         if not self.is_asked_here():
             self.send_error(HTTPStatus.FORBIDDEN, f"ask for http://{HOST}:{self.port}/")
         elif address in ("", "index.html"):
@@ -94,9 +99,11 @@ class Handler(BaseHTTPRequestHandler):
             except OSError as error:  # moved away while it is shown
                 self.send_error(HTTPStatus.NOT_FOUND, f"the page cannot be read: {error.strerror}")
                 return
-            self.give(page.replace("<html ", "<html data-live ", 1).encode(), "text/html; charset=utf-8")
+            live = page.replace("<html ", f'<html data-live="{version}" ', 1)
+            self.give(live.encode(), "text/html; charset=utf-8")
         elif address == "changes":
-            self.tell_changes()
+            since = parse_qs(asked.query).get("since", [""])[0]
+            self.tell_changes(int(since) if since.isdecimal() else version)
         else:
             path = self.report.written.files.get(address)
             try:
@@ -114,7 +121,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def is_asked_here(self) -> bool:
         """Whether the browser means this server: a stranger's page may have a name that leads here."""
-        return self.headers.get("Host") in {f"{name}:{self.port}" for name in (HOST, "localhost")}
+        try:
+            return urlsplit(f"//{self.headers.get('Host')}").hostname in (HOST, "localhost")
+        except ValueError:
+            return False
 
     def give(self, content: bytes, kind: str) -> None:
         self.send_response(HTTPStatus.OK)
@@ -124,9 +134,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def tell_changes(self) -> None:
-        """Server-sent events: one for each new version of the page."""
-        seen = self.report.version
+    def tell_changes(self, seen: int) -> None:
+        """Server-sent events: one for each version of the page after the one that was `seen`."""
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
