@@ -231,5 +231,14 @@ def test_an_output_folder_behind_a_link_that_leads_nowhere(train: Command, tmp_p
     assert "give another folder; a file is in the way, or a link that leads nowhere" in line
 
 
+def test_a_job_whose_sweep_was_edited_since_it_began(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORNN_RUN", "0000000000")
+    line = refusal(train(f"run_dir={tmp_path / 'run'}"))
+    assert "the sweep began this job as run 0000000000, and its words now make run " in line
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_output_folder_that_the_system_owns(train: Command) -> None:
     assert "run_dir /proc/run is not writable (" in refusal(train("run_dir=/proc/run"))

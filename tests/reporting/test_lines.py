@@ -110,13 +110,25 @@ def test_results_of_two_configs_are_not_averaged(place: Any, seed: int) -> None:
     assert line.status == "conflict"
     assert cells_of(table, "rnn")["measured"] == ""
     keep, again = (
-        "`python src/report.py --keep` keeps the later run of a seed",
+        "`python src/report.py --keep` keeps one run of a seed",
         "run the seeds that depart again",
     )
     remedy = f": {keep}" if seed == 1 else f": {again}, by the row's own command"
     mark = f"runs of different configs are not averaged (aaaa: seed 1; bbbb: seed {seed})"
     assert line.marks == (f"{mark}{remedy}",)
     assert line.marks[0] in table_markdown(table)
+
+
+def test_a_remedy_that_would_be_refused_is_not_given(place: Any) -> None:
+    """`--keep` leaves a result that keeps to the recipe for none that departs from it."""
+    place.commit("rnn", 1, 120.0)
+    settings = {"config": {"trainer": {"max_epochs": 1}}}
+    result = place.result(1, 90.0, name="bbbb", **settings)
+    place.record({"row": "rnn", "seed": 1, "status": "done", "result": result})
+    assert line_of(table_of(place), "rnn").marks[0] == (
+        "runs of different configs are not averaged (aaaa: seed 1; bbbb: seed 1): run the seeds that depart again, by "
+        "the row's own command"
+    )
 
 
 def test_a_seed_of_other_settings_is_told_by_them(place: Any) -> None:

@@ -67,6 +67,7 @@ def main(cfg: DictConfig) -> None:
         "HORNN_RUNS_ON_GPU",
         "CUDA_VISIBLE_DEVICES",
         "FORCE_COLOR",
+        "HORNN_RUN",
     )
     with Path(run_dir, "starts").open("a") as starts:
         print(f"epoch={len(rows)}", *(f"{key}={os.environ.get(key)}" for key in keys), file=starts)

@@ -24,8 +24,8 @@ from hornn.writing import FULL
 
 # In the environment of a sweep's job, whose standard input is then a pipe that its launcher holds open.
 LAUNCHED = "HORNN_LAUNCHED"
-# Also there: the name of the sweep, the name of the job's row, and how many jobs share its GPU where several do.
-IN_SWEEP, IN_ROW, RUNS_ON_GPU = "HORNN_SWEEP", "HORNN_ROW", "HORNN_RUNS_ON_GPU"
+# Also there: the name of the sweep, the names of the job's row and of its run, and how many jobs share its GPU.
+IN_SWEEP, IN_ROW, IN_RUN, RUNS_ON_GPU = "HORNN_SWEEP", "HORNN_ROW", "HORNN_RUN", "HORNN_RUNS_ON_GPU"
 FAILED = 2
 UNFINISHED = 124  # what timeout(1) says
 INTERRUPTED = 128 + signal.SIGINT

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.departures import DEPARTS_FROM_RECIPE, departures
 from hornn.reporting.numbers import format_number
-from hornn.reporting.runs import Run, commits
+from hornn.reporting.runs import Run, commits, takes_the_place
 from hornn.reporting.scores import (
     ON_DEMAND,
     Score,
@@ -203,7 +203,9 @@ def remarks(
 ) -> Iterable[str]:
     """What a reader must know of the runs; `done`: the runs that the row's numbers come from."""
     whole = [run for run in runs if run.state != "damaged"]
-    keep = "`python src/report.py --keep` keeps the later run of a seed" if rival_seeds(runs) else ""
+    rivals = rival_seeds(runs)
+    can_keep = bool(rivals) and all(one_would_be_kept(row, runs, seed) for seed in rivals)
+    keep = "`python src/report.py --keep` keeps one run of a seed" if can_keep else ""
     configs = by_seed((run.name, run.seed) for run in whole)
     sources = by_seed((run.source, run.seed) for run in whole)
     if len(configs) > 1 and len({run.name for run in runs if run.result}) > 1:
@@ -259,6 +261,12 @@ def rival_seeds(runs: Iterable[Run]) -> set[int]:
     """The seeds that have several results, of different configs or sources."""
     seeds = [run.seed for run in runs if run.result]
     return {seed for seed in seeds if seeds.count(seed) > 1}
+
+
+def one_would_be_kept(row: Row, runs: Iterable[Run], seed: int) -> bool:
+    """Whether a later result of a seed takes the place of its first one."""
+    first, *others = (run for run in runs if run.result and run.seed == seed)
+    return any(takes_the_place(row, other, first) for other in others)
 
 
 def run_again(runs: Iterable[Run], metrics: Iterable[Metric]) -> Iterable[str]:

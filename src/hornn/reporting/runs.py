@@ -268,13 +268,12 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
                         )
                     continue
             elif old:
-                faults, mended = find_faults(row, run), find_faults(row, old)
-                if finish_time(run) < finish_time(old) and not mended - faults:
+                if not takes_the_place(row, run, old):
+                    fault = find_faults(row, run) - find_faults(row, old)
+                    if fault and finish_time(run) >= finish_time(old):
+                        warn(warnings, sweep.name, f"{run.path} {min(fault)}: {old.path} stays")
                     continue
-                if fault := faults - mended:
-                    warn(warnings, sweep.name, f"{run.path} {min(fault)}: {old.path} stays")
-                    continue
-                if DEPARTS_FROM_RECIPE in mended:
+                if DEPARTS_FROM_RECIPE in find_faults(row, old):
                     home = next(rows_kept_to(old, sweeps), None)
                     if home and (home[1].identity, old.seed) not in kept:
                         written.append(keep(*home, old, results, kept))
@@ -293,6 +292,12 @@ def keep(sweep: Sweep, row: Row, run: Run, results: Path, kept: dict[tuple[str, 
     write_atomically(path, run.path.read_text(encoding="utf-8"))
     kept[row.identity, run.seed] = run._replace(path=path)
     return path
+
+
+def takes_the_place(row: Row, run: Run, old: Run) -> bool:
+    """Whether a run by another config or source does so: it has no other fault, and mends one or finished later."""
+    faults, before = find_faults(row, run), find_faults(row, old)
+    return faults <= before and (faults != before or finish_time(run) >= finish_time(old))
 
 
 def find_faults(row: Row, run: Run) -> set[str]:

@@ -1,5 +1,6 @@
 """The folder of a run: held by one process at a time, and never emptied of a finished run unasked."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checkpoint import CARD, read_checkpoint
+from hornn.command_line.ending import IN_RUN
 from hornn.data.base import Data
 from hornn.recipe import load
 from hornn.result import content_of, read_result, score_of, write_result
@@ -237,6 +239,16 @@ def require_elsewhere(identity: Identity, starts: Iterable[str]) -> None:
                 f"{INIT_FROM}={path} lies in the folder that this run writes to: give another run_dir, or a checkpoint "
                 "of another folder"
             )
+
+
+def require_launched(identity: Identity) -> None:
+    """Raise ValueError where the launcher of a sweep meant another run than the one that its words make by now."""
+    meant = os.environ.get(IN_RUN, identity.name)
+    if meant != identity.name:
+        raise ValueError(
+            f"the sweep began this job as run {meant}, and its words now make run {identity.name}: the sweep file, a "
+            "config or a text that they name was changed meanwhile; start the sweep again"
+        )
 
 
 def put_on_record(identity: Identity) -> None:

@@ -31,7 +31,7 @@ from hornn.run.code import CODE
 from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
 from hornn.run.count import count
-from hornn.run.folder import open_run, require_elsewhere
+from hornn.run.folder import open_run, require_elsewhere, require_launched
 from hornn.run.identity import BEST, LAST, Identity, identify, require_same_text, weights_given
 from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
@@ -84,6 +84,7 @@ def train(cfg: DictConfig) -> None:
     seed = config["seed"]
     require_seed(seed)
     identity = identify(job.runtime.choices, config)
+    require_launched(identity)
     starts = Starts({**commit(), CODE: dict(identity.code)}, job.overrides.task)
     require_elsewhere(identity, weights_given(config))
     if config["continue_from"] is not None and (identity.counted or config["overwrite"]):

@@ -12,6 +12,7 @@ from typing import IO, Any, Protocol
 
 from hornn.command_line.ending import (
     IN_ROW,
+    IN_RUN,
     IN_SWEEP,
     INTERRUPTED,
     LAUNCHED,
@@ -212,6 +213,7 @@ class Workers:
             "PYTHONUNBUFFERED": "1",  # a killed process has written what it said
             IN_SWEEP: self.record.name,
             IN_ROW: job.rows[0],
+            IN_RUN: job.name,
         }
         if self.threads is not None:
             environment.setdefault("OMP_NUM_THREADS", str(self.threads))
