@@ -159,30 +159,35 @@ def parts_lost(new: Run, old: Run) -> list[str]:
 
 
 def committed(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> list[tuple[Row, Run]]:
-    found = []
+    found, strange = [], list[str]()
     rows = {row.name: row for row in sweep.rows}
     for path in sorted((results / "tables" / sweep.name).glob("*.json")):
         name, _, seed = path.stem.rpartition("-seed")
         row = rows.get(name)
         if row is None or row.run is None or not seed.isdecimal():
-            warn(
-                warnings,
-                sweep.name,
-                f"{path} belongs to no row: its name must be <row>-seed<number>.json, of a row that is there",
-            )
+            strange.append(str(path))
             continue
         run = read_run(path, int(seed))
         if run.result and run.result["seed"] != run.seed:
             problem = f"its name says seed {run.seed}, it holds seed {run.result['seed']}"
             run = Run(run.seed, "damaged", path, problem=problem)
         found.append((row, run))
+    if strange:
+        told = named(strange, "belongs to no row", "belong to no row")
+        remedy = f"give them the names <row>-seed<number>.json of rows that {sweep.path} has, or delete them"
+        warn(warnings, sweep.name, f"{told}: {remedy}")
     return found
+
+
+def named(all_of: Sequence[str], one: str, several: str) -> str:
+    """The only one, or the first and how many others, with what is said of them."""
+    return f"{all_of[0]} {one}" if len(all_of) == 1 else f"{all_of[0]} and {len(all_of) - 1} more {several}"
 
 
 def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> list[tuple[Row, Run]]:
     """The runs of the sweep's record."""
     path = results / "sweeps" / f"{sweep.name}.json"
-    found, rows = [], {row.name: row for row in sweep.rows}
+    found, rows, gone = [], {row.name: row for row in sweep.rows}, list[str]()
     try:
         jobs = read_record(path)
     except OSError as error:
@@ -198,11 +203,7 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
     for job in jobs:
         row = rows.get(job.row)
         if row is None or row.run is None:
-            warn(
-                warnings,
-                sweep.name,
-                f"{path} names a row {job.row!r} that {sweep.path} does not run: was it renamed?",
-            )
+            gone.append(repr(job.row))
             continue
         try:
             found.append((row, run_of(job, job.folder(results) / RESULT)))
@@ -212,6 +213,9 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
                 sweep.name,
                 f"{path}: the folder of {job.row!r} cannot be looked into ({error.strerror})",
             )
+    if gone:
+        told = named([*dict.fromkeys(gone)], "is a row", "are rows")
+        warn(warnings, sweep.name, f"{told} of {path} that {sweep.path} does not run: was it edited?")
     return found
 
 
@@ -284,9 +288,7 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
 def keep(sweep: Sweep, row: Row, run: Run, results: Path, kept: dict[tuple[str, int], Run]) -> Path:
     """Copy the result of a run to the file of its row and seed, which is in `kept` from then on."""
     old = kept.get((row.identity, run.seed))
-    path = results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
-    if old and old.path:
-        path = old.path
+    path = (old and old.path) or results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     assert run.path is not None
     write_atomically(path, run.path.read_text(encoding="utf-8"))
