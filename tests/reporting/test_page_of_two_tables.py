@@ -1,12 +1,11 @@
 """Rows of two tables in the page, and beside one another."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hornn.reporting.commands import write_report
-from reporting.browser import IN_BROWSER, Browser, Tab
+from reporting.browser import IN_BROWSER, Tab
 from reporting.place import Place, fill_two
 
 pytestmark = IN_BROWSER
@@ -14,19 +13,10 @@ TICK = "document.querySelector('input[data-item=\"toy/{}\"]').click()"
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = fill_two(Place(tmp_path_factory.mktemp("two")))
     write_report(place.results, place.sweeps, place.results / "report")
     return place.results / "report" / "index.html"
-
-
-@pytest.fixture
-def tab(browser: Browser, written: Path) -> Iterator[Tab]:
-    browser.errors.clear()
-    tab = Tab(browser, written).open()
-    tab.run("sessionStorage.clear()")
-    yield tab
-    assert browser.errors == []
 
 
 def test_words_of_one_table_name_its_rows_alone(tab: Tab) -> None:

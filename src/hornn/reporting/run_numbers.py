@@ -114,9 +114,9 @@ def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict
     The name is one that holds in all tables; `page_data` has the words of each table beside it.
     """
     found = dict.fromkeys(key for run in runs for key in (*run["numbers"], *run["curves"]))
-    own = {metric.key: metric for table in tables for metric in table.sweep.metrics}
-    labels: dict[str, set[str]] = {}
-    for metric in (metric for table in tables for metric in table.sweep.metrics):
+    metrics = [metric for table in tables for metric in table.sweep.metrics]
+    own, labels = {metric.key: metric for metric in metrics}, dict[str, set[str]]()
+    for metric in metrics:
         labels.setdefault(metric.key, set()).add(metric.label)
     named = {}
     for key in sorted(found, key=place_shown):
