@@ -19,6 +19,8 @@ from hornn.command_line.messages import launch
 
 Run = Callable[..., tuple[int, str, str]]
 
+# Python 3.12.8 and later write the choices of an option without quotes.
+CHOICES = "'job', 'hydra', 'all'" if sys.version_info < (3, 12, 8) else "job, hydra, all"
 # Command line -> what the one line says, in full or, where it is Hydra's wording, in part.
 BAD = {
     # what cannot be read
@@ -39,7 +41,7 @@ BAD = {
     "action=read action=read": "action is given twice, by action=read and by action=read: give it once",
     "--epochs 5": "cannot place '--epochs' on the command line: settings are written key=value",
     "seed=1 -m seed=2": "cannot place 'seed=2' on the command line: ",
-    "--cfg everything": "argument --cfg/-c: invalid choice: 'everything' (choose from 'job', 'hydra', 'all')",
+    "--cfg everything": f"argument --cfg/-c: invalid choice: 'everything' (choose from {CHOICES})",
     "-cp absent": "Primary config directory not found.",
     # bad values, found in the job
     "model.order=0": "order must be 1 or more, got 0",
