@@ -1,9 +1,11 @@
 """What a row's run is meant to be, and how a result departs from it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hornn.data.content import content_of
 from hornn.reporting.departures import Recipe, departures
 from reporting.place import read_sweep
 
@@ -45,3 +47,43 @@ def test_the_weights_that_a_row_starts_from_are_of_its_recipe(place: Any) -> Non
 def test_departures(choices: dict[str, str], config: dict[str, Any], expected: list[str]) -> None:
     meant = Recipe({"optimizer": "sgd"}, {"optimizer": {"lr": 0.5}, "trainer": {"max_epochs": 3}, "seed": 1})
     assert departures(meant, {"choices": choices, "config": config}) == expected
+
+
+def test_texts_are_told_apart_by_content_where_they_are_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that was moved is the same one; elsewhere, where there is none, its path as it was written tells."""
+    monkeypatch.chdir(tmp_path)
+    for language in ("de", "fr"):
+        Path(language).mkdir()
+        Path(language, "a.txt").write_text(f"{language}\n")
+    content = content_of(["train"], {"train": "de/a.txt", "cache_dir": str(tmp_path)})
+    where = {"data.train": str(tmp_path / "de/a.txt")}
+    result = {"config": {"data": {"text": content}}, "where": where}
+    german, french = (
+        Recipe(config={"seed": 1}, texts={"data.train": f"{each}/a.txt"}) for each in ("de", "fr")
+    )
+    assert german.name != french.name
+    other = ["another text than data.train=fr/a.txt"]
+    assert (departures(german, result), departures(french, result)) == ([], other)
+
+    moved = {**result, "where": {"data.train": "/elsewhere/text.txt"}}
+    assert departures(german, moved) == []
+    Path("de/a.txt").write_text("edited since\n")
+    assert departures(german, result) == ["another text than data.train=de/a.txt"]
+
+    for language in ("de", "fr"):
+        Path(language, "a.txt").unlink()
+    assert (departures(german, result), departures(french, result)) == ([], other)
+
+
+def test_rows_that_differ_in_their_text_are_different_runs(place: Any) -> None:
+    (place.folder / "conf/data/files.yaml").write_text("{_text_: [train], train: '???', unit: word}")
+    run = "run: [model=hornn, model.order=2, data=files, data.train="
+    text = (place.sweeps / "toy.yaml").read_text()
+    text = text.replace("run: [model=hornn, model.order=2", f"{run}de.txt").replace(
+        "run: [model=hornn, model.order=3", f"{run}fr.txt"
+    )
+    rows = {row.name: row for row in read_sweep(place.write_sweep("toy", text)).rows}
+    assert rows["sum-2"].recipe.texts == {"data.train": "de.txt"}
+    assert rows["sum-2"].identity != rows["sum-3"].identity

@@ -100,7 +100,7 @@ def test_each_run_is_a_run_of_its_experiment(sweep: Sweep, row: Row) -> None:
     config = as_dict(OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"]))
     start = {INIT_FROM: row.recipe.config[INIT_FROM]} if row.start else {}
     recipe = hashed_part(choices, config | start)
-    assert recipe == tuple(row.recipe)
+    assert row.recipe == (*recipe, {})
     assert row.start or name_of(*recipe) == row.identity
     if cfg.model.get(COUNTED):
         bound(config["model"], FittedModel, "model")(vocab_size=10, eos_id=0)

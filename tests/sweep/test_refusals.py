@@ -154,7 +154,14 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
             "{name: x, label: x, run: [model=rnn, seed=5]}",
             "row 'x' of sweep 'mini' sets the seed: seeds: [5] does so for a row",
         ),
-        ("{name: x, label: x, run: [model=rn]}", "unknown model 'rn'; did you mean 'srn'?"),
+        (
+            "{name: x, label: x, run: [model=rn]}",
+            "mini.yaml: row 'x': unknown model 'rn'; it is one of: clockwork",
+        ),
+        (
+            "{name: x, label: x, run: [model=rnn, model.hidden_size=200]}",
+            "rows 'elman' and 'x' have the same run model=rnn model.hidden_size=200: keep one",
+        ),
     ],
 )
 def test_a_bad_row_is_one_line(launch: Launch, row: str, message: str) -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,15 @@ def content_of(text: str | Sequence[str], data: Mapping[str, Any]) -> str:
         return library_checksum(folder)
     if text == FOLDER:
         return folder_checksum(in_home(data["root"]) / data["name"], folder)
-    digest = hashlib.sha256()
-    for key in text:
-        path = in_home(str(data[key]))
+    paths = [in_home(str(data[key])) for key in text]
+    for key, path in zip(text, paths, strict=True):
         require_text_file(f"data.{key}", path)
-        digest.update(file_checksum(path, folder).encode())
-    return f"sha256:{digest.hexdigest()}"
+    return checksum_of_texts(file_checksum(path, folder) for path in paths)
+
+
+def checksum_of_texts(checksums: Iterable[str]) -> str:
+    """The checksum of a corpus whose files have these ones."""
+    return f"sha256:{hashlib.sha256(''.join(checksums).encode()).hexdigest()}"
 
 
 def require_text_file(key: str, path: Path) -> None:

@@ -16,8 +16,9 @@ class BernoulliHead(Head):
 
         P(y_t | h_t) = prod_k p_k^y_k (1 - p_k)^(1 - y_k),   p = sigmoid(W_out h_t [+ b_out])
 
-    W_out (V, H), b_out (V). The negative log-likelihood of a step is the sum over its V keys. Source: Pascanu et al.
-    2014, section 5.1 (polyphonic music). Of `counts` only the length is used. Departures: none.
+    W_out (V, H), b_out (V). The negative log-likelihood of a step is the sum over its V keys. Source: the layer of
+    sigmoids in the released code of Pascanu et al. 2014; their text does not say it. Of `counts` only the length
+    is used. Departures: none.
 
     Its accuracy counts the keys of all steps that were found (p_k > 1/2), divided by the keys that sound or were said
     to: TP / (TP + FP + FN) (Bay et al. 2009, as Boulanger-Lewandowski et al. 2012 use it).

@@ -140,7 +140,8 @@ class MomentumSGD(ClippedOptimizer):
 
     Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the thesis bounds
     |w|^2 by c, we bound |w|; the incoming weights of one unit from one tap or from the input are a vector of their own.
-    The constants of weight decay and max-norm are not published, nor is the clip's kind.
+    The constants of weight decay and max-norm are not published. The thesis explains
+    clipping by the norm (section 3.2); which kind the published 5.0 is of is not said.
 
     `native` may be set for weights in fp32 on a CPU: the kernels of `hornn.kernels.update` then do it all in one
     pass over the weights, which writes `bf16_copy`, the copy of one of them, too.

@@ -49,7 +49,7 @@ class HalveOnPlateau(Schedule):
     `restore_best` brings the best weights back whenever the learning rate falls. Training stops instead of falling more
     than `max_falls` times (None: never).
 
-    Source: HORNN paper, section 4: halved "if the cross entropy on the validation set does not decrease",
+    Source: HORNN paper, section 4: halved "if the cross entropy function on the validation set does not decrease",
     which is both thresholds 0 without restoring; it gives no other constant. Mikolov et al. 2015 divide by
     1.5; their released code has relative_threshold 0.0001 and restores, but compares with the last epoch that improved
     validation, and restores the weights of that epoch. The code of Pascanu et al. 2014 halves, restores, and forgives a

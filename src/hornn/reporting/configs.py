@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from hornn.checks import in_home
 from hornn.places import CONF
 from hornn.recipe import folders_of, has_key, resolve
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Config
-from hornn.run.identity import hashed_part
+from hornn.run.identity import hashed_part, text_keys
 
 
 class Configs(Config, Protocol):
@@ -32,7 +33,10 @@ class Files(NamedTuple):
         return has_key(run, self.base, key, self.conf, self.own)
 
     def recipe(self, run: Sequence[str]) -> Recipe:
-        return Recipe(*hashed_part(*resolve(run, self.base, self.conf, self.own)))
+        choices, config = resolve(run, self.base, self.conf, self.own)
+        data = config.get("data", {})
+        texts = {f"data.{key}": str(in_home(data.get(key) or "")) for key in text_keys(data)}
+        return Recipe(*hashed_part(choices, config), texts)
 
 
 def conf_of(path: Path) -> Path:

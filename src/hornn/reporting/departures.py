@@ -4,21 +4,25 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hornn.recipe import flatten
-from hornn.run.identity import INIT_FROM, canonical, name_of, neutral_values
+from hornn.run.identity import INIT_FROM, canonical, is_of, name_of, neutral_values
 
 DEPARTS_FROM_RECIPE = "departs from the recipe"
 
 
 class Recipe(NamedTuple):
-    """What a row's run is meant to be: the choices and the values that decide its numbers."""
+    """What a row's run is meant to be: the choices and the values that decide its numbers.
+
+    texts: key -> the path of a text of one's own, which the row names. The config does not hold it.
+    """
 
     choices: Mapping[str, str] = {}
     config: Mapping[str, Any] = {}
+    texts: Mapping[str, str] = {}
 
     @property
     def name(self) -> str:
         """Equal for rows that are the same run, whatever sweep they stand in."""
-        return name_of(self.choices, self.config)
+        return name_of(self.choices, {**self.config, **self.texts})
 
 
 def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
@@ -39,6 +43,8 @@ def departures(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
         for key, value in wanted.items()
         if key in held and canonical(held[key]) != canonical(value)
     ]
+    if recipe.texts and not is_of(recipe.texts, result):
+        other.append(f"another text than {', '.join(f'{key}={path}' for key, path in recipe.texts.items())}")
     return other + [
         f"{key}={value}, not given"
         for key, value in config.items()

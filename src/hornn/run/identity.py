@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from hornn.checks import in_home
-from hornn.data.content import CHANGED, FOLDER, content_of
+from hornn.data.content import CHANGED, FOLDER, checksum_of_texts, content_of, state_of
+from hornn.data.download import checksum
 from hornn.places import PLACES
 from hornn.recipe import COUNTED, TEXT, flatten
 from hornn.result import RESULT
@@ -126,6 +128,22 @@ def require_same_text(identity: Identity, data: Mapping[str, Any]) -> None:
     if then is not None and content_of(data[TEXT], data) != then:
         keys = ", ".join(f"{key}={path}" for key, path in identity.where.items() if key.startswith("data."))
         raise ValueError(f"the text {keys or data[TEXT]} {CHANGED}")
+
+
+def is_of(texts: Mapping[str, str], result: Mapping[str, Any]) -> bool:
+    """Whether a result is of these texts: by their content where they are here, else by what of their paths is said."""
+    paths = {key: Path(path) for key, path in texts.items()}
+    if all(path.is_file() and os.access(path, os.R_OK) for path in paths.values()):
+        here = checksum_of_texts(checksum_at(path, state_of(path)) for path in paths.values())
+        return bool(here == flatten(result.get("config") or {}).get("data.text"))
+    where = result.get("where") or {}
+    there = {key: Path(str(where.get(key))).parts for key in texts}
+    return all(there[key][-len(path.parts) :] == path.parts for key, path in paths.items())
+
+
+@cache
+def checksum_at(path: Path, _state: str) -> str:
+    return checksum(path, "sha256")
 
 
 def default_folder(choices: Mapping[str, str], config: Mapping[str, Any], name: str, seed: int) -> Path:

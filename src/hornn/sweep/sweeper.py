@@ -18,6 +18,7 @@ from hornn.checks import require_truth
 from hornn.command_line.ending import interrupted_at_once, same_command
 from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
 from hornn.recipe import flatten
+from hornn.reporting.configs import Files
 from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import grid_rows
 from hornn.reporting.inheritance import load_sweep
@@ -104,7 +105,7 @@ class TableSweeper(Sweeper):
         runs = runs_of(table, keys, parser)
         starts = starts_of(table, runs, keys)
         if chosen:
-            check_file(chosen, configs)
+            check_file(chosen, self.loader, configs)
             if table.get("name") != chosen:
                 check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         chosen_rows = picked(runs, self.only)
@@ -209,7 +210,7 @@ class Composed:
         return key in self.known[tuple(run)]
 
     def recipe(self, run: Sequence[str]) -> Recipe:
-        """A stand-in: each job is composed before any is launched."""
+        """A stand-in, where no report can read what Hydra does: each job is composed before any is launched."""
         return Recipe(config={"run": sorted(run)})
 
 
@@ -218,18 +219,21 @@ def rows_of_grid(table: Mapping[str, Any], configs: Composed) -> list[dict[str, 
     return [{"name": row.name, "run": list(row.run)} for row in rows]
 
 
-def check_file(chosen: str, configs: Composed) -> None:
+def check_file(chosen: str, loader: Any, configs: Composed) -> None:
     """Raise ValueError, which names the file, for a sweep file that a report would refuse once all is trained.
 
-    What the command line changes of it does not count.
+    What the command line changes of it does not count. configs: for files of `hydra.searchpath`, which no report reads.
     """
-    for element in configs.loader.get_search_path().get_path():
-        path = Path(element.path.removeprefix("file://"), "sweeps", f"{chosen}.yaml")
-        if path.is_file():
-            content = load_sweep(path)
-            if "sweep" in content:
-                define(path, content, configs)
-            return
+    places = loader.get_search_path().get_path()
+    folders = [(place.provider, Path(place.path.removeprefix("file://"))) for place in places]
+    paths = [folder / "sweeps" / f"{chosen}.yaml" for _, folder in folders]
+    path = next((path for path in paths if path.is_file()), None)
+    content = load_sweep(path) if path else {}
+    if path and "sweep" in content:
+        found = dict(folders)
+        known = found.keys() <= {"hydra", "main", "command-line", "schema"}
+        of_report = Files(content, found["main"], found.get("command-line"))
+        define(path, content, of_report if known else configs)
 
 
 def check_job(cfg: DictConfig, job: DictConfig, references: dict[str, DictConfig]) -> None:
