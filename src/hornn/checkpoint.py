@@ -4,7 +4,7 @@ import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -19,6 +19,19 @@ DEEPEST = 50  # lists and mappings within one another; a run's own are ten deep
 REPEATED = 1_000_000  # parts of lists and mappings that are met again, since these stand in several places
 
 
+class Outlet:
+    """A file for torch, whose writer may outlive the file after a signal, and would then end the process."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def write(self, data: bytes) -> int:
+        return len(data) if self.file.closed else self.file.write(data)
+
+    def flush(self) -> None:
+        """`replacing` does."""
+
+
 def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[str, Any]) -> None:
     """Write a checkpoint, with the card of what it holds, whole or not at all.
 
@@ -26,7 +39,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[st
     """
     try:
         with replacing(path) as file:
-            torch.save({**checkpoint, CARD: dict(card)}, file)
+            torch.save({**checkpoint, CARD: dict(card)}, Outlet(file))  # type: ignore[arg-type]
     except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
         # After Ctrl-C or SIGTERM within a file, torch fails to end it.
         if (signalled := error.__context__) and not isinstance(signalled, Exception):

@@ -61,6 +61,7 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "weight_noise": ("number",),
     "recurrent_dropout": ("number", "1", "2"),
     "init_from": ("/none/best.ckpt", "{folder}", "{folder}/train.txt", "[a]", "{a:1}"),
+    "init_from_head": ("truth", "true"),
     "init_from_lr": ("number",),
     "continue_from": ("/none", "{folder}", "{folder}/train.txt", "[a]", "{a:1}", "''"),
     "checkpoint_every": ("whole",),

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
+from torch.testing import assert_close
 
 from hornn.kernels.update import add_noise_, grad_norm, momentum_update_, momentum_update_rows_
 from hornn.optim.descent import MomentumSGD
@@ -56,6 +57,19 @@ def test_the_update_is_momentum_sgd(
         if momentum:
             assert error(velocity, optimizer.state[parameter]["momentum"]) < 1e-6
     assert all(weight._version > before for weight, before in zip(weights, versions, strict=True))
+
+
+def test_a_matrix_without_columns_has_no_norm_to_bound(kernels: None) -> None:
+    """As of a part of width 0 in a cell of one's own."""
+    empty, weight = torch.zeros(5, 0), torch.full((3, 2), 3.0)
+    grads = [torch.zeros_like(each) for each in (empty, weight)]
+    momentum_update_(
+        [empty, weight], [torch.zeros_like(each) for each in grads], grads, 0.1, 0.9, 0.0, 1.0, 1.0, 1.0
+    )
+    assert_close(weight, torch.full((3, 2), math.sqrt(0.5)))
+    momentum_update_rows_(
+        empty, torch.zeros(5, 0), torch.tensor([1]), torch.zeros(1, 0), 0.1, 0.9, 0.0, 1.0, 1.0
+    )
 
 
 def test_a_number_is_updated_as_a_vector_of_one(kernels: None) -> None:

@@ -1,5 +1,7 @@
 """Whose the files of a folder are: a run replaces its own, and others only when it is told to."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +149,38 @@ def test_a_run_that_was_cut_off_as_it_was_carried_over_goes_on(
     done = command("train", *words)
     assert (done.code, done.err) == (0, "")
     assert f"continues in {longer}" in done.out
+
+
+SIGNALLED = """
+import sys, torch.serialization
+import subprocess
+import sys
+from pathlib import Path
+from hornn.checkpoint import write_checkpoint
+
+kind = torch.serialization._open_zipfile_writer_buffer
+made = kind.__init__
+
+def signalled(self, *given):
+    made(self, *given)
+    raise KeyboardInterrupt
+
+kind.__init__ = signalled
+try:
+    write_checkpoint({"weights": torch.zeros(9)}, Path(sys.argv[1]), {})
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_as_a_checkpoint_is_begun_ends_the_run_alone(tmp_path: Path) -> None:
+    """The writer is torch's and outlives its file: a write into a closed one would abort the process."""
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, tmp_path / "last.ckpt"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

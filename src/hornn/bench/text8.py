@@ -18,6 +18,7 @@ from hornn.bench.meter import Row
 from hornn.bench.plan import Plan
 from hornn.bench.sections import Bench
 from hornn.bench.work import draw_text, zipf_counts
+from hornn.build import build_network
 from hornn.data.streams import ChunkStream
 from hornn.machine import peak_memory_mb
 from hornn.metrics import WORDS
@@ -66,7 +67,8 @@ def measure(config: Mapping[str, Any], plan: Plan, vocab_size: int, words: int) 
     warm_up = 1 + math.ceil((config["bptt_window"] or 0) / steps)
     ids = draw_text(vocab_size, (warm_up + plan.text8_updates) * columns * steps).numpy()
     corpus = SimpleNamespace(counts=zipf_counts(vocab_size), input_width=None, seq_len=steps, units=WORDS)
-    module = build_module(config, corpus)  # type: ignore[arg-type]
+    network = build_network(config, corpus.counts)
+    module = build_module(config, network, corpus)  # type: ignore[arg-type]
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
         once = {"trainer": {**config["trainer"], "max_epochs": 1, "enable_progress_bar": False}}

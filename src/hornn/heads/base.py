@@ -45,12 +45,14 @@ class Head(nn.Module, ABC):
 
     A head is built with `input_size=` (H), `counts=` (how often each of the V outcomes occurs in the training data:
     each word, each class of a frame, each key that sounds) and `bias=`; its other arguments are bound. It predicts
-    `classes`, one of the V at each step, or `keys`, each of the V by itself. `precision`, one of `precisions`, is set
+    `classes`, one of the V at each step, or `keys`, each of the V by itself. `by_word` names the parameters whose rows
+    are of one outcome each. `precision`, one of `precisions`, is set
     before training and concerns `loss` alone, `scoring` is the precision of `nll`; `native` says whether the head may
     use the native kernels. A head that `waits` reads numbers off its device in `loss`.
     """
 
     predicts: str = "classes"
+    by_word: tuple[str, ...] = ()
     precisions: tuple[str, ...] = PRECISIONS
     precision: str = "fp32"
     scoring: str = "fp32"

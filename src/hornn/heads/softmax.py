@@ -32,6 +32,8 @@ class SoftmaxHead(Head):
     `log_probs` always do.
     """
 
+    by_word = ("W_out", "b_out")
+
     def __init__(self, input_size: int, counts: Sequence[int], bias: bool = False) -> None:
         super().__init__()
         self.W_out = Cell.weight(len(counts), input_size)

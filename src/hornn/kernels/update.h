@@ -96,8 +96,9 @@ template <class Element>
 void update(const Constants& z, const Tensor& param, const Tensor& momentum, const Element* grad, uint16_t* copy,
             int64_t threads) {
   float *weight = numbers(param), *velocity = numbers(momentum);
-  const bool bounded = z.max_norm > 0 && param.dim() > 1;
-  const int64_t size = param.numel(), length = bounded ? param.size(-1) : BLOCK;
+  const int64_t size = param.numel();
+  const bool bounded = z.max_norm > 0 && param.dim() > 1 && size > 0;
+  const int64_t length = bounded ? param.size(-1) : BLOCK;
   const int64_t rows = (size + length - 1) / length;
 #pragma omp parallel for num_threads(threads) if (size > 8 * BLOCK)
   for (int64_t row = 0; row < rows; ++row) {
@@ -126,6 +127,7 @@ void momentum_update_rows(const Tensor& param, const Tensor& momentum, const Ten
   const float* g = grad.const_data_ptr<float>();
   const int64_t *first = rows.const_data_ptr<int64_t>(), *last = first + rows.numel();
   const int64_t V = param.size(0), H = param.size(1);
+  if (!H) return;
   const auto step = [&](int64_t row, const float* grad) {
     descend(z, weight + row * H, velocity ? velocity + row * H : nullptr, grad, nullptr, H);
   };

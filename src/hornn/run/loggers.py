@@ -133,9 +133,10 @@ def wandb_logger(
             settings=wandb.Settings(silent=offline),  # online it prints the run's address
         )
     except wandb.Error as error:
+        login = "log in once with `wandb login`"
+        remedy = f"see to the network, or {login}" if isinstance(error, wandb.errors.CommError) else login
         raise ValueError(
-            f"Weights & Biases cannot start a run ({first_line(error)}): log in once with "
-            "`wandb login`, or use logger=wandb_offline"
+            f"Weights & Biases cannot start a run ({first_line(error)}): {remedy}, or use logger=wandb_offline"
         ) from error
     logger = RunLogger(experiment=run, log_model=log_model)
     run.define_metric("*", step_metric=STEP, step_sync=True)

@@ -23,6 +23,7 @@ from hornn.contract import check_contract
 from hornn.data.base import Data, Judgement, Stream
 from hornn.data.sequences import SequenceStream
 from hornn.module import TruncatedBptt
+from hornn.network import SequenceModel
 from hornn.optim.divergence import DivergenceError, require_finite_loss
 from hornn.run.announce import console
 from hornn.run.callbacks import build_callbacks, samples_of, why_stopped
@@ -38,7 +39,7 @@ from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
-from hornn.run.start_from import start_from, taken_before
+from hornn.run.start_from import start_of
 from hornn.run.termination import (
     EndAtOnce,
     end_together,
@@ -60,6 +61,7 @@ class Training(NamedTuple):
     module: TruncatedBptt
     trainer: lightning.Trainer
     keeper: RunKeeper
+    note: str = ""  # on the weights that another run gave
 
     def stream(self, split: str) -> Stream:
         """This process's share of a split."""
@@ -104,7 +106,7 @@ def train(cfg: DictConfig) -> None:
     open_loggers = find_loggers(config["logger"])
     heed_from_the_start(is_one_process(config["trainer"]))
     training = prepare(config, identity, starts)
-    data, _, module, trainer, _ = training
+    data, _, module, trainer, *_ = training
     if trainer.is_global_zero and config["continue_from"] is not None:
         carry_over(Path(str(config["continue_from"])), identity, data)
     with (
@@ -152,7 +154,9 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     check_memory(config, data.counts, 3, data.input_width)
     folders = [identity.folder, *([Path(str(config["continue_from"]))] if config["continue_from"] else [])]
     left_off = next((folder / LAST for folder in folders if (folder / LAST).is_file()), None)
-    module = build_module(config, data, None if config["overwrite"] else left_off)
+    network = build_network(config, data.counts, data.input_width)
+    start = start_of(network, config, data.interface(), None if config["overwrite"] else left_off)
+    module = build_module(config, network, data, start.names)
     check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
@@ -164,23 +168,16 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
             f"trainer.devices makes {trainer.num_devices}: give more trainer.devices, or unset LOCAL_RANK"
         )
     module.configure_optimizers()
-    network, device = module.network, trainer.strategy.root_device
+    device = trainer.strategy.root_device
     network.prepare(device)
     starts.compute_on(device, network.head.precision, network.loop_precision)
-    return Training(data, identity.seed, module, trainer, keeper)
+    return Training(data, identity.seed, module, trainer, keeper, start.note)
 
 
-def build_module(config: Mapping[str, Any], data: Data, left_off: Path | None = None) -> TruncatedBptt:
-    """The network with its training, from the weights of `init_from` where that is given.
-
-    left_off: the checkpoint that the run goes on from, which has all weights; None for a run from the beginning.
-    """
-    network = build_network(config, data.counts, data.input_width)
-    start, pretrained = config["init_from"], None
-    if start is not None and left_off is not None:
-        pretrained = taken_before(network, left_off)
-    if start is not None and pretrained is None:
-        pretrained = start_from(network, start, data.interface())
+def build_module(
+    config: Mapping[str, Any], network: SequenceModel, data: Data, pretrained: Sequence[str] = ()
+) -> TruncatedBptt:
+    """The network with its training. pretrained: the names of the weights that another run gave."""
     return TruncatedBptt(
         network,
         call(config, "optimizer"),
@@ -190,7 +187,7 @@ def build_module(config: Mapping[str, Any], data: Data, left_off: Path | None = 
         data.seq_len,
         config["weight_noise"],
         config["recurrent_dropout"],
-        pretrained or [],
+        pretrained,
         config["init_from_lr"],
         data.units,
     )
@@ -235,7 +232,7 @@ def quiet_libraries() -> None:
 
 def fit(training: Training, resume: Path | None) -> None:
     """Train, from where a checkpoint left off if there is one. ValueError for one that lacks a part of a run."""
-    _, _, module, trainer, keeper = training
+    _, _, module, trainer, keeper, _ = training
     try:
         trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
@@ -258,7 +255,8 @@ def notes_on(training: Training) -> list[str]:
     if taken := training.module.pretrained:
         anew = [name for name, _ in network.named_parameters() if name not in taken]
         rate = f"{training.module.pretrained_lr:g} times the learning rate"
-        notes.append(f"taken from init_from, at {rate}: {', '.join(taken)}; anew: {', '.join(anew)}")
+        rest = f"; anew: {', '.join(anew)}" if anew else ""
+        notes.append(f"taken from init_from, at {rate}: {', '.join(taken)}{rest}{training.note}")
     if network.missing:
         notes.append(network.missing)
     if processes > batch_size:
@@ -313,7 +311,7 @@ def show_profile(trainer: lightning.Trainer) -> None:
 
 def summarise(training: Training) -> dict[str, Any]:
     """All of result.json that comes out of the run rather than out of its config."""
-    data, _, module, trainer, keeper = training
+    data, _, module, trainer, keeper, _ = training
     records, best = keeper.records, keeper.best
     tested = module.tally("test").targets
     seconds = sum(record["seconds"] for record in records)

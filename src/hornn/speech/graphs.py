@@ -74,7 +74,9 @@ def grammar(lexicon: Lexicon, names: Sequence[str], model: BackoffModel) -> Any:
     """W of all sentences of an n-gram model, whose ids mean `names`; words that the lexicon lacks are left out.
 
     A place of the graph is a context: the last words that the model knows as the beginning of a longer n-gram. The arc
-    of a context without its first word has no label and the back-off weight.
+    of a context without its first word has no label and the back-off weight. It is open to the words that are listed
+    after the context, too, as in Kaldi: where such an n-gram is less likely than its back-off, as it may be in a model
+    that is not interpolated, the back-off counts.
     """
     known = labels_of(lexicon)
     labels = {i: known[name] for i, name in enumerate(names) if name in known}
@@ -108,6 +110,13 @@ def grammar(lexicon: Lexicon, names: Sequence[str], model: BackoffModel) -> Any:
                 target = place_after((*context, word))
                 arcs.append(f"{source} {target} {labels[word]} {labels[word]} {-math.log(p)}")
     return compiled([*arcs, *finals], "ilabel")
+
+
+def log_prob(lexicon: Lexicon, words: Sequence[str], sentences: Any) -> float:
+    """ln P of one sentence along the best path of a grammar's graph, in which it is."""
+    kaldifst = load("kaldifst")
+    path = kaldifst.shortest_path(composed(sentence(lexicon, words), sentences))
+    return -float(kaldifst.get_linear_symbol_sequence(path)[3].value)
 
 
 def compiled(lines: list[str], sort: str) -> Any:

@@ -54,6 +54,7 @@ class Recogniser:
         self.stay = stay
         self.texts = dict(grammars)
         self.grammars: dict[str, Grammar] = {}
+        self.sentences: dict[str, Any] = {}
         self.graphs: dict[str, Any] = {}
         asked = 0
         words = graphs.words_graph(lexicon, stay, STATE_SCALE, frozenset(lexicon.words))
@@ -61,7 +62,7 @@ class Recogniser:
             self.grammars[name] = grammar = parse(text, f"the grammar {name!r}")
             if not set(grammar.words) & set(lexicon.words):
                 raise ValueError(f"the grammar {name!r} has no word of the dictionary: give one that has")
-            sentences = graphs.grammar(lexicon, grammar.words, grammar.model)
+            self.sentences[name] = sentences = graphs.grammar(lexicon, grammar.words, grammar.model)
             asked += graphs.arcs_asked(lexicon, sentences)
             if asked > graphs.MOST_ARCS:
                 raise ValueError(
@@ -100,8 +101,8 @@ class Recogniser:
         found = []
         for labels, cost in graphs.likeliest(lattice, number, LATTICE_BEAM):
             words = [self.lexicon.words[label - 1] for label in labels]
-            language = self.grammars[grammar].log_prob(words)
-            found.append(Hypothesis(words, -cost - language, language))
+            acoustic = -cost - graphs.log_prob(self.lexicon, words, self.sentences[grammar])
+            found.append(Hypothesis(words, acoustic, self.grammars[grammar].log_prob(words)))
         return found
 
 
