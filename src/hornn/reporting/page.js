@@ -120,9 +120,10 @@ const showTicks = () => {
 
 // Tips and lights: the marks of a row in all figures of its view, and its line in the table
 const light = (view, series) => {
-  const on = new Set(series.map(String));
+  const on = new Set(series.flatMap(one => find(`[data-series~="${one}"]`, view)));
   view.classList.toggle("lit", on.size > 0);
-  for (const each of find("[data-series]", view)) each.classList.toggle("on", on.size > 0 && each.dataset.series.split(" ").some(one => on.has(one)));
+  for (const each of find(".on", view)) if (!on.has(each)) each.classList.remove("on");
+  for (const each of on) each.classList.add("on");
 };
 const hideTip = () => { byId("tip").hidden = true; };
 const pinnedIn = view => view.querySelector("[data-lights][aria-pressed=true]")?.dataset.lights.split(" ") ?? [];
