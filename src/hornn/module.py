@@ -1,6 +1,6 @@
 """The training of a network: truncated back-propagation through time as a LightningModule."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import lightning
@@ -40,8 +40,8 @@ class TruncatedBptt(lightning.LightningModule):
     weights instead, and counts one step of six twice.)
 
     `weight_noise` is the standard deviation of `hornn.optim.noise.WeightNoise`, `recurrent_dropout` the share of the
-    weights that act on a state that `hornn.optim.noise.DroppedWeights` drops. Parameters named in `pretrained` learn
-    at `pretrained_lr` times the learning rate.
+    weights that act on a state that `hornn.optim.noise.DroppedWeights` drops. Parameters named in `pretrained` (see
+    `hornn.run.start_from.Taken`) learn at `pretrained_lr` times the learning rate.
 
     `carried` gives what a resumed run needs beside weights, schedule and random state; `carry_on` takes it up. On a GPU
     updates are recorded and replayed (`hornn.recorded_updates`); `settle` takes in what became of them.
@@ -60,7 +60,7 @@ class TruncatedBptt(lightning.LightningModule):
         seq_len: int = 1,
         weight_noise: float = 0.0,
         recurrent_dropout: float = 0.0,
-        pretrained: Collection[str] = (),
+        pretrained: Mapping[str, int | None] | None = None,
         pretrained_lr: float = 1.0,
         units: Units = WORDS,
     ) -> None:
@@ -77,7 +77,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.noise = WeightNoise(network.named_parameters(), weight_noise, table)
         recurrent = network.recurrent_weights("recurrent_dropout") if recurrent_dropout else []
         self.dropped = DroppedWeights(recurrent, recurrent_dropout)
-        self.pretrained = pretrained
+        self.pretrained = dict(pretrained or {})
         self.pretrained_lr = pretrained_lr
         self.leading = 0  # the group of parameters whose learning rate is told
         self.network = network

@@ -1,5 +1,6 @@
 """Weights that a run starts from."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,19 @@ from hornn.run.time_limit import TimeLimit
 from small_models import H, V
 
 DEEP = partial(DeepRnn, shortcuts=True)
+WORDS = ["<unk>", "b", "<eos>", "a", "d"]  # of the run that starts; the checkpoint has others
+
+
+def text_of(words: list[str], counts: list[int] | None = None, unit: str = "word") -> dict[str, Any]:
+    """What data of these words say, and a card that holds it."""
+    tokenizer = {"unit": unit, "eos": True, "lowercase": False}
+    return {"vocabulary": Vocabulary(words, counts or [1] * len(words)).state(), "tokenizer": tokenizer}
+
+
+def write(path: Path, network: SequenceModel, interface: dict[str, Any]) -> str:
+    weights = {f"network.{name}": value for name, value in network.state_dict().items()}
+    torch.save({CARD: {"format": FORMAT, **interface}, "state_dict": weights}, path)
+    return str(path)
 
 
 @pytest.mark.parametrize(
@@ -41,13 +55,11 @@ def test_a_deeper_network_takes_over_all_but_what_is_new_and_the_output(
         SequenceModel([1] * V, partial(cell, hidden_size=H, embedded_input=True), precision="fp32")
         for cell in (first, then)
     )
-    card = {"format": FORMAT, "vocabulary": {"words": ["a", "<eos>"]}}
-    weights = {f"network.{name}": value for name, value in trained.state_dict().items()}
-    torch.save({CARD: card, "state_dict": weights}, tmp_path / "best.ckpt")
-    interface = {"vocabulary": Vocabulary(["a", "<eos>"], [1, 1]).state()}
-    copied = start_from(network, str(tmp_path / "best.ckpt"), interface).names
+    interface = text_of(["a", "<eos>"])
+    copied = start_from(network, write(tmp_path / "best.ckpt", trained, interface), interface)
     found = dict(network.named_parameters())
-    assert found.keys() - copied == {"head.W_out", *fresh}
+    assert found.keys() - copied.keys() == {"head.W_out", *fresh}
+    assert set(copied.values()) == {None}
     for name in copied:
         assert_close(found[name], trained.get_parameter(name), rtol=0, atol=0)
 
@@ -95,15 +107,13 @@ def test_an_input_matrix_alone_is_no_start(
 
 @pytest.mark.parametrize("part", [CARD, "state_dict"])
 def test_a_checkpoint_without_a_part(tmp_path: Path, part: str) -> None:
-    held = {CARD: {"format": FORMAT, "vocabulary": {"words": ["<eos>"]}}, "state_dict": {}}
+    held: dict[str, Any] = {CARD: {"format": FORMAT, **text_of(["<eos>"])}, "state_dict": {}}
     held[part] = {"format": FORMAT} if part == CARD else None
     torch.save(held, tmp_path / "best.ckpt")
     network = SequenceModel([1] * V, partial(DEEP, hidden_size=H))
-    message = (
-        "has no vocabulary, and this run's data have one" if part == CARD else r"lacks a part of a model \("
-    )
+    message = "reads no text, and this run reads words" if part == CARD else r"lacks a part of a model \("
     with pytest.raises(ValueError, match=rf"init_from=.*best\.ckpt {message}"):
-        start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": Vocabulary(["<eos>"], [1]).state()})
+        start_from(network, str(tmp_path / "best.ckpt"), text_of(["<eos>"]))
 
 
 @pytest.mark.parametrize(
@@ -118,13 +128,11 @@ def test_a_weight_that_no_training_keeps_is_refused(
 ) -> None:
     """Whoever made the checkpoint; what is no weight of the network's does not matter."""
     network = SequenceModel([1] * V, partial(Rnn, hidden_size=H))
-    vocabulary = Vocabulary(["<eos>"], [1]).state()
     weights = {"network.cells.0.W_h": change(torch.zeros(H, H)), 1: torch.zeros(1)}
-    torch.save(
-        {CARD: {"format": FORMAT, "vocabulary": vocabulary}, "state_dict": weights}, tmp_path / "best.ckpt"
-    )
+    card = {"format": FORMAT, **text_of(["<eos>"])}
+    torch.save({CARD: card, "state_dict": weights}, tmp_path / "best.ckpt")
     with pytest.raises(ValueError, match=rf"best\.ckpt holds cells\.0\.W_h as {held}, a run keeps"):
-        start_from(network, str(tmp_path / "best.ckpt"), {"vocabulary": vocabulary})
+        start_from(network, str(tmp_path / "best.ckpt"), text_of(["<eos>"]))
 
 
 @pytest.mark.each(2)
@@ -140,19 +148,17 @@ def test_what_names_no_checkpoint_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-WORDS = ["<unk>", "b", "<eos>", "a", "d"]  # of the run that starts; the checkpoint has others
+def make(words: int = 5, **settings: Any) -> SequenceModel:
+    return SequenceModel([1] * words, partial(Rnn, hidden_size=H), **{"precision": "fp32", **settings})
 
 
 @pytest.fixture
 def trained(tmp_path: Path) -> SequenceModel:
     """A network whose checkpoint, `best.ckpt`, knows the words <eos>, a, b, c and <unk>."""
     torch.manual_seed(0)
-    network = SequenceModel([1] * 5, partial(Rnn, hidden_size=H), output_bias=True, precision="fp32")
+    network = make(output_bias=True)
     torch.nn.init.normal_(network.head.b_out)
-    words = ["<eos>", "a", "b", "c", "<unk>"]
-    card = {"format": FORMAT, "vocabulary": Vocabulary(words, [1] * 5).state()}
-    weights = {f"network.{name}": value for name, value in network.state_dict().items()}
-    torch.save({CARD: card, "state_dict": weights}, tmp_path / "best.ckpt")
+    write(tmp_path / "best.ckpt", network, text_of(["<eos>", "a", "b", "c", "<unk>"]))
     return network
 
 
@@ -162,59 +168,107 @@ def test_words_of_both_vocabularies_keep_their_rows(
 ) -> None:
     """The same number of words, in another order, one of them new: no row goes to another word."""
     torch.manual_seed(1)
-    network = SequenceModel([1] * 5, partial(Rnn, hidden_size=H), output_bias=True, precision="fp32")
+    network = make(output_bias=True)
     fresh = {name: weight.clone() for name, weight in network.named_parameters()}
-    interface = {"vocabulary": Vocabulary(WORDS, [1] * 5).state()}
-    start = start_from(network, str(tmp_path / "best.ckpt"), interface, head)
-    assert start.note == "; of the 5 words 4 keep their rows, the others start anew"
+    taken = start_from(network, str(tmp_path / "best.ckpt"), text_of(WORDS), head)
     by_word = ["embedding.weight", *(["head.W_out", "head.b_out"] if head else [])]
-    assert start.names == [name for name in fresh if name in by_word or name.startswith("cells.")]
+    expected = {
+        name: 4 if name in by_word else None for name in fresh if not name.startswith("head.") or head
+    }
+    assert taken == expected
     for name, weight in network.named_parameters():
         before = trained.get_parameter(name)
         if name in by_word:
             assert_close(weight[:4], before[[4, 2, 0, 1]], rtol=0, atol=0)
             assert_close(weight[4], fresh[name][4], rtol=0, atol=0)
         else:
-            assert_close(weight, before if name in start.names else fresh[name], rtol=0, atol=0)
+            assert_close(weight, before if name in taken else fresh[name], rtol=0, atol=0)
 
 
-def test_a_vocabulary_of_another_size_keeps_its_rows_too(tmp_path: Path, trained: SequenceModel) -> None:
-    network = SequenceModel([1] * 2, partial(Rnn, hidden_size=H), tie_weights=True, precision="fp32")
-    interface = {"vocabulary": Vocabulary(["b", "<eos>"], [1, 1]).state()}
-    assert start_from(network, str(tmp_path / "best.ckpt"), interface).note.startswith("; of the 2 words 2")
-    assert_close(network.head.W_out, trained.get_parameter("embedding.weight")[[2, 0]], rtol=0, atol=0)
+@pytest.mark.parametrize(("head", "source"), [(False, "embedding.weight"), (True, "head.W_out")])
+def test_a_tied_matrix_is_the_embedding_or_the_output_layer_that_is_asked_for(
+    tmp_path: Path, trained: SequenceModel, head: bool, source: str
+) -> None:
+    """Of a network whose two are apart. The vocabulary is of another size, too."""
+    network = make(2, tie_weights=True)
+    taken = start_from(network, str(tmp_path / "best.ckpt"), text_of(["b", "<eos>"]), head)
+    assert taken["embedding.weight"] == 2
+    assert_close(network.head.W_out, trained.get_parameter(source)[[2, 0]], rtol=0, atol=0)
+
+
+def test_a_tied_output_layer_comes_without_the_bias_that_it_lacked(tmp_path: Path) -> None:
+    network = make(tie_weights=True, output_bias=True)
+    path = write(tmp_path / "best.ckpt", make(tie_weights=True), text_of(WORDS))
+    assert "head.b_out" not in start_from(network, path, text_of(WORDS), head=True)
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("interface", "message"),
     [
         (
-            ["x", "<eos>", "<unk>"],
-            "has no word of this run's vocabulary: give a checkpoint trained on text of the",
+            text_of(["x", "<eos>", "<unk>"]),
+            "has no word of this run's vocabulary: give a checkpoint trained on text",
         ),
         (
-            None,
-            "has a vocabulary, and this run's data none: give a checkpoint trained on data of the same kind",
+            text_of(["a", "<eos>"], unit="char"),
+            "reads words, and this run reads characters: give a checkpoint of",
         ),
+        ({}, "reads words, and this run reads no text: give a checkpoint of the same kind"),
     ],
 )
 def test_vocabularies_without_a_common_word_are_refused(
-    tmp_path: Path, trained: SequenceModel, words: list[str] | None, message: str
+    tmp_path: Path, trained: SequenceModel, interface: dict[str, Any], message: str
 ) -> None:
-    interface = {"vocabulary": Vocabulary(words, [1] * 3).state()} if words else {}
     with pytest.raises(ValueError, match=message):
         start_from(trained, str(tmp_path / "best.ckpt"), interface)
 
 
-def test_an_output_layer_that_does_not_fit_is_refused(tmp_path: Path, trained: SequenceModel) -> None:
-    """A two-level softmax has other matrices; and its clusters are of one vocabulary."""
-    two_level = partial(TwoLevelSoftmaxHead, num_clusters=2)
-    network = SequenceModel([3, 2, 2, 1, 1], partial(Rnn, hidden_size=H), head=two_level)
-    interface = {"vocabulary": Vocabulary(WORDS, [1] * 5).state()}
+TWO_LEVEL = partial(TwoLevelSoftmaxHead, num_clusters=2)
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        (make(), text_of(WORDS)),
+        (make(head=TWO_LEVEL), text_of(WORDS, [9, 1, 1, 1, 1])),  # clusters of one word and of four
+        (make(head=TWO_LEVEL), text_of(WORDS[::-1])),
+    ],
+)
+def test_an_output_layer_that_does_not_fit_is_refused(
+    tmp_path: Path, before: SequenceModel, text: dict[str, Any]
+) -> None:
+    """A two-level softmax has other matrices; and its clusters are of one text."""
+    path = write(tmp_path / "best.ckpt", before, text)
     with pytest.raises(
         ValueError, match=r"init_from_head=true: .*best\.ckpt has no output layer that fits this"
     ):
-        start_from(network, str(tmp_path / "best.ckpt"), interface, head=True)
+        start_from(make(head=TWO_LEVEL), path, text_of(WORDS), head=True)
+    if not before.head.by_word:
+        assert "head.W_word" in start_from(make(head=TWO_LEVEL), path, text, head=True)
+
+
+def test_an_output_layer_of_other_phones_is_refused(tmp_path: Path) -> None:
+    """As many states of other phones are others."""
+
+    def said(phone: str) -> dict[str, Any]:
+        return {"recogniser": {"pronunciations": [["YES", "Y", phone], ["NO", "N"]]}}
+
+    before = make(input_width=3)
+    path = write(tmp_path / "best.ckpt", before, said("EH"))
+    assert "head.W_out" in start_from(make(input_width=3), path, said("EH"), head=True)
+    assert "head.W_out" not in start_from(make(input_width=3), path, said("AH"))
+    with pytest.raises(ValueError, match=r"best\.ckpt has an output layer of other phones than this run's"):
+        start_from(make(input_width=3), path, said("AH"), head=True)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    network = make()
+    torch.nn.init.constant_(network.get_parameter("cells.0.W_h"), float("nan"))
+    path = write(tmp_path / "best.ckpt", network, text_of(WORDS))
+    with pytest.raises(
+        ValueError, match=r"cells\.0\.W_h is not finite: its weights are damaged or have diverged"
+    ):
+        start_from(make(), path, text_of(WORDS))
 
 
 def test_a_trained_network_adapts_to_another_text(
@@ -234,9 +288,16 @@ def test_a_trained_network_adapts_to_another_text(
         "init_from_head=true",
         f"run_dir={tmp_path / 'adapted'}",
     ]
+    assert "init_from_lr=0 would keep the words that start anew" in refusal(
+        command("train", *start, "init_from_lr=0")
+    )
     done = command("train", *start)
+    (tmp_path / "adapted" / "result.json").unlink()
+    again = command("train", *start)
+    rows = r"embedding\.weight \(\d+ words\), cells.*, head\.W_out \(\d+ words\); anew: the other words\n"
+    assert re.search(rows, done.out)
+    assert re.search(rows, again.out)
     assert (done.code, done.err) == (0, "")
-    assert "keep their rows, the others start anew" in done.out
     assert command("train", *own, f"run_dir={tmp_path / 'scratch'}").code == 0
     assert result_of(tmp_path / "adapted")["test_ppl"] < result_of(tmp_path / "scratch")["test_ppl"]
 

@@ -107,6 +107,8 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     Reads the text that the config names where that is not a published corpus. FileNotFoundError where it is not there.
     """
     chosen, kept = hashed_part(choices, config)
+    if config.get("init_from_head") is True and config.get(INIT_FROM) is None:
+        raise ValueError("init_from_head=true is of a run that starts from another one: give init_from=, too")
     data, seed, counted = config["data"], config["seed"], is_counted(config)
     known = flatten(config)
     where = {key: known[key] for key in MACHINE if known.get(key) is not None and not counted}

@@ -194,7 +194,7 @@ class RunKeeper(Checkpoint):
         device = trainer.strategy.root_device
         checkpoint[PAYLOAD] = {
             **module.carried(),
-            "pretrained": [*module.pretrained],
+            "pretrained": dict(module.pretrained),
             "records": self.records,
             "best": self.best,
             "stopped": self.stopped,

@@ -39,7 +39,7 @@ from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
-from hornn.run.start_from import start_of
+from hornn.run.start_from import Taken, start_of
 from hornn.run.termination import (
     EndAtOnce,
     end_together,
@@ -61,7 +61,6 @@ class Training(NamedTuple):
     module: TruncatedBptt
     trainer: lightning.Trainer
     keeper: RunKeeper
-    note: str = ""  # on the weights that another run gave
 
     def stream(self, split: str) -> Stream:
         """This process's share of a split."""
@@ -106,7 +105,7 @@ def train(cfg: DictConfig) -> None:
     open_loggers = find_loggers(config["logger"])
     heed_from_the_start(is_one_process(config["trainer"]))
     training = prepare(config, identity, starts)
-    data, _, module, trainer, *_ = training
+    data, _, module, trainer, _ = training
     if trainer.is_global_zero and config["continue_from"] is not None:
         carry_over(Path(str(config["continue_from"])), identity, data)
     with (
@@ -155,8 +154,8 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     folders = [identity.folder, *([Path(str(config["continue_from"]))] if config["continue_from"] else [])]
     left_off = next((folder / LAST for folder in folders if (folder / LAST).is_file()), None)
     network = build_network(config, data.counts, data.input_width)
-    start = start_of(network, config, data.interface(), None if config["overwrite"] else left_off)
-    module = build_module(config, network, data, start.names)
+    taken = start_of(network, config, data.interface(), None if config["overwrite"] else left_off)
+    module = build_module(config, network, data, taken)
     check_contract(module.network.cells[0])  # type: ignore[arg-type]  # others are of its class
     max_steps = config["trainer"].get("max_steps", -1)
     keeper = RunKeeper(identity.folder, starts, config["checkpoint_every"], max_steps)
@@ -171,13 +170,13 @@ def prepare(config: Mapping[str, Any], identity: Identity, starts: Starts) -> Tr
     device = trainer.strategy.root_device
     network.prepare(device)
     starts.compute_on(device, network.head.precision, network.loop_precision)
-    return Training(data, identity.seed, module, trainer, keeper, start.note)
+    return Training(data, identity.seed, module, trainer, keeper)
 
 
 def build_module(
-    config: Mapping[str, Any], network: SequenceModel, data: Data, pretrained: Sequence[str] = ()
+    config: Mapping[str, Any], network: SequenceModel, data: Data, pretrained: Taken | None = None
 ) -> TruncatedBptt:
-    """The network with its training. pretrained: the names of the weights that another run gave."""
+    """The network with its training. pretrained: the weights that another run gave."""
     return TruncatedBptt(
         network,
         call(config, "optimizer"),
@@ -232,7 +231,7 @@ def quiet_libraries() -> None:
 
 def fit(training: Training, resume: Path | None) -> None:
     """Train, from where a checkpoint left off if there is one. ValueError for one that lacks a part of a run."""
-    _, _, module, trainer, keeper, _ = training
+    _, _, module, trainer, keeper = training
     try:
         trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
@@ -255,8 +254,10 @@ def notes_on(training: Training) -> list[str]:
     if taken := training.module.pretrained:
         anew = [name for name, _ in network.named_parameters() if name not in taken]
         rate = f"{training.module.pretrained_lr:g} times the learning rate"
-        rest = f"; anew: {', '.join(anew)}" if anew else ""
-        notes.append(f"taken from init_from, at {rate}: {', '.join(taken)}{rest}{training.note}")
+        rows = {name: f"{name} ({kept:,} words)" for name, kept in taken.items() if kept is not None}
+        rest = ["the other words"] * bool(rows) + anew
+        said = f"{', '.join(rows.get(name, name) for name in taken)}; anew: {', '.join(rest) or 'nothing'}"
+        notes.append(f"taken from init_from, at {rate}: {said}")
     if network.missing:
         notes.append(network.missing)
     if processes > batch_size:
@@ -311,7 +312,7 @@ def show_profile(trainer: lightning.Trainer) -> None:
 
 def summarise(training: Training) -> dict[str, Any]:
     """All of result.json that comes out of the run rather than out of its config."""
-    data, _, module, trainer, keeper, _ = training
+    data, _, module, trainer, keeper = training
     records, best = keeper.records, keeper.best
     tested = module.tally("test").targets
     seconds = sum(record["seconds"] for record in records)
