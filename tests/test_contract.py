@@ -260,3 +260,54 @@ def test_a_cell_that_passes_is_left_as_it_was(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), random)
     assert all(module.training for module in cell.modules())
     assert all(map(torch.equal, weights, cell.parameters()))
+
+
+class Linear(Rnn):
+    """h_t = 0.5 h_{t-1} + u_t, of which all steps can be told at once."""
+
+    def step(self, u_t: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        h = 0.5 * state.h + u_t + 0 * F.linear(u_t, self.W_h)
+        return h, RnnState(h)
+
+    def all_steps(self, u: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        outputs = []
+        for u_t in u.unbind(0):
+            y_t, state = self.step(u_t, state)
+            outputs.append(y_t)
+        return torch.stack(outputs), state
+
+
+class Forgetful(Linear):
+    """Its steps stay, and all at once forget the state that they begin with."""
+
+    step = Linear.step
+
+    def all_steps(self, u: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        return super().all_steps(u, RnnState(torch.zeros_like(state.h)))
+
+
+class LosesTheEnd(Linear):
+    step = Linear.step
+    all_steps = Linear.all_steps
+
+    def state_after(self, u: Tensor, state: RnnState) -> RnnState:
+        return RnnState(2 * super().state_after(u, state).h)
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (Forgetful, "all_steps gives other outputs than the steps, from the state after two steps"),
+        (LosesTheEnd, "state_after gives another state.h than the steps"),
+    ],
+)
+def test_all_steps_at_once_are_the_steps(cell: type[Linear], says: str) -> None:
+    check_contract(Linear(INPUT, H))
+    with pytest.raises(ValueError, match=rf"\.{cell.__name__}\.{says}"):
+        check_contract(cell(INPUT, H))
+
+
+def test_large_weights_are_no_fault() -> None:
+    """Rounding is of the largest numbers that are added up."""
+    network = make_network("lstm", vocab_size=10, hidden_size=400, network={"init_std": 3.0})
+    check_contract(network.cells[0])

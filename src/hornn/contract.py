@@ -60,6 +60,8 @@ def check_contract(cell: Cell) -> None:
             if not alike(before[:, 1:], after[:, 1:]):
                 refuse(cell, part, "mixes columns: another text in column 0 changes what column 1 gives")
         check_gradients(cell, x)
+        if type(cell).is_parallel():
+            check_all_steps(cell, first.project_input, first.state)
     finally:
         torch.set_rng_state(random)
         for module, training in modes.items():
@@ -127,6 +129,24 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
     if not out.isfinite().all():
         refuse(cell, last, "gives nan or inf within two steps: see its equations and network.init_std")
     return Trial(u, y, out, state)
+
+
+def check_all_steps(cell: Cell, u: Tensor, state: State) -> None:
+    """Raise ValueError unless all steps at once give what the steps give, from a state that is not the first one."""
+    outputs, after = [], state
+    for u_t in u.unbind(0):
+        y_t, after = cell.step(u_t, after)
+        outputs.append(y_t)
+    with in_part(type(cell), "all_steps"):
+        y, end = cell.all_steps(u, state)
+    if not alike(y, torch.stack(outputs)):
+        refuse(cell, "all_steps", "gives other outputs than the steps, from the state after two steps")
+    with in_part(type(cell), "state_after"):
+        alone = cell.state_after(u, state)
+    for part, found in (("all_steps", end), ("state_after", alone)):
+        for name, tensor in after._asdict().items():
+            if not alike(getattr(found, name), tensor):
+                refuse(cell, part, f"gives another state.{name} than the steps")
 
 
 @torch.enable_grad()

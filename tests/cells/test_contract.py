@@ -66,8 +66,7 @@ def test_shapes(name: str) -> None:
     assert (cell.input_size, cell.hidden_size) == (INPUT, H)
     state = cell.initial_state(B)
     u = cell.project_input(x)
-    assert u.ndim == 3
-    assert u.shape[:2] == (T, B)
+    assert (u.ndim, u.shape[:2]) == (3, (T, B))
     y_t, next_state = cell.step(u[0], state)
     assert cell.project_output(y_t[None]).shape == (1, B, cell.output_size)
     y, last = scan(cell, x, state)
@@ -266,11 +265,13 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
     cell, x, state = random_case(name)
     x.requires_grad_()
     state = type(state)(*(tensor.requires_grad_() for tensor in state))
-    y, _ = scan(cell, x, state)
+    starts = (
+        [state, cell.initial_state(B)] if cell.counters else [state]
+    )  # what counts may tell the first step
+    y = torch.stack([scan(cell, x, each)[0] for each in starts])
     (y * draw(seeded(2), *y.shape)).sum().backward()
-    leaves = {"x": x, **state._asdict()} | {k: p for k, p in cell.named_parameters() if p.requires_grad}
-    for counter in cell.counters:
-        del leaves[counter]
+    units = {key: tensor for key, tensor in state._asdict().items() if key not in cell.counters}
+    leaves = {"x": x, **units} | {key: p for key, p in cell.named_parameters() if p.requires_grad}
     for key, leaf in leaves.items():
         assert leaf.grad is not None, f"{key} has no gradient: if it only counts, name it in `counters`"
         assert leaf.grad.isfinite().all(), key
@@ -340,8 +341,7 @@ def test_step_remembers_nothing_and_changes_nothing(name: str) -> None:
     before = {key: tensor.detach().clone() for key, tensor in tensors.items()}
     u = cell.project_input(x)
     u_before = u.detach().clone()
-    first = cell.step(u[0], state)
-    second = cell.step(u[0], state)
+    first, second = (cell.step(u[0], state) for _ in range(2))
     scan(cell, x, state)
     assert {key: dict(vars(module)) for key, module in cell.named_modules()} == attributes
     for key, tensor in tensors.items():

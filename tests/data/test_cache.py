@@ -1,4 +1,5 @@
 import hashlib
+import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from hornn.data.cache import TokenCache
 from hornn.data.corpus import Corpus
+from hornn.data.files import TextFiles
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
 
@@ -118,3 +120,25 @@ def test_the_checksum_of_a_text_is_of_its_tokens_however_they_come(tmp_path: Pat
         cached = cache.read()
         assert cached is not None
         assert cached.text_checksum == known
+
+
+def test_an_edited_corpus_class_of_ones_own_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may give other tokens of the same text. The program's own classes have a `FORMAT` for that."""
+    source = "from data.test_cache import Fixed\n\n\nclass Lines(Fixed):\n    pass\n"
+    (tmp_path / "own_lines.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    corpus = importlib.import_module("own_lines").Lines()
+    before = TokenCache(tmp_path, corpus)
+    assert TokenCache(tmp_path, corpus).ids_path == before.ids_path
+    (tmp_path / "own_lines.py").write_text(f"{source}\n    # edited\n")
+    assert TokenCache(tmp_path, corpus).ids_path != before.ids_path
+
+
+def test_the_key_of_a_class_of_ours_holds_no_source(tmp_path: Path) -> None:
+    """What was cached stays."""
+    files = dict.fromkeys(("train", "valid", "test"), tmp_path / "text")
+    (tmp_path / "text").write_text("a b\n")
+    corpus = TextFiles(files, Tokenizer("word", eos=True), VocabularyRule(), tmp_path)
+    assert "code" not in TokenCache(tmp_path, corpus).key

@@ -190,6 +190,7 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
     monkeypatch.syspath_prepend(str(tmp_path))
     done = train("run", "+callbacks.halt._target_=halting.Halt", "callbacks.halt.at=6")
     sys.modules.pop("halting")
+    assert "ended early: a callback asked for it\n" in done.out
     assert done.code == 0, done.err
     result = result_of(tmp_path / "run")
     assert result["metrics"][-1]["step"] == 6

@@ -13,6 +13,7 @@ import torch
 
 from hornn.cells.elman import Rnn
 from hornn.data.sequences import Example, SequenceStream
+from hornn.data.streams import ChunkStream
 from hornn.module import TruncatedBptt
 from hornn.network import SequenceModel
 from hornn.optim.descent import MomentumSGD
@@ -146,6 +147,11 @@ def test_after_a_test_the_network_is_where_it_was_trained(monkeypatch: pytest.Mo
     module = TruncatedBptt(network, partial(MomentumSGD, lr=1.0), Constant())
     training = train.Training(data, 1, module, trainer, SimpleNamespace())  # type: ignore[arg-type]
     assert training.log_probs("test") == ["meta"]
+    data.stream, data.name = (lambda split: ChunkStream(np.arange(9), 0, 1, 3)), "ptb"
+    with pytest.raises(
+        ValueError, match=r"^ptb is one sequence, too long for all its log_probs: see Data\.judge"
+    ):
+        training.log_probs("test")
 
 
 @pytest.mark.parametrize(

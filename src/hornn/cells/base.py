@@ -118,9 +118,9 @@ class Cell(nn.Module, ABC):
     def all_steps(self, u: Tensor, state: State) -> tuple[Tensor, State]:
         """(T, B, G) and the state before them -> y (T, B, W) and the state after them, without a loop over time.
 
-        For a cell whose state holds nothing but past inputs, so that no step waits for another; other cells leave
-        `all_steps` out. It must agree with the loop over `step`; a test compares outputs, states and gradients of the
-        two. `all_steps` counts for the class that defines it and for subclasses with the same step.
+        For a cell of which no step waits for another, as where the state holds past inputs alone; other cells leave
+        `all_steps` out. It must agree with the loop over `step`: each training begins with a comparison of outputs and
+        states. `all_steps` counts for the class that defines it and for subclasses with the same step.
         """
         raise NotImplementedError(f"{type(self).__name__} has no all_steps")
 

@@ -112,7 +112,8 @@ class Data(ABC):
     def judge(self, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
         """What a trained network is worth beside its score: nothing is known, unless the data say more.
 
-        log_probs: of a split's sequences (N, V) each, ln P of each outcome at each step.
+        log_probs: of a split's sequences (N, V) each, ln P of each outcome at each step; text is one sequence, too long
+        for that, and raises ValueError.
         """
         return Judgement({}, [])
 

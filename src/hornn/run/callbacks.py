@@ -104,13 +104,13 @@ def check_callback(callback: Callback, where: str, units: Units) -> None:
         require_range(f"{where}.min_delta", delta, "a finite number", is_number(delta))
 
 
-def why_stopped(callbacks: Iterable[Callback]) -> str:
-    """What an early stop says of itself, empty where there was none."""
+def why_stopped(callbacks: Iterable[Callback], stopped: bool) -> str:
+    """What an early stop says of itself, empty where there was none. stopped: whether somebody asked for an end."""
     said = [each.stopping_reason_message for each in callbacks if isinstance(each, EarlyStopping)]
     reasons = [
         " ".join(message.split()).removesuffix(" Signaling Trainer to stop.") for message in said if message
     ]
-    return f"ended early: {' '.join(reasons)}" if reasons else ""
+    return f"ended early: {' '.join(reasons) or 'a callback asked for it'}" if reasons or stopped else ""
 
 
 def samples_of(callbacks: Iterable[Callback]) -> dict[str, Any]:

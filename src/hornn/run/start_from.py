@@ -159,3 +159,12 @@ def taken_before(network: SequenceModel, last: Path) -> Taken | None:
         name in known and (kept is None or type(kept) is int) for name, kept in taken.items()
     )
     return taken if whole else None
+
+
+def describe_start(network: SequenceModel, taken: Taken, rate: float) -> str:
+    """What another run gave, and at how many times the learning rate it learns."""
+    rows = {name: f"{name} ({kept:,} words)" for name, kept in taken.items() if kept is not None}
+    rest = ["the other words"] if rows else []
+    anew = ", ".join([*rest, *(name for name, _ in network.named_parameters() if name not in taken)])
+    said = ", ".join(rows.get(name, name) for name in taken)
+    return f"taken from init_from, at {rate:g} times the learning rate: {said}; anew: {anew or 'nothing'}"

@@ -39,7 +39,7 @@ from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
 from hornn.run.progress import LiveProgress
 from hornn.run.provenance import Starts, circumstances, commit
-from hornn.run.start_from import Taken, start_of
+from hornn.run.start_from import Taken, describe_start, start_of
 from hornn.run.termination import (
     EndAtOnce,
     end_together,
@@ -69,7 +69,10 @@ class Training(NamedTuple):
     def log_probs(self, split: str) -> list[np.ndarray]:
         """What the network says of each of a split's sequences, all of them in this process."""
         stream = self.data.stream(split)
-        assert isinstance(stream, SequenceStream)
+        if not isinstance(stream, SequenceStream):
+            raise ValueError(
+                f"{self.data.name} is one sequence, too long for all its log_probs: see Data.judge"
+            )
         self.module.to(self.trainer.strategy.root_device)  # Lightning has put it on the CPU by now
         return log_probs_of(self.module.network, stream)
 
@@ -252,12 +255,7 @@ def notes_on(training: Training) -> list[str]:
     loop = f"time loop {network.scan_backend} in {network.loop_precision}"
     notes = [f"{loop}, output layer in {network.head.precision}{kernels}"]
     if taken := training.module.pretrained:
-        anew = [name for name, _ in network.named_parameters() if name not in taken]
-        rate = f"{training.module.pretrained_lr:g} times the learning rate"
-        rows = {name: f"{name} ({kept:,} words)" for name, kept in taken.items() if kept is not None}
-        rest = ["the other words"] * bool(rows) + anew
-        said = f"{', '.join(rows.get(name, name) for name in taken)}; anew: {', '.join(rest) or 'nothing'}"
-        notes.append(f"taken from init_from, at {rate}: {said}")
+        notes.append(describe_start(network, taken, training.module.pretrained_lr))
     if network.missing:
         notes.append(network.missing)
     if processes > batch_size:
@@ -296,9 +294,9 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
 
 def describe_end(training: Training, figures: Mapping[str, Any]) -> str:
     """Why training ended where its own bounds do not say so, and how the test split was scored."""
-    stopped = why_stopped(training.trainer.callbacks)  # type: ignore[attr-defined]
-    if training.keeper.reason:
-        stopped = f"ended by its schedule: {training.keeper.reason}"
+    keeper = training.keeper
+    early = why_stopped(training.trainer.callbacks, keeper.stopped)  # type: ignore[attr-defined]
+    stopped = f"ended by its schedule: {keeper.reason}" if keeper.reason else early
     how = f"best epoch {figures['best_epoch']}; the test split was scored once, with its weights"
     return f"{stopped}\n{how}" if stopped else how
 

@@ -24,7 +24,8 @@ def conclude(jobs: Sequence[Job], remedy: str) -> None:
     remedy: what a person can do about the jobs that failed.
     """
     if failed := [job for job in jobs if job.status == "failed"]:
-        advice = "" if all(job.in_the_way for job in failed) else f". {remedy}"
+        told = [job.in_the_way or "overwrite=true" in (job.error or "") for job in failed]
+        advice = "" if all(told) else f". {remedy}"
         raise ValueError(f"{len(failed)} of {len(jobs)} jobs failed: {name_jobs(failed)}{advice}")
     if cut_off := [job for job in jobs if job.cut_off]:
         raise CutOff(
