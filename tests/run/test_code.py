@@ -233,8 +233,24 @@ def test_code_that_is_not_on_record_is_no_other_code() -> None:
     assert is_own(code)
     assert not is_own({"class": "hornn.cells.elman.Rnn"})
     assert not is_own({})
-    assert own_source(code) == "mine.Cell abc"
+    assert own_source(code) == "Cell abc"
     assert own_source({"class": "hornn.cells.elman.Rnn", "source": "abc"}) == ""
+
+
+def test_a_class_that_was_moved_as_it_is_stays_the_same() -> None:
+    then, now = (
+        {"class": f"{module}.Cell", "source": "abc", "mine.Rule": "1"} for module in ("mine", "theirs")
+    )
+    assert own_source(then) == own_source(now) == "Rule 1, Cell abc"
+    assert other_code(then, now) == other_code(then, now, own=True) == ""
+    assert (
+        other_code(then, {**now, "source": "xyz"}) == "the class was mine.Cell there and is theirs.Cell now"
+    )
+    ours = [
+        {"class": f"hornn.cells.{name}", "source": "abc", "mine.Rule": "1"}
+        for name in ("elman.Rnn", "srn.Srn")
+    ]
+    assert other_code(*ours) == "the class was hornn.cells.elman.Rnn there and is hornn.cells.srn.Srn now"
 
 
 def test_what_was_installed_is_not_ones_own(own: Own) -> None:
@@ -266,7 +282,7 @@ def test_an_optimizer_of_ones_own_is_on_record_too(
     assert code["class"] == "hornn.cells.elman.Rnn"
     assert code["my_optimizer.Mine"] == code_of({"_target_": "my_optimizer.Mine"})["source"]
     assert set(code) == {"class", "source", "my_optimizer.Mine"}
-    assert own_source(code) == f"my_optimizer.Mine {code['my_optimizer.Mine'][:10]}"
+    assert own_source(code) == f"Mine {code['my_optimizer.Mine'][:10]}"
     file.write_text(file.read_text() + "# another rule\n")
     assert "by other code (the source of my_optimizer.Mine was " in refusal(command("train", *words))
     (run / "result.json").unlink()  # as if it were cut off

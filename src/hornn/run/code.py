@@ -118,6 +118,10 @@ def other_code(held: Any, code: Mapping[str, Any], own: bool = False) -> str:
     own: of classes of a user's own alone.
     """
     known = held if isinstance(held, Mapping) else {}
+    if (
+        is_own(known) and is_own(code) and own_source(known) == own_source(code) != ""
+    ):  # a class that was moved
+        return ""
     classes = known.get(CLASS), code.get(CLASS)
     if all(classes) and classes[0] != classes[1] and (not own or is_own(known) or is_own(code)):
         return f"the class was {classes[0]} there and is {classes[1]} now"
@@ -141,6 +145,9 @@ def is_own(code: Mapping[str, Any]) -> bool:
 
 
 def own_source(code: Mapping[str, Any]) -> str:
-    """The classes of a user's own with their sources, in words; empty where there are none, or they are not known."""
+    """The classes of a user's own with their sources, in words; empty where there are none, or they are not known.
+
+    Without their modules: a class that was moved as it is stays the same.
+    """
     own = {name: source for name, source in sources(code).items() if is_own({CLASS: name})}
-    return ", ".join(f"{name} {source[:SHORT]}" for name, source in own.items())
+    return ", ".join(f"{name.rpartition('.')[2]} {source[:SHORT]}" for name, source in own.items())
