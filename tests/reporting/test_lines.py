@@ -248,7 +248,7 @@ def test_seeds_of_an_edited_cell_are_not_averaged(place: Any) -> None:
         place.commit("rnn", seed, 100.0, code={"class": "mine.Cell", "source": source})
     line = line_of(table_of(place), "rnn")
     assert (line.status, line.scores["test_ppl"].values) == ("conflict", ())
-    each = f"mine.Cell {'a' * 10}: seed 1; mine.Cell {'b' * 10}: seed 2"
+    each = f"Cell {'a' * 10}: seed 1; Cell {'b' * 10}: seed 2"
     remedy = "overwrite=true trains a seed anew"
     assert line.marks == (f"runs of different sources are not averaged ({each}): {remedy}",)
 
