@@ -130,7 +130,9 @@ def test_max_norm_spares_embeddings_and_biases_that_are_a_matrix(build_cell: Any
 
 def test_pretrained_parameters_learn_slower() -> None:
     network = build()
-    module = training(network, pretrained={"cells.0.W_h", "embedding.weight"}, pretrained_lr=0.1)
+    module = training(
+        network, pretrained=dict.fromkeys(["cells.0.W_h", "embedding.weight"]), pretrained_lr=0.1
+    )
     rates = {id(p): g["initial_lr"] for g in module.configure_optimizers().param_groups for p in g["params"]}
     found = {name: rates[id(p)] for name, p in network.named_parameters()}
     slow = {name for name, rate in found.items() if rate == pytest.approx(0.1)}
@@ -140,7 +142,7 @@ def test_pretrained_parameters_learn_slower() -> None:
 
 @pytest.mark.parametrize("pretrained_lr", [0.1, 10.0])
 @pytest.mark.parametrize(
-    ("pretrained", "scaled"), [({"embedding.weight"}, False), (dict(build().named_parameters()), True)]
+    ("pretrained", "scaled"), [({"embedding.weight": None}, False), (dict(build().named_parameters()), True)]
 )
 def test_the_learning_rate_is_that_of_parameters_that_are_not_pretrained(
     pretrained: Any, scaled: bool, pretrained_lr: float
