@@ -294,11 +294,37 @@ class LosesTheEnd(Linear):
         return RnnState(2 * super().state_after(u, state).h)
 
 
+class Detached(Linear):
+    step = Linear.step
+
+    def all_steps(self, u: Tensor, state: RnnState) -> tuple[Tensor, RnnState]:
+        y, end = super().all_steps(u, state)
+        return y.detach(), end
+
+
+class OutputsAlone(Linear):
+    step = Linear.step
+
+    def all_steps(self, u: Tensor, state: RnnState) -> Any:
+        return super().all_steps(u, state)[0]
+
+
+class NoState(Linear):
+    step = Linear.step
+
+    def all_steps(self, u: Tensor, state: RnnState) -> Any:
+        y, end = super().all_steps(u, state)
+        return y, tuple(end)
+
+
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
         (Forgetful, "all_steps gives other outputs than the steps, from the state after two steps"),
         (LosesTheEnd, "state_after gives another state.h than the steps"),
+        (Detached, "all_steps gives other gradients than the steps"),
+        (OutputsAlone, "all_steps must return y and the state after all steps, got a tensor"),
+        (NoState, "all_steps must give its state as a NamedTuple of tensors, got a tuple"),
     ],
 )
 def test_all_steps_at_once_are_the_steps(cell: type[Linear], says: str) -> None:

@@ -61,7 +61,7 @@ def check_contract(cell: Cell) -> None:
                 refuse(cell, part, "mixes columns: another text in column 0 changes what column 1 gives")
         check_gradients(cell, x)
         if type(cell).is_parallel():
-            check_all_steps(cell, first.project_input, first.state)
+            check_all_steps(cell, x, first.state)
     finally:
         torch.set_rng_state(random)
         for module, training in modes.items():
@@ -131,22 +131,43 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
     return Trial(u, y, out, state)
 
 
-def check_all_steps(cell: Cell, u: Tensor, state: State) -> None:
+@torch.enable_grad()
+def check_all_steps(cell: Cell, x: Tensor, state: State) -> None:
     """Raise ValueError unless all steps at once give what the steps give, from a state that is not the first one."""
+    weights = [weight for weight in cell.parameters() if weight.requires_grad]
+    u = cell.project_input(x)
     outputs, after = [], state
     for u_t in u.unbind(0):
         y_t, after = cell.step(u_t, after)
         outputs.append(y_t)
     with in_part(type(cell), "all_steps"):
-        y, end = cell.all_steps(u, state)
-    if not alike(y, torch.stack(outputs)):
-        refuse(cell, "all_steps", "gives other outputs than the steps, from the state after two steps")
+        made = cell.all_steps(u.clone(), state)
+    if not isinstance(made, tuple) or len(made) != 2:
+        refuse(cell, "all_steps", f"must return y and the state after all steps, got {kind(made)}")
     with in_part(type(cell), "state_after"):
-        alone = cell.state_after(u, state)
-    for part, found in (("all_steps", end), ("state_after", alone)):
+        alone = cell.state_after(u.clone(), state)
+    y, steps = made[0], torch.stack(outputs)
+    check_tensor(cell, "all_steps", "y", y, tuple(steps.shape), x)
+    if not alike(y, steps):
+        refuse(cell, "all_steps", "gives other outputs than the steps, from the state after two steps")
+    for part, found in (("all_steps", made[1]), ("state_after", alone)):
+        check_state(cell, part, found, x, state)
         for name, tensor in after._asdict().items():
             if not alike(getattr(found, name), tensor):
                 refuse(cell, part, f"gives another state.{name} than the steps")
+    if steps.requires_grad and not (
+        y.requires_grad and all(map(alike, grads_of(y, weights), grads_of(steps, weights)))
+    ):
+        refuse(cell, "all_steps", "gives other gradients than the steps")
+
+
+def grads_of(y: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+    """Of the sum of squares of outputs, with respect to these weights; zeros where there is none."""
+    found = torch.autograd.grad(y.square().sum(), weights, retain_graph=True, allow_unused=True)
+    return [
+        torch.zeros_like(weight) if grad is None else grad
+        for grad, weight in zip(found, weights, strict=True)
+    ]
 
 
 @torch.enable_grad()
@@ -207,7 +228,7 @@ def alike(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors are the same but for rounding, which is of the largest numbers that are added up."""
     if one.shape != other.shape:
         return False
-    largest = float(other.nan_to_num(0.0, 0.0, 0.0).abs().max()) if other.numel() else 0.0
+    largest = float(other.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()) if other.numel() else 0.0
     return torch.allclose(one, other, rtol=1e-4, atol=1e-6 + 1e-5 * largest, equal_nan=True)
 
 

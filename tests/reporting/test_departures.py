@@ -87,3 +87,18 @@ def test_rows_that_differ_in_their_text_are_different_runs(place: Any) -> None:
     rows = {row.name: row for row in read_sweep(place.write_sweep("toy", text)).rows}
     assert rows["sum-2"].recipe.texts == {"data.train": "de.txt"}
     assert rows["sum-2"].identity != rows["sum-3"].identity
+
+
+@pytest.mark.parametrize("path", ["???", "null", "'${oc.env:HOME}/a.txt'"])
+def test_a_text_that_the_command_line_gives_is_of_no_recipe(place: Any, path: str) -> None:
+    (place.folder / "conf/data/files.yaml").write_text("{_text_: [train], train: '???', unit: word}")
+    text = (
+        (place.sweeps / "toy.yaml")
+        .read_text()
+        .replace(
+            "run: [model=hornn, model.order=2",
+            f'run: [model=hornn, model.order=2, data=files, "data.train={path}"',
+        )
+    )
+    (row,) = (row for row in read_sweep(place.write_sweep("toy", text)).rows if row.name == "sum-2")
+    assert row.recipe.texts == {}

@@ -246,6 +246,8 @@ def test_a_class_that_was_moved_as_it_is_stays_the_same() -> None:
     assert (
         other_code(then, {**now, "source": "xyz"}) == "the class was mine.Cell there and is theirs.Cell now"
     )
+    unknown = [{"class": f"mine.{name}", "mine.Rule": "1"} for name in "AB"]
+    assert other_code(*unknown) == "the class was mine.A there and is mine.B now"
     ours = [
         {"class": f"hornn.cells.{name}", "source": "abc", "mine.Rule": "1"}
         for name in ("elman.Rnn", "srn.Srn")

@@ -11,6 +11,8 @@ from hornn.reporting.departures import Recipe
 from hornn.reporting.grid_rows import Config
 from hornn.run.identity import hashed_part, text_keys
 
+UNSAID = "???"  # a value that the command line gives
+
 
 class Configs(Config, Protocol):
     """What a table must know of the configs of its runs."""
@@ -35,7 +37,9 @@ class Files(NamedTuple):
     def recipe(self, run: Sequence[str]) -> Recipe:
         choices, config = resolve(run, self.base, self.conf, self.own)
         data = config.get("data", {})
-        texts = {f"data.{key}": str(in_home(data.get(key) or "")) for key in text_keys(data)}
+        said = {f"data.{key}": str(data.get(key) or UNSAID) for key in text_keys(data)}
+        known = not any(UNSAID in path or "${" in path for path in said.values())
+        texts = {key: str(in_home(path)) for key, path in said.items()} if known else {}
         return Recipe(*hashed_part(choices, config), texts)
 
 

@@ -118,9 +118,8 @@ def other_code(held: Any, code: Mapping[str, Any], own: bool = False) -> str:
     own: of classes of a user's own alone.
     """
     known = held if isinstance(held, Mapping) else {}
-    if (
-        is_own(known) and is_own(code) and own_source(known) == own_source(code) != ""
-    ):  # a class that was moved
+    moved = is_own(known) and is_own(code) and known.get(SOURCE) and code.get(SOURCE)
+    if moved and own_source(known) == own_source(code):  # at most its module has another name
         return ""
     classes = known.get(CLASS), code.get(CLASS)
     if all(classes) and classes[0] != classes[1] and (not own or is_own(known) or is_own(code)):

@@ -107,7 +107,7 @@ def identify(choices: Mapping[str, Any], config: Mapping[str, Any]) -> Identity:
     Reads the text that the config names where that is not a published corpus. FileNotFoundError where it is not there.
     """
     chosen, kept = hashed_part(choices, config)
-    if config.get("init_from_head") is True and config.get(INIT_FROM) is None:
+    if config.get("init_from_head") is True and config.get(INIT_FROM) is None and not is_counted(config):
         raise ValueError("init_from_head=true is of a run that starts from another one: give init_from=, too")
     data, seed, counted = config["data"], config["seed"], is_counted(config)
     known = flatten(config)

@@ -295,7 +295,8 @@ def describe_divergence(error: DivergenceError, training: Training, config: Mapp
 def describe_end(training: Training, figures: Mapping[str, Any]) -> str:
     """Why training ended where its own bounds do not say so, and how the test split was scored."""
     keeper = training.keeper
-    early = why_stopped(training.trainer.callbacks, keeper.stopped)  # type: ignore[attr-defined]
+    asked = keeper.stopped and training.trainer.global_step != keeper.max_steps
+    early = why_stopped(training.trainer.callbacks, asked)  # type: ignore[attr-defined]
     stopped = f"ended by its schedule: {keeper.reason}" if keeper.reason else early
     how = f"best epoch {figures['best_epoch']}; the test split was scored once, with its weights"
     return f"{stopped}\n{how}" if stopped else how
