@@ -113,7 +113,7 @@ def build_line(row: Row, sweep: Sweep, runs: Sequence[Run], starts: Mapping[str,
         tuple(runs),
         CONFLICT if conflict else state_in_words(row, row.seeds or sweep.seeds, runs),
         (*marks, *remarks(row, runs, done, devices, starts), *run_again(runs, sweep.metrics)),
-        float(done[0].result["num_parameters"]) if done else None,
+        done[0].result["num_parameters"] if done else None,
         seconds,
         tuple(devices),
     )
