@@ -19,7 +19,7 @@ DEEPEST = 50  # lists and mappings within one another; a run's own are ten deep
 REPEATED = 1_000_000  # parts of lists and mappings that are met again, since these stand in several places
 
 
-class Outlet:
+class Outlived:
     """A file for torch, whose writer may outlive the file after a signal, and would then end the process."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -39,7 +39,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[st
     """
     try:
         with replacing(path) as file:
-            torch.save({**checkpoint, CARD: dict(card)}, Outlet(file))  # type: ignore[arg-type]
+            torch.save({**checkpoint, CARD: dict(card)}, Outlived(file))  # type: ignore[arg-type]
     except (RuntimeError, OSError) as error:  # torch reports a full disk in either way
         # After Ctrl-C or SIGTERM within a file, torch fails to end it.
         if (signalled := error.__context__) and not isinstance(signalled, Exception):

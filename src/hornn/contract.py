@@ -85,12 +85,12 @@ def check_attributes(cell: Cell) -> None:
             refuse(cell, name, f"must be contiguous, its strides are {weight.stride()}: write .contiguous()")
 
 
-def try_out(cell: Cell, x: Tensor) -> Trial:
-    """Run the cell over x (T, B, I) from its first state, and look at all that it gives."""
+def try_out(cell: Cell, x: Tensor, begin: State | None = None) -> Trial:
+    """Run the cell over x (T, B, I) from its first state, or from `begin`, and look at all that it gives."""
     torch.default_generator.manual_seed(0)
     given = x.clone()
     with in_part(type(cell), "initial_state"):
-        state = cell.initial_state(B)
+        state = cell.initial_state(B) if begin is None else begin
     check_state(cell, "initial_state", state, x)
     for name, tensor in state._asdict().items():
         if tensor.requires_grad:  # seen where gradients are on
@@ -134,19 +134,14 @@ def try_out(cell: Cell, x: Tensor) -> Trial:
 @torch.enable_grad()
 def check_all_steps(cell: Cell, x: Tensor, state: State) -> None:
     """Raise ValueError unless all steps at once give what the steps give, from a state that is not the first one."""
-    weights = [weight for weight in cell.parameters() if weight.requires_grad]
-    u = cell.project_input(x)
-    outputs, after = [], state
-    for u_t in u.unbind(0):
-        y_t, after = cell.step(u_t, after)
-        outputs.append(y_t)
+    u, steps, _, after = try_out(cell, x, state)
     with in_part(type(cell), "all_steps"):
         made = cell.all_steps(u.clone(), state)
     if not isinstance(made, tuple) or len(made) != 2:
         refuse(cell, "all_steps", f"must return y and the state after all steps, got {kind(made)}")
     with in_part(type(cell), "state_after"):
         alone = cell.state_after(u.clone(), state)
-    y, steps = made[0], torch.stack(outputs)
+    y = made[0]
     check_tensor(cell, "all_steps", "y", y, tuple(steps.shape), x)
     if not alike(y, steps):
         refuse(cell, "all_steps", "gives other outputs than the steps, from the state after two steps")
@@ -155,10 +150,10 @@ def check_all_steps(cell: Cell, x: Tensor, state: State) -> None:
         for name, tensor in after._asdict().items():
             if not alike(getattr(found, name), tensor):
                 refuse(cell, part, f"gives another state.{name} than the steps")
-    if steps.requires_grad and not (
-        y.requires_grad and all(map(alike, grads_of(y, weights), grads_of(steps, weights)))
-    ):
-        refuse(cell, "all_steps", "gives other gradients than the steps")
+    if steps.requires_grad:
+        weights = [weight for weight in cell.parameters() if weight.requires_grad]
+        if not y.requires_grad or not all(map(alike, grads_of(y, weights), grads_of(steps, weights))):
+            refuse(cell, "all_steps", "gives other gradients than the steps")
 
 
 def grads_of(y: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:

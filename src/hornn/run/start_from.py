@@ -72,39 +72,40 @@ def start_from(network: SequenceModel, path: str, interface: Mapping[str, Any], 
             f"init_from_head=true: {path} has an output layer of other phones than this run's: leave it out"
         )
     require_kind(path, unit, own_unit)
-    rows = None
-    if then and now and then.words != now.words:
-        rows = [(row, then.index[word]) for row, word in enumerate(now.words) if word in then.index]
-        if all(now.words[row] in (EOS, UNK) for row, _ in rows):
-            raise ValueError(
-                f"init_from={path} has no word of this run's vocabulary: give a checkpoint trained on text of the same "
-                "language"
-            )
-    by_word = {EMBEDDING, *(f"{HEAD}{name}" for name in network.head.by_word)}
+    rows = shared_rows(path, then, now) if then and now and then.words != now.words else None
+    by_word = {EMBEDDING, *(f"{HEAD}{name}" for name in network.head.by_word)} if rows else set[str]()
     # its rows are in an order that the counts decide
     clusters_differ = not network.head.by_word and then and now and then.state() != now.state()
     taken: Taken = {}
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            if name.startswith(HEAD) and (not head or clusters_differ):
-                continue
-            weight = weights[f"{HEAD}W_out" if network.tied and head and name == EMBEDDING else name]
-            in_rows = rows is not None and name in by_word
-            wanted = (len(then or ()), *parameter.shape[1:]) if in_rows else parameter.shape
-            if not isinstance(weight, Tensor) or weight.shape != wanted:
-                continue
-            require_plain(Path(path), name, weight)
-            if not weight.isfinite().all():
-                raise ValueError(
-                    f"init_from={path}: {name} is not finite: its weights are damaged or have diverged"
-                )
-            if in_rows and rows:
-                parameter[[row for row, _ in rows]] = weight[[row for _, row in rows]]
-            else:
-                parameter.copy_(weight)
-            taken[name] = len(rows) if in_rows and rows else None
+    for name, parameter in network.named_parameters():
+        if name.startswith(HEAD) and (not head or clusters_differ):
+            continue
+        weight = weights[f"{HEAD}W_out" if network.tied and head and name == EMBEDDING else name]
+        wanted = (len(then or ()), *parameter.shape[1:]) if name in by_word else parameter.shape
+        if not isinstance(weight, Tensor) or weight.shape != wanted:
+            continue
+        require_plain(Path(path), name, weight)
+        if not weight.isfinite().all():
+            raise ValueError(
+                f"init_from={path}: {name} is not finite: its weights are damaged or have diverged"
+            )
+        here, there = rows if rows and name in by_word else (..., ...)
+        with torch.no_grad():
+            parameter[here] = weight[there]
+        taken[name] = len(rows[0]) if rows and name in by_word else None
     require_enough(network, path, taken, head)
     return taken
+
+
+def shared_rows(path: str, then: Vocabulary, now: Vocabulary) -> tuple[list[int], list[int]]:
+    """The rows of the words that both have, in the present vocabulary and in the checkpoint's. ValueError: none."""
+    shared = [word for word in now.words if word in then.index]
+    if not set(shared) - {EOS, UNK}:
+        raise ValueError(
+            f"init_from={path} has no word of this run's vocabulary: give a checkpoint trained on text of the same "
+            "language"
+        )
+    return [now.index[word] for word in shared], [then.index[word] for word in shared]
 
 
 def words_of(held: Mapping[str, Any]) -> tuple[Vocabulary | None, str | None]:
