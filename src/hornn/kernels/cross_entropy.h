@@ -168,6 +168,20 @@ inline Sixteen upper(Sixteen a, Sixteen b) {
 }
 #endif
 
+// Vectors as the rows of a square, which become its columns.
+template <class Vector, size_t side>
+void transpose_square(Vector (&square)[side]) {
+  Vector next[side];
+  // Row k in turn with row k + side / 2: after log2(side) rounds columns are rows.
+  for (size_t round = 1; round < side; round *= 2) {
+    for (size_t k = 0; k < side / 2; ++k) {
+      next[2 * k] = lower(square[k], square[k + side / 2]);
+      next[2 * k + 1] = upper(square[k], square[k + side / 2]);
+    }
+    std::copy(next, next + side, square);
+  }
+}
+
 // out (columns, rows) = x (rows, columns), of numbers of 16 (Eight) or 32 bits (Four, Sixteen); the rows of x lie
 // `stride` numbers apart.
 template <class Vector>
@@ -185,16 +199,9 @@ void transpose_numbers(const void* x, int64_t rows, int64_t columns, int64_t str
             for (int64_t l = j; l < std::min(j + side, columns); ++l) std::memcpy(to(l, k), from(k, l), size);
           continue;
         }
-        Vector square[side], next[side];
+        Vector square[side];
         for (int64_t k = 0; k < side; ++k) std::memcpy(&square[k], from(i + k, j), sizeof(Vector));
-        // Row k in turn with row k + side / 2: after log2(side) rounds columns are rows.
-        for (int64_t round = 1; round < side; round *= 2) {
-          for (int64_t k = 0; k < side / 2; ++k) {
-            next[2 * k] = lower(square[k], square[k + side / 2]);
-            next[2 * k + 1] = upper(square[k], square[k + side / 2]);
-          }
-          std::copy(next, next + side, square);
-        }
+        transpose_square(square);
         for (int64_t l = 0; l < side; ++l) std::memcpy(to(j + l, i), &square[l], sizeof(Vector));
       }
 }

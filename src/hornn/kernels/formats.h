@@ -1,4 +1,4 @@
-// The formats of 16 bits in which a CPU multiplies at twice the rate of fp32: fp16 (AVX-512 FP16), bf16 (AVX-512 BF16).
+// The formats of 16 bits in which a CPU multiplies faster than in fp32: fp16 (AVX-512 FP16), bf16 (AMX, AVX-512 BF16).
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "amx.h"
 #include "vectors.h"
 
 namespace {
@@ -29,8 +30,6 @@ bool has_bf16() {
 
 #if defined(__AVX512FP16__) || defined(__AVX512BF16__)
 
-constexpr int TALL = 8;  // rows of a tile
-
 inline __m512i broadcast(const uint16_t* unit) {
   int32_t bits;
   std::memcpy(&bits, unit, 4);
@@ -39,20 +38,26 @@ inline __m512i broadcast(const uint16_t* unit) {
 
 // A format says how a number is rounded and how a tile is multiplied. A load of 32 bits, a unit, fills a vector: a unit
 // of the left factor is STEP neighbours along the depth, one number twice or two numbers; the right factor has such
-// units, too. A tile has COLUMNS columns, LANES in a vector.
+// units, too. A tile has TALL rows and COLUMNS columns, LANES in a vector; a depth is filled up with zeros to a multiple
+// of FULL.
 //
-// multiply: tile (TALL, COLUMNS) += left right, of which the first C vectors are wanted. The left block lies by rows of
-// units, `row` numbers apart, or by columns, [units][TALL].
+// multiply: tile (TALL, COLUMNS), zeros at first where the format ADDS, = left right, of which the first C vectors are
+// wanted. The left block lies by rows of units, `row` numbers apart, or by columns, [units][TALL], but where the format
+// takes rows alone, BY_ROWS. Each thread calls `start` before its first tile and `end` after its last one.
 #if defined(__AVX512FP16__)
 struct InHalf {
   typedef Half Number;
-  static constexpr int64_t STEP = 1, LANES = 32, COLUMNS = 64;
+  static constexpr int64_t STEP = 1, FULL = 1, LANES = 32, COLUMNS = 64, TALL = 8;
+  static constexpr bool BY_ROWS = false, ADDS = true;
   static constexpr int64_t CHAIN = 32;  // products that are added up in fp16
+
+  static void start() {}
+  static void end() {}
 
   static uint16_t round(float x) { return _cvtss_sh(x, 0); }
   static __m256i round(const float* p) { return _mm512_cvtps_ph(_mm512_loadu_ps(p), 0); }
 
-  template <int C, bool BY_ROWS>
+  template <int C, bool ROWS>
   static void multiply(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float* tile) {
     for (int64_t start = 0; start < units; start += CHAIN) {
       __m512h sum[TALL][C] = {};
@@ -61,7 +66,7 @@ struct InHalf {
         __m512h column[C];
         for (int c = 0; c < C; ++c) column[c] = _mm512_load_ph(right + k * COLUMNS + c * LANES);
         for (int r = 0; r < TALL; ++r) {
-          const uint16_t* unit = left + 2 * k * (BY_ROWS ? 1 : TALL) + r * (BY_ROWS ? row : 2);
+          const uint16_t* unit = left + 2 * k * (ROWS ? 1 : TALL) + r * (ROWS ? row : 2);
           const __m512h x = _mm512_castsi512_ph(broadcast(unit));
           for (int c = 0; c < C; ++c) sum[r][c] = _mm512_fmadd_ph(x, column[c], sum[r][c]);
         }
@@ -79,16 +84,40 @@ struct InHalf {
 #endif
 
 #if defined(__AVX512BF16__)
-struct InBf16 {
+struct RoundedToBf16 {
   typedef uint16_t Number;
-  static constexpr int64_t STEP = 2, LANES = 16, COLUMNS = 48;
+  static constexpr int64_t STEP = 2, LANES = 16;
 
   static __m256i round(const float* p) { return (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(p)); }
   static uint16_t round(float x) {
     return static_cast<uint16_t>(_mm_cvtsi128_si32((__m128i)_mm_cvtneps_pbh(_mm_set_ss(x))));
   }
+};
 
-  template <int C, bool BY_ROWS>
+#if defined(HORNN_AMX)
+struct InBf16 : RoundedToBf16 {
+  static constexpr int64_t FULL = 2 * SIDE, COLUMNS = 2 * SIDE, TALL = 2 * SIDE;
+  static constexpr bool BY_ROWS = true, ADDS = false;
+
+  static void start() { set_registers(TALL); }
+  static void end() { free_registers(); }
+
+  template <int C, bool ROWS>
+  static void multiply(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float* tile) {
+    const auto bytes = [](const uint16_t* numbers) { return reinterpret_cast<const char*>(numbers); };
+    multiply_many<C, false>({bytes(left), 2 * row, bytes(right), COLUMNS * UNIT, LANES * UNIT}, SIDE, units, tile,
+                            COLUMNS);
+  }
+};
+#else
+struct InBf16 : RoundedToBf16 {
+  static constexpr int64_t FULL = 2, COLUMNS = 48, TALL = 8;
+  static constexpr bool BY_ROWS = false, ADDS = true;
+
+  static void start() {}
+  static void end() {}
+
+  template <int C, bool ROWS>
   static void multiply(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float* tile) {
     Vec sum[TALL][C];
     for (int r = 0; r < TALL; ++r)
@@ -97,7 +126,7 @@ struct InBf16 {
       __m512bh column[C];
       for (int c = 0; c < C; ++c) column[c] = (__m512bh)_mm512_load_si512(right + 2 * (k * COLUMNS + c * LANES));
       for (int r = 0; r < TALL; ++r) {
-        const __m512bh x = (__m512bh)broadcast(left + 2 * k * (BY_ROWS ? 1 : TALL) + r * (BY_ROWS ? row : 2));
+        const __m512bh x = (__m512bh)broadcast(left + 2 * k * (ROWS ? 1 : TALL) + r * (ROWS ? row : 2));
         for (int c = 0; c < C; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], x, column[c]);
       }
     }
@@ -106,10 +135,11 @@ struct InBf16 {
   }
 };
 #endif
+#endif
 
 template <class Format>
 constexpr int64_t units_of(int64_t depth) {
-  return (depth + Format::STEP - 1) / Format::STEP;
+  return (depth + Format::FULL - 1) / Format::FULL * Format::FULL / Format::STEP;
 }
 
 template <class Format>

@@ -19,8 +19,8 @@ namespace {
 struct Gates {
   std::array<int64_t, 8> first, width;
 
-  Gates(int64_t count, int rows) {
-    for (int64_t q = 0, wide = widest(rows); q < count; q += wide) {
+  Gates(int64_t count, const Block& block) {
+    for (int64_t q = 0, rows = block.rows, wide = block.widest(); q < count; q += wide) {
       while (wide > count - q) wide /= 2;
       for (int64_t c = 0; c < wide; ++c) first[q + c] = q * rows * W + c * W, width[q + c] = wide;
     }
@@ -59,11 +59,11 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
                  packed.mutable_data_ptr<float>());
     pack_left(h_0_, blocks, z.H, slot(-1));
 
-    float sums[6 * MAX_ROWS * W], out[2 * MAX_ROWS * W];
+    float sums[6 * MOST_ROWS * W], out[2 * MOST_ROWS * W];
     for (int64_t t = 0; t < z.T; ++t) {
       for_tiles(z, blocks, 2, team, me, [&](const Tile& tile) {
         const int rows = tile.block.rows;
-        const Gates places(3 * tile.columns, rows);
+        const Gates places(3 * tile.columns, tile.block);
         std::fill(sums, sums + 3 * tile.columns * rows * W, 0.0f);
         tile.each([&](int64_t, int64_t b, int64_t j, int64_t) {
           for (int64_t gate = 0; gate < 3; ++gate) __builtin_prefetch(u_ + (t * z.B + b) * z.G + gate * z.H + j);
@@ -102,7 +102,7 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
                                                 std::optional<double> bound, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), h_0, 3);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows);
+  const int64_t wide = blocks.back().widest();
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_product = at::empty({z.T, z.B, z.H}, at::kFloat);
@@ -130,7 +130,7 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
     pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16,
                  packed.mutable_data_ptr<float>());
 
-    float sum[ACCUMULATORS * W], parts[3][ACCUMULATORS * W];
+    float sum[TILE], parts[3][TILE];
     // sum = what flows back into the state from step t
     const auto flow_back = [&](const Tile& tile, int64_t t) {
       tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {

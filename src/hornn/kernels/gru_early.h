@@ -19,7 +19,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
                                      bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(u.size(0), h_0, 3);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows);
+  const int64_t wide = blocks.back().widest();
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 1, z.B, 3, z.H}, at::kFloat);  // of one step after the other, or of all
@@ -44,7 +44,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
     pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, panel, in_bf16, packed.mutable_data_ptr<float>());
     pack_left(h_0_, blocks, z.H, slot(-1));
 
-    float sums[2][ACCUMULATORS * W];
+    float sums[2][TILE];
     for (int64_t t = 0; t < z.T; ++t) {
       const auto given = [&](int64_t gate, int64_t b, int64_t j, int64_t lanes) {
         return load(u_ + (t * z.B + b) * z.G + gate * z.H + j, lanes);
@@ -56,7 +56,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
         return gates_ + (((keep ? t : 0) * z.B + b) * 3 + gate) * z.H + j;
       };
       const auto multiply = [&](const Tile& tile, const float* left, int64_t gate) {
-        std::fill(sums[gate % 2], sums[gate % 2] + ACCUMULATORS * W, 0.0f);
+        std::fill(sums[gate % 2], sums[gate % 2] + TILE, 0.0f);
         tile.block.kernels().product(tile.columns)(left + tile.block.start * z.H,
                                                    packed_ + tile.p * panel + gate * z.H * W, panel, z.H,
                                                    sums[gate % 2]);
@@ -95,7 +95,7 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
                                               std::optional<double> bound, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), h_0, 3);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows);
+  const int64_t wide = blocks.back().widest();
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor carried = grad_last.clone();  // the gradient that passes by the step after; at last the first output's
@@ -120,7 +120,7 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
     pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16,
                  packed.mutable_data_ptr<float>());
 
-    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W];
+    float sum[TILE], part[TILE];
     // sum += W^T of a gate times the gradient of its argument
     const auto multiply = [&](const Tile& tile, int64_t gate) {
       tile.block.kernels().product(tile.columns)(ring_ + (gate * z.B + tile.block.start) * z.H,
@@ -176,7 +176,7 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
       barrier.wait(team);
       if (s < 0) break;
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
-        std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+        std::fill(sum, sum + TILE, 0.0f);
         multiply(tile, 2);  // the gradient of r * h
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           float* passing = carried_ + b * z.H + j;

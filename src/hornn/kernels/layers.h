@@ -172,7 +172,7 @@ class Network {
 
   template <class F>
   void tiles(const Layer& layer, int team, int me, F work) const {
-    for_tiles(layer.z, blocks, widest(blocks.back().rows), team, me, work);
+    for_tiles(layer.z, blocks, blocks.back().widest(), team, me, work);
   }
 
   const int64_t B;
@@ -204,7 +204,7 @@ void layers(const Tensor& u, at::TensorList timelines, at::TensorList weights, a
     for (const Layer& layer : network.layers) {
       for (int64_t n = 1; n <= layer.past; ++n) pack_left(layer.at(-n), network.blocks, layer.z.H, layer.slot(-n));
     }
-    float sum[ACCUMULATORS * W];
+    float sum[TILE];
     for (int64_t t = 0; t < T; ++t) {
       int64_t part = 0;  // where the layer's part of u begins
       for (size_t l = 0; l < network.layers.size(); ++l) {
@@ -262,7 +262,7 @@ Tensor layers_backward(at::TensorList gradients, at::TensorList timelines, at::T
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
     network.pack();
 
-    float sum[ACCUMULATORS * W];
+    float sum[TILE];
     // sum += what the layers that hear layer l of step s give it, from steps in [s + least, s + most].
     const auto flow_back = [&](const Tile& tile, size_t l, int64_t s, int64_t least, int64_t most) {
       for (const Tap& tap : network.taps) {
@@ -288,7 +288,7 @@ Tensor layers_backward(at::TensorList gradients, at::TensorList timelines, at::T
         const bool bounded = carried && l == last && s < T - 1;
         if (bounded) {
           network.tiles(layer, team, me, [&](const Tile& tile) {
-            std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+            std::fill(sum, sum + TILE, 0.0f);
             flow_back(tile, l, s, 1, 1);
             tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { carried.put(b, j, load(sum + i), lanes); });
           });

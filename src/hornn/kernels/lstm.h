@@ -22,7 +22,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
   const Sizes z = Sizes::of_gates(u.size(0), c_0, 4), fed(z.T, z.B, r_0.size(1));
   const int64_t R = fed.H;
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows);  // gates at a time
+  const int64_t wide = blocks.back().widest();  // gates at a time
 
   Tensor y = at::empty({z.T, z.B, R}, at::kFloat);
   Tensor cells = at::empty({z.T, z.B, z.H}, at::kFloat);
@@ -52,7 +52,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
     if (narrow) narrow->pack();
     pack_left(r_0.const_data_ptr<float>(), blocks, R, slot(-1));
 
-    float sums[4 * MAX_ROWS * W], out[MAX_ROWS * W], narrowed[ACCUMULATORS * W];
+    float sums[4 * MOST_ROWS * W], out[MOST_ROWS * W], narrowed[TILE];
     for (int64_t t = 0; t < z.T; ++t) {
       for_tiles(z, blocks, 1, team, me, [&](const Tile& tile) {
         const int rows = tile.block.rows;
@@ -84,7 +84,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
       barrier.wait(team);
       if (!narrow) continue;
       for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
-        std::fill(narrowed, narrowed + ACCUMULATORS * W, 0.0f);
+        std::fill(narrowed, narrowed + TILE, 0.0f);
         narrow->multiply(tile, whole_, narrowed);
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           store(y_ + (t * z.B + b) * R + j, load(narrowed + i), lanes);
@@ -107,7 +107,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
   const Sizes z = Sizes::of_gates(grad_y.size(0), c_0, 4), fed(z.T, z.B, grad_r.size(1));
   const int64_t R = fed.H;
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows);
+  const int64_t wide = blocks.back().widest();
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_r_0 = at::empty({z.B, R}, at::kFloat);
@@ -143,7 +143,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
     pack_weights(weight.const_data_ptr<float>(), false, 4, z.H, R, panel, in_bf16, packed.mutable_data_ptr<float>());
     if (widen) widen->pack();
 
-    float sum[ACCUMULATORS * W], parts[4][ACCUMULATORS * W];
+    float sum[TILE], parts[4][TILE];
     // sum += what flows back into the output from the gates of step t
     const auto multiply = [&](const Tile& tile, int64_t t) {
       for (int64_t gate = 0; gate < 4; ++gate)
@@ -154,7 +154,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
       const bool flows = s < z.T - 1, bounded = bound && flows;
       if (bounded) {
         for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
-          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          std::fill(sum, sum + TILE, 0.0f);
           multiply(tile, s + 1);
           tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { bounded_r.put(b, j, load(sum + i), lanes); });
         });
@@ -202,7 +202,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
       }
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
         if (widen) {
-          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          std::fill(sum, sum + TILE, 0.0f);
           widen->multiply(tile, narrow_, sum);
         } else {
           output_gradient(tile);

@@ -76,6 +76,7 @@ OPERATORS(HORNN_NAMESPACE, library) {
               &linear_nll);
   library.def("has_fp16() -> bool", &has_fp16);
   library.def("has_bf16() -> bool", &has_bf16);
+  library.def("has_amx() -> bool", &has_amx);
   library.def(
       "reduced_product(Tensor left, Tensor right, Tensor(a!) out, bool in_bf16, float factor, bool add, int threads) "
       "-> ()",

@@ -26,7 +26,7 @@ using at::Tensor;
 inline void pack_left(const float* x, const std::vector<Block>& blocks, int64_t depth, float* out) {
 #pragma omp for
   for (size_t i = 0; i < blocks.size(); ++i)
-    blocks[i].kernels().pack_rows(x + blocks[i].start * depth, depth, depth, out + blocks[i].start * depth);
+    blocks[i].kernels().pack_rows(x + blocks[i].start * depth, depth, 0, depth, depth, out + blocks[i].start * depth);
 }
 
 inline Tensor buffer(int64_t size) { return at::empty({size}, at::kFloat); }
@@ -106,8 +106,7 @@ struct Tile {
 
   // The tile's place in a packed (B, H) left factor gets its contents.
   void pack(const float* tile, float* factor) const {
-    float* place = factor + block.start * H + units_of(p * W, block.in_bf16) * block.rows;
-    block.kernels().pack_rows(tile, width, std::min(width, H - p * W), place);
+    block.kernels().pack_rows(tile, width, p * W, std::min(width, H - p * W), H, factor + block.start * H);
   }
 };
 
@@ -115,8 +114,11 @@ struct Tile {
 // block to block where the panels do not come out even.
 template <class F>
 void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, int team, int me, F work) {
+  int started = 0;  // for so many rows
   for (int64_t p = 0; p < z.panels; p += wide)
     for (size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i].rows != started) blocks[i].start_products();
+      started = blocks[i].rows;
       const int64_t odd = i % team;
       const int64_t end = std::min(p + wide, (z.panels * (me + 1) + odd) / team);
       int64_t columns = wide;
@@ -125,6 +127,7 @@ void for_tiles(const Sizes& z, const std::vector<Block>& blocks, int64_t wide, i
         work(Tile{blocks[i], q, columns, columns * W, z.H});
       }
     }
+  blocks[0].end_products();
 }
 
 // A right factor that stays: the panels of a weight (rows, depth), transposed, or of a weight (depth, columns).

@@ -1,7 +1,7 @@
-// Products of factors that are rounded to 16 bits, for CPUs that multiply these at twice the rate of fp32.
+// Products of factors that are rounded to 16 bits, for CPUs that multiply these faster than fp32.
 //
 // In fp16 (AVX-512 FP16) CHAIN products after the other are added up in fp16, the sums of these chains in fp32; in bf16
-// (AVX-512 BF16) every sum is in fp32. A sum of more than DEPTH products is taken piece by piece, and rounded to the
+// (AMX, AVX-512 BF16) every sum is in fp32. A sum of more than DEPTH products is taken piece by piece, and rounded to the
 // dtype of the result after each piece. A sum in fp16 is three times as exact as one in bf16, though a chain loses some
 // of what the factors keep.
 #pragma once
@@ -23,6 +23,7 @@ namespace {
 
 constexpr int64_t PANELS = 8, BLOCKS = 16;  // of the right and of the left factor that are packed together
 constexpr int64_t DEPTH = 640;  // products of a sum whose packed factors lie in the cache together
+constexpr int64_t SLICE = 64;   // rows of the right factor that are packed panel after panel
 
 // A matrix in memory, whose neighbours lie `down` and `across` numbers apart.
 template <class Element>
@@ -61,9 +62,11 @@ void round_all(const Element* x, int64_t there, int64_t size, uint16_t* out) {
 }
 
 // Blocks of the left factor, TALL rows each from row i on, columns k to k + depth, in units. A block lies by rows,
-// [TALL][units], where a row lies in one piece, else by columns, [units][TALL]. Rows that are not there are zeros.
+// [TALL][units], where a row lies in one piece or the format wants it so, else by columns, [units][TALL]. Rows that are
+// not there are zeros.
 template <class Format, class Element>
 void pack_left(const Strided<Element>& x, int64_t i, int64_t blocks, int64_t k, int64_t depth, uint16_t* out) {
+  constexpr int64_t TALL = Format::TALL;
   const int64_t there = std::min(blocks * TALL, x.rows - i), units = units_of<Format>(depth);
   if (x.across == 1) {
     for (int64_t r = 0; r < blocks * TALL; ++r, out += 2 * units) {
@@ -82,19 +85,30 @@ void pack_left(const Strided<Element>& x, int64_t i, int64_t blocks, int64_t k, 
     }
     return;
   }
-  for (int64_t u = 0; u < units; ++u) {
+  // a unit of each of sixteen rows from r on
+  const auto unit = [&](int64_t u, int64_t r) {
     const int64_t j = u * Format::STEP;
+    const __m256i first = sixteen<Format>(x.at(i + r, k + j), x.down, j < depth ? there - r : 0);
+    if constexpr (Format::STEP == 1) return pairs(first, first);
+    return pairs(first, sixteen<Format>(x.at(i + r, k + j + 1), x.down, j + 1 < depth ? there - r : 0));
+  };
+  if constexpr (Format::BY_ROWS) {
+    for (int64_t u = 0; u < units; u += 16)
+      for (int64_t r = 0; r < blocks * TALL; r += 16) {
+        Sixteen square[16];
+        for (int64_t l = 0; l < 16; ++l) square[l] = (Sixteen)unit(u + l, r);
+        transpose_square(square);
+        for (int64_t l = 0; l < 16; ++l) put(out + 2 * ((r + l) * units + u), (__m512i)square[l]);
+      }
+    return;
+  }
+  for (int64_t u = 0; u < units; ++u)
     for (int64_t r = 0; r < blocks * TALL; r += 2 * TALL) {
-      const __m256i first = sixteen<Format>(x.at(i + r, k + j), x.down, there - r);
-      const __m256i second = Format::STEP == 1 ? first
-                             : j + 1 < depth   ? sixteen<Format>(x.at(i + r, k + j + 1), x.down, there - r)
-                                               : __m256i{};
-      const __m512i both = pairs(first, second);
+      const __m512i both = unit(u, r);
       uint16_t* to = out + 2 * (r * units + u * TALL);
       put(to, _mm512_castsi512_si256(both));
       if (r + TALL < blocks * TALL) put(to + 2 * TALL * units, _mm512_extracti64x4_epi64(both, 1));
     }
-  }
 }
 
 // Columns j to j + COLUMNS of the right factor, rows k to k + depth: [units][COLUMNS], zeros where there are no columns.
@@ -104,25 +118,36 @@ void pack_right(const Strided<float>& x, int64_t k, int64_t j, int64_t depth, ui
   constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP;
   const int64_t wide = std::min(COLUMNS, x.columns - j), units = units_of<Format>(depth);
   if (x.down == 1) {
-    for (int64_t c = 0; c < COLUMNS; ++c)
-      round_all<Format>(x.at(k, j + c), c < wide ? depth : 0, STEP * units, room + c * STEP * units);
     if constexpr (STEP == 1) {
+      for (int64_t c = 0; c < COLUMNS; ++c)
+        round_all<Format>(x.at(k, j + c), c < wide ? depth : 0, units, room + c * units);
       transpose_numbers<Eight>(room, COLUMNS, units, units, out, 1);
-    } else {
-      const int64_t most = units / 16 * 16;  // what Sixteen does best
-      transpose_numbers<Sixteen>(room, COLUMNS, most, units, out, 1);
-      transpose_numbers<Four>(room + 2 * most, COLUMNS, units - most, units, out + 2 * most * COLUMNS, 1);
+      return;
     }
+    for (int64_t c = 0; c < COLUMNS; c += 16)
+      for (int64_t u = 0; u < units; u += 16) {
+        Sixteen square[16];  // a row: units of one column
+        for (int64_t l = 0; l < 16; ++l) {
+          const float* from = x.at(k + 2 * u, j + c + l);
+          const int64_t there = c + l < wide ? depth - 2 * u : 0;
+          const __m256i first = sixteen<Format>(from, 1, there), second = sixteen<Format>(from + 16, 1, there - 16);
+          square[l] = (Sixteen)_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+        }
+        transpose_square(square);
+        for (int64_t l = 0; l < std::min<int64_t>(units - u, 16); ++l)
+          put(out + 2 * ((u + l) * COLUMNS + c), (__m512i)square[l]);
+      }
     return;
   }
-  for (int64_t l = 0; l < depth; l += STEP, out += STEP * COLUMNS)
+  for (int64_t l = 0; l < STEP * units; l += STEP, out += STEP * COLUMNS)
     for (int64_t c = 0; c < COLUMNS; c += 16) {
-      const __m256i first = sixteen<Format>(x.at(k + l, j + c), x.across, wide - c);
+      const auto row = [&](int64_t l) {
+        return sixteen<Format>(x.at(k + l, j + c), x.across, l < depth ? wide - c : 0);
+      };
       if constexpr (STEP == 1)
-        put(out + c, first);
+        put(out + c, row(l));
       else
-        put(out + 2 * c, pairs(first, l + 1 < depth ? sixteen<Format>(x.at(k + l + 1, j + c), x.across, wide - c)
-                                                    : __m256i{}));
+        put(out + 2 * c, pairs(row(l), row(l + 1)));
     }
 }
 
@@ -132,7 +157,7 @@ void multiply_vectors(int64_t wanted, const uint16_t* left, int64_t row, const u
                       float* tile) {
   if constexpr (C > 1)
     if (wanted < C) return multiply_vectors<Format, C - 1>(wanted, left, row, right, units, tile);
-  if (row)
+  if (Format::BY_ROWS || row)
     Format::template multiply<C, true>(left, row, right, units, tile);
   else
     Format::template multiply<C, false>(left, row, right, units, tile);
@@ -143,9 +168,10 @@ void multiply_vectors(int64_t wanted, const uint16_t* left, int64_t row, const u
 template <class Format, class Out>
 void multiply_tile(const uint16_t* left, int64_t row, const uint16_t* right, int64_t units, float factor, bool add,
                    int64_t i, int64_t j, int64_t M, int64_t N, Out* out) {
-  constexpr int64_t COLUMNS = Format::COLUMNS, LANES = Format::LANES;
-  alignas(64) float tile[TALL * COLUMNS] = {};
-  const int64_t wide = std::min(COLUMNS, N - j), tall = std::min<int64_t>(TALL, M - i);
+  constexpr int64_t COLUMNS = Format::COLUMNS, LANES = Format::LANES, TALL = Format::TALL;
+  alignas(64) float tile[TALL * COLUMNS];
+  if constexpr (Format::ADDS) std::fill_n(tile, TALL * COLUMNS, 0.0f);
+  const int64_t wide = std::min(COLUMNS, N - j), tall = std::min(TALL, M - i);
   out += i * N + j;
   // What is written last is fetched first: a store that misses the cache would hold up those of the tile.
   for (int64_t r = 0; r < tall; ++r)
@@ -165,12 +191,12 @@ void multiply_tile(const uint16_t* left, int64_t row, const uint16_t* right, int
 template <class Format, class Left, class Out>
 void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float factor, bool add, int64_t threads,
                       Out* out) {
-  constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP;
+  constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP, TALL = Format::TALL;
   const int64_t M = a.rows, K = a.columns, N = b.columns;
   const int64_t blocks = (M + TALL - 1) / TALL, panels = (N + COLUMNS - 1) / COLUMNS;
   const int64_t pieces = (K + DEPTH - 1) / DEPTH, most = ((K + pieces - 1) / pieces + 31) / 32 * 32;
-  const bool by_rows = a.across == 1, by_panels = N > M;
-  const bool lies_ready = std::is_same_v<Left, uint16_t> && by_rows && a.down && K % STEP == 0;
+  const bool by_rows = Format::BY_ROWS || a.across == 1, by_panels = N > M;
+  const bool lies_ready = std::is_same_v<Left, uint16_t> && a.across == 1 && a.down;
   const int64_t whole = by_panels ? blocks : panels, parts = by_panels ? panels : blocks;
   const int64_t most_parts = by_panels ? PANELS : BLOCKS;  // in a group
   const int64_t groups = (parts + most_parts * threads - 1) / (most_parts * threads) * threads;
@@ -179,16 +205,21 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
 #pragma omp parallel num_threads(threads)
   {
     Room room(widest_right), some(most_parts * (by_panels ? widest_right : widest_left));
+    Format::start();
     for (int64_t k = 0; k < K; k += most) {
       const int64_t depth = std::min(most, K - k), units = units_of<Format>(depth);
       const int64_t left_size = 2 * TALL * units, right_size = STEP * COLUMNS * units;
       const int64_t packed_row = by_rows ? 2 * units : 0;
+      if (by_panels) {
 #pragma omp for
-      for (int64_t n = 0; n < whole; ++n) {
-        if (by_panels)
+        for (int64_t n = 0; n < blocks; ++n)
           pack_left<Format>(a, n * TALL, 1, k, depth, kept.data() + n * left_size);
-        else
-          pack_right<Format>(b, k, n * COLUMNS, depth, room.data(), kept.data() + n * right_size);
+      } else {
+#pragma omp for
+        for (int64_t l = 0; l < depth; l += SLICE)
+          for (int64_t n = 0; n < panels; ++n)
+            pack_right<Format>(b, k + l, n * COLUMNS, std::min(SLICE, depth - l), room.data(),
+                               kept.data() + n * right_size + l * COLUMNS);
       }
 #pragma omp for
       for (int64_t group = 0; group < groups; ++group) {
@@ -203,7 +234,8 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
             for (int64_t n = 0; n < count; ++n)
               multiply(kept.data() + i * left_size, packed_row, some.data() + n * right_size, i, first + n);
         } else {
-          const int64_t ready = lies_ready ? std::min(count, M / TALL - first) : 0;  // blocks
+          const bool is_ready = lies_ready && depth % Format::FULL == 0;
+          const int64_t ready = is_ready ? std::min(count, M / TALL - first) : 0;  // blocks
           pack_left<Format>(a, (first + ready) * TALL, count - ready, k, depth, some.data());
           for (int64_t n = 0; n < count; ++n) {
             const bool as_is = n < ready;
@@ -215,6 +247,7 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
         }
       }
     }
+    Format::end();
   }
 }
 
@@ -242,6 +275,7 @@ void reduced_product_in(const Tensor& left, const Tensor& right, const Tensor& o
 void reduced_product(const Tensor& left, const Tensor& right, const Tensor& out, bool in_bf16, double factor, bool add,
                      int64_t threads) {
 #if defined(__AVX512BF16__)
+  if (in_bf16) require_amx();
   if (in_bf16) return reduced_product_in<InBf16>(left, right, out, factor, add, threads);
 #endif
 #if defined(__AVX512FP16__)

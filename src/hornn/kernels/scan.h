@@ -71,7 +71,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   const Sizes z(u.size(0), history, gated);
   const int64_t per = gated ? 2 : 1;  // panels of weights for a panel of the state
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows) / per;
+  const int64_t wide = blocks.back().widest() / per;
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor winners = at::empty({keep && pooling == Pooling::max ? z.T : 0, z.B, z.H}, at::kFloat);
@@ -103,7 +103,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
                  packed.mutable_data_ptr<float>() + panel);
     for (int64_t n = 1; n <= z.K; ++n) pack_left(history_ + (n - 1) * z.B * z.H, blocks, z.H, slot(-n));
 
-    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], winner[ACCUMULATORS * W];
+    float sum[TILE], part[TILE], winner[TILE];
     for (int64_t t = 0; t < z.T; ++t) {
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
         const auto multiply = [&](int64_t n, float* out) {  // out += W_n h_{t-n}
@@ -123,10 +123,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
         for (int64_t n = 1; n <= z.K; ++n) {
           if (pooling == Pooling::sum || (pooling == Pooling::max && n == 1)) {
             multiply(n, sum);
-            if (n == 1) std::fill(winner, winner + ACCUMULATORS * W, 1.0f);
+            if (n == 1) std::fill(winner, winner + TILE, 1.0f);
             continue;
           }
-          std::fill(part, part + ACCUMULATORS * W, 0.0f);
+          std::fill(part, part + TILE, 0.0f);
           multiply(n, part);
           if (pooling == Pooling::max) {
             tile.each([&](int64_t i, int64_t, int64_t, int64_t) {
@@ -174,7 +174,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
   const Sizes z(y.size(0), history, gated);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = widest(blocks.back().rows);
+  const int64_t wide = blocks.back().widest();
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_history = at::empty({need_history ? z.K : 0, z.B, z.H}, at::kFloat);
@@ -211,7 +211,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
     if (gated)
       pack_weights(gate_weight->const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_ + matrices);
 
-    float sum[ACCUMULATORS * W], part[ACCUMULATORS * W], part_gate[ACCUMULATORS * W];
+    float sum[TILE], part[TILE], part_gate[TILE];
     const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* matrix) {
       tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H, matrix + tile.p * panel,
                                                  panel, z.H, sum);
@@ -220,7 +220,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
       const bool bounded = carried && s < z.T - 1;
       if (bounded) {
         for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
-          std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
+          std::fill(sum, sum + TILE, 0.0f);
           multiply(tile, s + 1, 0, packed_);
           tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { carried.put(b, j, load(sum + i), lanes); });
         });
