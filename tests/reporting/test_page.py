@@ -9,6 +9,9 @@ import pytest
 
 from hornn.reporting.commands import write_report
 
+# Elements that end, without an end tag, where one of these begins.
+ENDED_BY = {"td": ("td", "th", "tr"), "th": ("td", "th", "tr"), "tr": ("tr",), "li": ("li",)}
+
 
 class Outline(HTMLParser):
     """Tags that are open, addresses, and the text of each table row."""
@@ -23,6 +26,8 @@ class Outline(HTMLParser):
         self.ids: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        while self.open and tag in ENDED_BY.get(self.open[-1], ()):
+            self.open.pop()
         found = dict(attributes)
         self.addresses += [value for key in ("href", "src", "xlink:href") if (value := found.get(key))]
         self.ids += [value] if (value := found.get("id")) else []
@@ -37,6 +42,8 @@ class Outline(HTMLParser):
             self.open.pop()
 
     def handle_endtag(self, tag: str) -> None:
+        while self.open[-1] != tag and self.open[-1] in ENDED_BY:
+            self.open.pop()
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:

@@ -1,5 +1,6 @@
 """The page: one HTML file that holds all tables and figures and needs nothing else."""
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -36,6 +37,7 @@ from hornn.reporting.tables import Table
 HERE = Path(__file__).parent
 SCRIPTS = ("chart.js", "compare.js", "page.js")
 LOOKS = "/* looks */\n"  # in the style, where the rules stand once all is drawn
+END_TAGS = re.compile(r"</(?:td|th|tr|li)>\n(?=<)")  # HTML does without them
 FEW_EMPTY = 3  # more rows without a number are folded away
 DOWNLOADS = (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"), ("json", "JSON"))
 
@@ -120,7 +122,7 @@ def render_page(
         show_score=show_score,
         written=datetime.now().strftime("%Y-%m-%d %H:%M"),
     )
-    return text.replace(LOOKS, looks.rules(), 1)
+    return END_TAGS.sub("", text.replace(LOOKS, looks.rules(), 1))
 
 
 def how_many_first(plots: Sequence[Plot]) -> int:
