@@ -26,7 +26,7 @@ LEVELS = (
     ("speech",),
     ("kernels",),
     ("scan",),
-    ("initialization", "heads", "network"),
+    ("initialization", "embedding", "heads", "network"),
     ("optim", "tally"),
     ("recorded_updates",),
     ("archive",),

@@ -15,7 +15,7 @@ from hornn.data.base import SPLITS, Chunk
 from hornn.metrics import WORDS, Units
 from hornn.network import NetworkState, SequenceModel, detach_all
 from hornn.optim.adaptive import AveragedSGD
-from hornn.optim.descent import ClippedOptimizer, MomentumSGD, tell_versions
+from hornn.optim.descent import ClippedOptimizer, tell_versions
 from hornn.optim.divergence import LossWatch
 from hornn.optim.noise import DroppedWeights, WeightNoise
 from hornn.optim.schedules import Schedule
@@ -133,7 +133,7 @@ class TruncatedBptt(lightning.LightningModule):
         self.network.prepare(self.device)
         self.noise.native = self.network.native
         self.record_updates()
-        if isinstance(self.optimizer, MomentumSGD) and self.device.type == "cpu":
+        if self.device.type == "cpu":
             wrapped = isinstance(self.trainer.strategy.model, DistributedDataParallel)
             spare_work(self.network, self.optimizer, wrapped)
 

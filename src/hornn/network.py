@@ -8,7 +8,6 @@ from threading import Lock
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hornn.cells.base import INIT_STD, Cell, State, drawn_with
 from hornn.checks import (
@@ -21,6 +20,7 @@ from hornn.checks import (
     require_truth,
 )
 from hornn.columns import drop
+from hornn.embedding import LinearEmbedding, WordEmbedding
 from hornn.heads.base import Head, resolve_precision
 from hornn.heads.softmax import SoftmaxHead
 from hornn.initialization import make_sparse
@@ -44,17 +44,6 @@ def natural_width(cell: Callable[..., Cell]) -> int:
         raise ValueError("network.embedding_size must be given: the cell does not say what fits below it")
     width: int = cell.func.embedding_width(**cell.keywords)  # type: ignore[attr-defined]
     return width
-
-
-class LinearEmbedding(nn.Module):
-    """E x_t of vectors x_t (T, B, I); E (embedding_size, I)."""
-
-    def __init__(self, input_width: int, embedding_size: int) -> None:
-        super().__init__()
-        self.weight = Cell.weight(embedding_size, input_width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight)
 
 
 class SequenceModel(nn.Module):
@@ -151,7 +140,7 @@ class SequenceModel(nn.Module):
         with drawn_with(init_std if embedding_std is None else embedding_std):
             if input_width is None:
                 table = Cell.weight(len(counts), width).data
-                self.embedding: nn.Module = nn.Embedding(len(counts), width, _weight=table)
+                self.embedding: nn.Module = WordEmbedding(len(counts), width, _weight=table)
             else:
                 self.embedding = (
                     nn.Identity() if embedding_size is None else LinearEmbedding(input_width, width)
