@@ -2,9 +2,13 @@
 // float or two numbers in bf16 that lie side by side along the depth; sums are in fp32.
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <cstdint>
 
-#if defined(__AMX_BF16__) && defined(__AMX_TILE__) && defined(__AVX512BF16__)
+// clang 14 has names of its own
+#if (defined(__AMX_BF16__) || defined(__AMXBF16__)) && (defined(__AMX_TILE__) || defined(__AMXTILE__)) && \
+    defined(__AVX512BF16__)
 #define HORNN_AMX
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -36,8 +40,8 @@ inline void require_amx() {
 constexpr int SIDE = 16;
 constexpr int64_t UNIT = 4;  // bytes
 
-// Set this thread's registers for left factors of so many rows, at most 2 SIDE, and products of so many columns: 0 to 3
-// are sums, 4 and 5 of the left factor, 6 and 7 of the right one. Of more than SIDE rows the second half is in 2, 3, 5.
+// Set this thread's registers for left factors of so many rows, at most 2 SIDE: 0 to 3 are sums, 4 and 5 of the left
+// factor, 6 and 7 of the right one. Of more than SIDE rows the second half is in 2, 3 and 5.
 inline void set_registers(int rows) {
   struct alignas(64) {
     uint8_t palette = 1, start = 0, unused[14] = {};
@@ -47,6 +51,7 @@ inline void set_registers(int rows) {
   const uint8_t first = rows > SIDE ? (rows + 1) / 2 : rows, second = rows > SIDE ? rows / 2 : rows;
   const uint8_t all[] = {first, first, second, second, first, second, SIDE, SIDE};
   for (int i = 0; i < 8; ++i) shape.rows[i] = all[i];
+  asm volatile("" ::"m"(shape));  // GCC 12: the intrinsic says that it reads 8 bytes of them
   _tile_loadconfig(&shape);
 }
 
@@ -64,23 +69,16 @@ struct Factors {
   const char* right_at(int64_t unit, int64_t c) const { return right + unit * down + c * across; }
 };
 
-// sums (rows, C SIDE), `row` floats apart, = (or, to ADD, +=) left right, over `units` along the depth, a multiple of
-// SIDE. For the rows that were set: at most SIDE of them, and 1, 2 or 4 times SIDE columns ..
-template <int C, bool ADD>
+// sums (rows, C SIDE), `row` floats apart, += left right, over `units` along the depth, a multiple of SIDE. For the rows
+// that were set: at most SIDE of them, and 1, 2 or 4 times SIDE columns ..
+template <int C>
 void multiply_few(const Factors& x, int64_t units, float* sums, int64_t row) {
   const int64_t apart = row * sizeof(float);
   asm volatile("" ::: "memory");  // loads of registers do not say that they read memory
-  if constexpr (ADD) {
-    _tile_loadd(0, sums, apart);
-    if constexpr (C > 1) _tile_loadd(1, sums + SIDE, apart);
-    if constexpr (C > 2) _tile_loadd(2, sums + 2 * SIDE, apart);
-    if constexpr (C > 2) _tile_loadd(3, sums + 3 * SIDE, apart);
-  } else {
-    _tile_zero(0);
-    if constexpr (C > 1) _tile_zero(1);
-    if constexpr (C > 2) _tile_zero(2);
-    if constexpr (C > 2) _tile_zero(3);
-  }
+  _tile_loadd(0, sums, apart);
+  if constexpr (C > 1) _tile_loadd(1, sums + SIDE, apart);
+  if constexpr (C > 2) _tile_loadd(2, sums + 2 * SIDE, apart);
+  if constexpr (C > 2) _tile_loadd(3, sums + 3 * SIDE, apart);
   for (int64_t u = 0; u < units; u += SIDE) {
     _tile_loadd(4, x.left_at(u), x.row);
     _tile_loadd(6, x.right_at(u, 0), x.down);
@@ -98,7 +96,8 @@ void multiply_few(const Factors& x, int64_t units, float* sums, int64_t row) {
   if constexpr (C > 2) _tile_stored(3, sums + 3 * SIDE, apart);
 }
 
-// .. or more than SIDE rows, of which `first` are in the first half, and 1 or 2 times SIDE columns.
+// .. or more than SIDE rows, of which `first` are in the first half, and 1 or 2 times SIDE columns: sums += left right
+// (to ADD), or sums = left right.
 template <int C, bool ADD>
 void multiply_many(const Factors& x, int first, int64_t units, float* sums, int64_t row) {
   const int64_t apart = row * sizeof(float);

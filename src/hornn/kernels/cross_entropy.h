@@ -141,19 +141,14 @@ std::tuple<Tensor, Tensor> cross_entropy(at::TensorList logits, const std::optio
 bool is_shared(const Tensor& x) { return x.storage().use_count() > 1; }
 
 typedef uint16_t Eight __attribute__((vector_size(16)));
-typedef uint32_t Four __attribute__((vector_size(16)));
 
 // The lower and the upper halves of a and b, their numbers in turn.
 #if defined(__clang__)
 inline Eight lower(Eight a, Eight b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
 inline Eight upper(Eight a, Eight b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
-inline Four lower(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-inline Four upper(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 #else
 inline Eight lower(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
 inline Eight upper(Eight a, Eight b) { return __builtin_shuffle(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
-inline Four lower(Four a, Four b) { return __builtin_shuffle(a, b, Four{0, 4, 1, 5}); }
-inline Four upper(Four a, Four b) { return __builtin_shuffle(a, b, Four{2, 6, 3, 7}); }
 #endif
 #if defined(__AVX512F__)
 typedef uint32_t Sixteen __attribute__((vector_size(64)));
@@ -182,11 +177,9 @@ void transpose_square(Vector (&square)[side]) {
   }
 }
 
-// out (columns, rows) = x (rows, columns), of numbers of 16 (Eight) or 32 bits (Four, Sixteen); the rows of x lie
-// `stride` numbers apart.
-template <class Vector>
+// out (columns, rows) = x (rows, columns), of numbers of 16 bits; the rows of x lie `stride` numbers apart.
 void transpose_numbers(const void* x, int64_t rows, int64_t columns, int64_t stride, void* out, int64_t threads) {
-  constexpr int64_t size = sizeof(Vector{}[0]), side = sizeof(Vector) / size;
+  constexpr int64_t size = 2, side = sizeof(Eight) / size;
   constexpr int64_t tall = 64 / size;  // rows at a time: a cache line of the result
   const auto from = [&](int64_t i, int64_t j) { return static_cast<const char*>(x) + (i * stride + j) * size; };
   const auto to = [&](int64_t j, int64_t i) { return static_cast<char*>(out) + (j * rows + i) * size; };
@@ -199,16 +192,16 @@ void transpose_numbers(const void* x, int64_t rows, int64_t columns, int64_t str
             for (int64_t l = j; l < std::min(j + side, columns); ++l) std::memcpy(to(l, k), from(k, l), size);
           continue;
         }
-        Vector square[side];
-        for (int64_t k = 0; k < side; ++k) std::memcpy(&square[k], from(i + k, j), sizeof(Vector));
+        Eight square[side];
+        for (int64_t k = 0; k < side; ++k) std::memcpy(&square[k], from(i + k, j), sizeof(Eight));
         transpose_square(square);
-        for (int64_t l = 0; l < side; ++l) std::memcpy(to(j + l, i), &square[l], sizeof(Vector));
+        for (int64_t l = 0; l < side; ++l) std::memcpy(to(j + l, i), &square[l], sizeof(Eight));
       }
 }
 
 Tensor transpose(const Tensor& x, int64_t threads) {
   Tensor out = at::empty({x.size(1), x.size(0)}, x.options());
-  transpose_numbers<Eight>(x.const_data_ptr(), x.size(0), x.size(1), x.size(1), out.mutable_data_ptr(), threads);
+  transpose_numbers(x.const_data_ptr(), x.size(0), x.size(1), x.size(1), out.mutable_data_ptr(), threads);
   return out;
 }
 

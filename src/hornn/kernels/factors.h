@@ -1,8 +1,8 @@
 // Packed factors and the products of their tiles, in fp32 or in bf16.
 //
-// In bf16 two neighbours along the depth, a pair, lie where one float lies in fp32: a packed factor takes the first half
-// of the same room, and both products of a pair are added up at once, in fp32. Where a depth is odd, a zero ends it; for
-// the registers of AMX zeros fill it up.
+// In bf16 two neighbours along the depth, a pair, lie where one float lies in fp32: a packed factor takes no more than the
+// same room, and both products of a pair are added up at once, in fp32. Where a depth is odd, a zero ends it; for the
+// registers of AMX zeros fill it up.
 #pragma once
 
 #include <algorithm>
@@ -114,7 +114,7 @@ void product_by_amx(const float* a, const float* b, int64_t panel, int64_t depth
   if constexpr (R > SIDE)
     multiply_many<C, true>(factors, (R + 1) / 2, units, tile, C * W);
   else
-    multiply_few<C, true>(factors, units, tile, C * W);
+    multiply_few<C>(factors, units, tile, C * W);
 }
 #endif
 
@@ -147,8 +147,9 @@ constexpr auto all_apart(std::integer_sequence<int, M...> all) {
 
 constexpr auto PRODUCTS_APART = all_apart(std::make_integer_sequence<int, MOST_APART>());  // [most rows - 1]
 
-// Two ways into a packed left factor: its columns first to first + depth of `all`, out[i][r] = x[r * ld + i], and all of
-// it, out[i][r] = x[i * ld + r]. `out` is where the block begins, `first` a multiple of W.
+// Two ways into a packed left factor: its columns first to first + depth of `all`, so that column first + i of row r is
+// x[r * ld + i], and all of it, column i of row r being x[i * ld + r]. `out` is where the block begins, `first` a multiple
+// of W.
 using PackRows = void (*)(const float* x, int64_t ld, int64_t first, int64_t depth, int64_t all, float* out);
 using PackColumns = void (*)(const float* x, int64_t ld, int64_t depth, float* out);
 

@@ -56,7 +56,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
         return gates_ + (((keep ? t : 0) * z.B + b) * 3 + gate) * z.H + j;
       };
       const auto multiply = [&](const Tile& tile, const float* left, int64_t gate) {
-        std::fill(sums[gate % 2], sums[gate % 2] + TILE, 0.0f);
+        std::fill_n(sums[gate % 2], tile.size(), 0.0f);
         tile.block.kernels().product(tile.columns)(left + tile.block.start * z.H,
                                                    packed_ + tile.p * panel + gate * z.H * W, panel, z.H,
                                                    sums[gate % 2]);
@@ -176,7 +176,7 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
       barrier.wait(team);
       if (s < 0) break;
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
-        std::fill(sum, sum + TILE, 0.0f);
+        std::fill_n(sum, tile.size(), 0.0f);
         multiply(tile, 2);  // the gradient of r * h
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           float* passing = carried_ + b * z.H + j;

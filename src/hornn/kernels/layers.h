@@ -288,7 +288,7 @@ Tensor layers_backward(at::TensorList gradients, at::TensorList timelines, at::T
         const bool bounded = carried && l == last && s < T - 1;
         if (bounded) {
           network.tiles(layer, team, me, [&](const Tile& tile) {
-            std::fill(sum, sum + TILE, 0.0f);
+            std::fill_n(sum, tile.size(), 0.0f);
             flow_back(tile, l, s, 1, 1);
             tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { carried.put(b, j, load(sum + i), lanes); });
           });

@@ -84,7 +84,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
       barrier.wait(team);
       if (!narrow) continue;
       for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
-        std::fill(narrowed, narrowed + TILE, 0.0f);
+        std::fill_n(narrowed, tile.size(), 0.0f);
         narrow->multiply(tile, whole_, narrowed);
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           store(y_ + (t * z.B + b) * R + j, load(narrowed + i), lanes);
@@ -154,7 +154,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
       const bool flows = s < z.T - 1, bounded = bound && flows;
       if (bounded) {
         for_tiles(fed, blocks, wide, team, me, [&](const Tile& tile) {
-          std::fill(sum, sum + TILE, 0.0f);
+          std::fill_n(sum, tile.size(), 0.0f);
           multiply(tile, s + 1);
           tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { bounded_r.put(b, j, load(sum + i), lanes); });
         });
@@ -202,7 +202,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
       }
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
         if (widen) {
-          std::fill(sum, sum + TILE, 0.0f);
+          std::fill_n(sum, tile.size(), 0.0f);
           widen->multiply(tile, narrow_, sum);
         } else {
           output_gradient(tile);

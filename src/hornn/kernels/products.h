@@ -96,6 +96,8 @@ struct Tile {
   Block block;
   int64_t p, columns, width, H;
 
+  int64_t size() const { return block.rows * width; }
+
   // Call work(offset in the tile, row, column, floats up to the row's end) for each vector.
   template <class F>
   void each(F work) const {

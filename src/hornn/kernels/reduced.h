@@ -112,7 +112,7 @@ void pack_left(const Strided<Element>& x, int64_t i, int64_t blocks, int64_t k, 
 }
 
 // Columns j to j + COLUMNS of the right factor, rows k to k + depth: [units][COLUMNS], zeros where there are no columns.
-// `room` is for COLUMNS rows of so many units.
+// `room`, in fp16 alone, is for COLUMNS rows of so many units.
 template <class Format>
 void pack_right(const Strided<float>& x, int64_t k, int64_t j, int64_t depth, uint16_t* room, uint16_t* out) {
   constexpr int64_t COLUMNS = Format::COLUMNS, STEP = Format::STEP;
@@ -121,7 +121,7 @@ void pack_right(const Strided<float>& x, int64_t k, int64_t j, int64_t depth, ui
     if constexpr (STEP == 1) {
       for (int64_t c = 0; c < COLUMNS; ++c)
         round_all<Format>(x.at(k, j + c), c < wide ? depth : 0, units, room + c * units);
-      transpose_numbers<Eight>(room, COLUMNS, units, units, out, 1);
+      transpose_numbers(room, COLUMNS, units, units, out, 1);
       return;
     }
     for (int64_t c = 0; c < COLUMNS; c += 16)
@@ -204,7 +204,7 @@ void multiply_reduced(const Strided<Left>& a, const Strided<float>& b, float fac
   Room kept(whole * (by_panels ? widest_left : widest_right));
 #pragma omp parallel num_threads(threads)
   {
-    Room room(widest_right), some(most_parts * (by_panels ? widest_right : widest_left));
+    Room room(STEP == 1 ? widest_right : 0), some(most_parts * (by_panels ? widest_right : widest_left));
     Format::start();
     for (int64_t k = 0; k < K; k += most) {
       const int64_t depth = std::min(most, K - k), units = units_of<Format>(depth);

@@ -123,10 +123,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
         for (int64_t n = 1; n <= z.K; ++n) {
           if (pooling == Pooling::sum || (pooling == Pooling::max && n == 1)) {
             multiply(n, sum);
-            if (n == 1) std::fill(winner, winner + TILE, 1.0f);
+            if (pooling == Pooling::max) std::fill_n(winner, tile.size(), 1.0f);
             continue;
           }
-          std::fill(part, part + TILE, 0.0f);
+          std::fill_n(part, per * tile.size(), 0.0f);
           multiply(n, part);
           if (pooling == Pooling::max) {
             tile.each([&](int64_t i, int64_t, int64_t, int64_t) {
@@ -220,7 +220,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
       const bool bounded = carried && s < z.T - 1;
       if (bounded) {
         for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
-          std::fill(sum, sum + TILE, 0.0f);
+          std::fill_n(sum, tile.size(), 0.0f);
           multiply(tile, s + 1, 0, packed_);
           tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) { carried.put(b, j, load(sum + i), lanes); });
         });
