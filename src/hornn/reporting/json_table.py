@@ -32,7 +32,7 @@ def table_json(table: Table) -> str:
                     "row": line.row.name,
                     "label": line.row.label,
                     "run": line.row.run,
-                    "dynamic_evaluation": line.row.dynamic,
+                    "dynamic_evaluation": line.row.dynamic or None,
                     "status": line.status,
                     "marks": line.marks,
                     "num_parameters": line.parameters,
