@@ -51,7 +51,7 @@ def test_notes_begin_and_end_at_the_nearest_frames(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ticks", [24, 96, 100, 480, 960])
 def test_of_two_frames_that_are_alike_near_the_later_one_counts(tmp_path: Path, ticks: int) -> None:
-    """However many ticks a quarter note has. Of two borders of these notes, one lies in the middle of a frame."""
+    """A note is 2.5 frames long, so that every other note ends in the middle of a frame. The ticks change nothing."""
     file = mido.MidiFile(ticks_per_beat=ticks)
     track = mido.MidiTrack()
     for key in range(60, 68):

@@ -192,8 +192,10 @@ void pack_columns(const float* x, int64_t ld, int64_t depth, float* out) {
 
 constexpr int widest(int rows) { return 4 * rows <= ACCUMULATORS ? 4 : 2; }
 
-// What there is for a number of rows: the products with 1, 2 or 4 panels, and the packing; by columns in fp32 alone.
+// What there is for a number of rows: the products with 1, 2 or 4 panels, at most `widest`, and the packing; by columns
+// in fp32 alone.
 struct Kernels {
+  int widest;
   Product products[3];
   PackRows pack_rows;
   PackColumns pack_columns;
@@ -204,7 +206,8 @@ struct Kernels {
 template <class Numbers, int... R>
 constexpr auto all_kernels(std::integer_sequence<int, R...>) {
   return std::array{
-      Kernels{{product<Numbers, R + 1, 1>, product<Numbers, R + 1, 2>, product<Numbers, R + 1, widest(R + 1)>},
+      Kernels{widest(R + 1),
+              {product<Numbers, R + 1, 1>, product<Numbers, R + 1, 2>, product<Numbers, R + 1, widest(R + 1)>},
               pack_rows<Numbers, R + 1>,
               pack_columns<R + 1>}...};
 }
@@ -215,7 +218,8 @@ constexpr int widest_in_bf16(int rows) { return rows <= SIDE ? 4 : 2; }
 
 template <int... R>
 constexpr auto all_kernels_of_amx(std::integer_sequence<int, R...>) {
-  return std::array{Kernels{{product_by_amx<R + 1, 1>, product_by_amx<R + 1, 2>,
+  return std::array{Kernels{widest_in_bf16(R + 1),
+                            {product_by_amx<R + 1, 1>, product_by_amx<R + 1, 2>,
                              product_by_amx<R + 1, widest_in_bf16(R + 1)>},
                             pack_rows_for_amx<R + 1>,
                             nullptr}...};
@@ -235,14 +239,6 @@ struct Block {
   bool in_bf16;
 
   const Kernels& kernels() const { return in_bf16 ? IN_BF16[rows - 1] : IN_FP32[rows - 1]; }
-
-  // The most panels of a tile.
-  int widest() const {
-#if defined(HORNN_AMX)
-    if (in_bf16) return widest_in_bf16(rows);
-#endif
-    return ::widest(rows);
-  }
 
   // To be called by each thread before products of blocks like this one, and after the last of them.
   void start_products() const {

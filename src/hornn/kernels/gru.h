@@ -20,7 +20,7 @@ struct Gates {
   std::array<int64_t, 8> first, width;
 
   Gates(int64_t count, const Block& block) {
-    for (int64_t q = 0, rows = block.rows, wide = block.widest(); q < count; q += wide) {
+    for (int64_t q = 0, rows = block.rows, wide = block.kernels().widest; q < count; q += wide) {
       while (wide > count - q) wide /= 2;
       for (int64_t c = 0; c < wide; ++c) first[q + c] = q * rows * W + c * W, width[q + c] = wide;
     }
@@ -102,7 +102,7 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
                                                 std::optional<double> bound, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), h_0, 3);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest();
+  const int64_t wide = blocks.back().kernels().widest;
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_product = at::empty({z.T, z.B, z.H}, at::kFloat);

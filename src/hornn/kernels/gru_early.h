@@ -19,7 +19,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
                                      bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(u.size(0), h_0, 3);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest();
+  const int64_t wide = blocks.back().kernels().widest;
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 1, z.B, 3, z.H}, at::kFloat);  // of one step after the other, or of all
@@ -95,7 +95,7 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
                                               std::optional<double> bound, bool in_bf16, int64_t threads) {
   const Sizes z = Sizes::of_gates(grad_y.size(0), h_0, 3);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest();
+  const int64_t wide = blocks.back().kernels().widest;
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor carried = grad_last.clone();  // the gradient that passes by the step after; at last the first output's

@@ -172,7 +172,7 @@ class Network {
 
   template <class F>
   void tiles(const Layer& layer, int team, int me, F work) const {
-    for_tiles(layer.z, blocks, blocks.back().widest(), team, me, work);
+    for_tiles(layer.z, blocks, blocks.back().kernels().widest, team, me, work);
   }
 
   const int64_t B;

@@ -22,7 +22,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
   const Sizes z = Sizes::of_gates(u.size(0), c_0, 4), fed(z.T, z.B, r_0.size(1));
   const int64_t R = fed.H;
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest();  // gates at a time
+  const int64_t wide = blocks.back().kernels().widest;  // gates at a time
 
   Tensor y = at::empty({z.T, z.B, R}, at::kFloat);
   Tensor cells = at::empty({z.T, z.B, z.H}, at::kFloat);
@@ -107,7 +107,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
   const Sizes z = Sizes::of_gates(grad_y.size(0), c_0, 4), fed(z.T, z.B, grad_r.size(1));
   const int64_t R = fed.H;
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest();
+  const int64_t wide = blocks.back().kernels().widest;
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_r_0 = at::empty({z.B, R}, at::kFloat);

@@ -71,7 +71,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   const Sizes z(u.size(0), history, gated);
   const int64_t per = gated ? 2 : 1;  // panels of weights for a panel of the state
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest() / per;
+  const int64_t wide = blocks.back().kernels().widest / per;
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor winners = at::empty({keep && pooling == Pooling::max ? z.T : 0, z.B, z.H}, at::kFloat);
@@ -174,7 +174,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
   const Sizes z(y.size(0), history, gated);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
-  const int64_t wide = blocks.back().widest();
+  const int64_t wide = blocks.back().kernels().widest;
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_history = at::empty({need_history ? z.K : 0, z.B, z.H}, at::kFloat);

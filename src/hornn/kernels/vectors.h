@@ -150,11 +150,11 @@ inline void write(float* p, Vec x) { store(p, x); }
 inline void write(uint16_t* p, Vec x) {  // to the nearest, ties to even
 #if defined(__AVX512BF16__)
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh((__m512)x));
-  return;
-#endif
+#else
   const Bits bits = reinterpret_cast<Bits>(x);
   const Bits rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   *reinterpret_cast<HalvesInMemory*>(p) = __builtin_convertvector(rounded, Halves);
+#endif
 }
 
 struct Half {

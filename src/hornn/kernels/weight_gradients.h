@@ -53,7 +53,7 @@ void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, cons
           packed_from = g;
           block.kernels().pack_columns(g + block.start, gradient.g.stride(1), rows, left.data());
         }
-        int64_t columns = block.widest();
+        int64_t columns = block.kernels().widest;
         for (int64_t p = 0; p < panels; p += columns) {
           while (columns > panels - p) columns /= 2;
           std::fill(sum, sum + ACCUMULATORS * W, 0.0f);
