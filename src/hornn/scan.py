@@ -85,7 +85,7 @@ def scan(
     with beside:
         u = cell.project_input(x)
     if rows is not None:
-        u = F.embedding(rows, u[0])
+        u = F.embedding(rows, u.flatten(0, 1))
     if backend == "parallel":
         y, state = run_parallel(cell, u, state, last)
     elif backend == "native":

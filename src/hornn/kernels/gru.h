@@ -38,7 +38,8 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 0, z.B, 4, z.H}, at::kFloat);
-  Tensor packed = buffer(3 * z.panels * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = 3 * matrix;
+  Tensor packed = buffer(z.panels * panel);
   Tensor ring = buffer(2 * z.B * z.H);  // the outputs of this step and of the last one, packed
 
   const float* u_ = u.const_data_ptr<float>();
@@ -54,8 +55,7 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = z.H * W;
-    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, 3 * panel, in_bf16,
+    pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, panel, in_bf16,
                  packed.mutable_data_ptr<float>());
     pack_left(h_0_, blocks, z.H, slot(-1));
 
@@ -70,7 +70,7 @@ std::tuple<Tensor, Tensor> gru(const Tensor& u, const Tensor& h_0, const Tensor&
         });
         for (int64_t q = 0; q < 3 * tile.columns; q += places.width[q])
           tile.block.kernels().product(places.width[q])(slot(t - 1) + tile.block.start * z.H,
-                                                        packed_ + (tile.p * 3 + q) * panel, panel, z.H,
+                                                        packed_ + (tile.p * 3 + q) * matrix, matrix, z.H,
                                                         sums + places.at(q, 0));
         tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
           const int64_t q = (j / W - tile.p) * 3, row = b - tile.block.start, at = (t * z.B + b) * z.H + j;
@@ -107,7 +107,8 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor grad_product = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor carried = grad_last.clone();  // the gradient that passes by the step after; at last the first output's
-  Tensor packed = buffer(3 * z.panels * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = 3 * matrix;
+  Tensor packed = buffer(z.panels * panel);
   Tensor ring = buffer(2 * 3 * z.B * z.H);  // the gradients of the three products, of two steps, packed
 
   const float* grad_y_ = grad_y.const_data_ptr<float>();
@@ -126,7 +127,6 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = 3 * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16,
                  packed.mutable_data_ptr<float>());
 
@@ -138,7 +138,7 @@ std::tuple<Tensor, Tensor, Tensor> gru_backward(const Tensor& grad_y, const Tens
       });
       for (int64_t gate = 0; t < z.T && gate < 3; ++gate)
         tile.block.kernels().product(tile.columns)(slot(t, gate) + tile.block.start * z.H,
-                                                   packed_ + tile.p * panel + gate * z.H * W, panel, z.H, sum);
+                                                   packed_ + tile.p * panel + gate * matrix, panel, z.H, sum);
     };
     for (int64_t s = z.T - 1; s >= -1; --s) {
       const bool bounded = bound && s < z.T - 1;

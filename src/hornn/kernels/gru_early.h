@@ -23,7 +23,8 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
 
   Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 1, z.B, 3, z.H}, at::kFloat);  // of one step after the other, or of all
-  Tensor packed = buffer(3 * z.panels * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = 3 * matrix;
+  Tensor packed = buffer(z.panels * panel);
   Tensor ring = buffer(2 * z.B * z.H);  // the outputs of this step and of the last one, packed
   Tensor reset = buffer(z.B * z.H);     // r * h of this step, packed
 
@@ -40,7 +41,6 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = 3 * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, panel, in_bf16, packed.mutable_data_ptr<float>());
     pack_left(h_0_, blocks, z.H, slot(-1));
 
@@ -58,7 +58,7 @@ std::tuple<Tensor, Tensor> gru_early(const Tensor& u, const Tensor& h_0, const T
       const auto multiply = [&](const Tile& tile, const float* left, int64_t gate) {
         std::fill_n(sums[gate % 2], tile.size(), 0.0f);
         tile.block.kernels().product(tile.columns)(left + tile.block.start * z.H,
-                                                   packed_ + tile.p * panel + gate * z.H * W, panel, z.H,
+                                                   packed_ + tile.p * panel + gate * matrix, panel, z.H,
                                                    sums[gate % 2]);
       };
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
@@ -99,7 +99,8 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
 
   Tensor grad_u = at::empty({z.T, z.B, z.G}, at::kFloat);
   Tensor carried = grad_last.clone();  // the gradient that passes by the step after; at last the first output's
-  Tensor packed = buffer(3 * z.panels * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = 3 * matrix;
+  Tensor packed = buffer(z.panels * panel);
   Tensor ring = buffer(3 * z.B * z.H);  // the gradients of the arguments of r, z and n of a step, packed
 
   const float* grad_y_ = grad_y.const_data_ptr<float>();
@@ -116,7 +117,6 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = 3 * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16,
                  packed.mutable_data_ptr<float>());
 
@@ -124,7 +124,7 @@ std::tuple<Tensor, Tensor> gru_early_backward(const Tensor& grad_y, const Tensor
     // sum += W^T of a gate times the gradient of its argument
     const auto multiply = [&](const Tile& tile, int64_t gate) {
       tile.block.kernels().product(tile.columns)(ring_ + (gate * z.B + tile.block.start) * z.H,
-                                                 packed_ + tile.p * panel + gate * z.H * W, panel, z.H, sum);
+                                                 packed_ + tile.p * panel + gate * matrix, panel, z.H, sum);
     };
     // sum = what flows back into the state from the step after s
     const auto flow_back = [&](const Tile& tile, int64_t s) {

@@ -27,7 +27,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
   Tensor y = at::empty({z.T, z.B, R}, at::kFloat);
   Tensor cells = at::empty({z.T, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep ? z.T : 0, z.B, 4, z.H}, at::kFloat);
-  Tensor packed = buffer(4 * z.panels * R * W);
+  const int64_t panel = packed_size(R, in_bf16);
+  Tensor packed = buffer(4 * z.panels * panel);
   Tensor ring = buffer(2 * z.B * R);  // the outputs of this step and of the last one, packed
   Tensor whole = buffer(projection ? z.B * z.H : 0);  // what is projected, packed
   std::optional<Matrix> narrow;
@@ -47,7 +48,6 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& u, const Tensor& r_0, cons
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = R * W;
     pack_weights(weight.const_data_ptr<float>(), true, 4, R, z.H, 4 * panel, in_bf16, packed.mutable_data_ptr<float>());
     if (narrow) narrow->pack();
     pack_left(r_0.const_data_ptr<float>(), blocks, R, slot(-1));
@@ -113,7 +113,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
   Tensor grad_r_0 = at::empty({z.B, R}, at::kFloat);
   Tensor grad_product = at::empty({projection ? z.T : 0, z.B, R}, at::kFloat);
   Tensor carried = grad_c.clone();  // the gradient of the cell that flows back from the step after
-  Tensor packed = buffer(4 * fed.panels * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = 4 * matrix;
+  Tensor packed = buffer(fed.panels * panel);
   Tensor ring = buffer(2 * 4 * z.B * z.H);  // the gradients of the gates' arguments, of two steps, packed
   Tensor narrow = buffer(projection ? z.B * R : 0);  // the gradient of this step's output, packed
   std::optional<Matrix> widen;
@@ -139,7 +140,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = 4 * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), false, 4, z.H, R, panel, in_bf16, packed.mutable_data_ptr<float>());
     if (widen) widen->pack();
 
@@ -148,7 +148,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_backward(const Tensor& grad_y, c
     const auto multiply = [&](const Tile& tile, int64_t t) {
       for (int64_t gate = 0; gate < 4; ++gate)
         tile.block.kernels().product(tile.columns)(slot(t, gate) + tile.block.start * z.H,
-                                                   packed_ + tile.p * panel + gate * z.H * W, panel, z.H, sum);
+                                                   packed_ + tile.p * panel + gate * matrix, panel, z.H, sum);
     };
     for (int64_t s = z.T - 1; s >= -1; --s) {
       const bool flows = s < z.T - 1, bounded = bound && flows;

@@ -28,9 +28,9 @@ OPERATORS(HORNN_NAMESPACE, library) {
       " str activation, bool keep, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan);
   library.def(
-      "scan_backward(Tensor grad_y, Tensor grad_last, Tensor y, Tensor history, Tensor weight, Tensor? gate_weight,"
-      " Tensor? factors, Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, float? bound, bool need_history,"
-      " bool need_weights, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
+      "scan_backward(Tensor grad_y, Tensor grad_last, Tensor states, Tensor weight, Tensor? gate_weight,"
+      " Tensor? factors, Tensor winners, Tensor gates, Tensor taps, str pooling, str activation, float? bound,"
+      " bool need_history, bool need_weights, bool in_bf16, int threads) -> (Tensor, Tensor, Tensor, Tensor)",
       &scan_backward);
   library.def(
       "lstm(Tensor u, Tensor r_0, Tensor c_0, Tensor weight, Tensor? projection, bool keep, bool in_bf16, int threads)"

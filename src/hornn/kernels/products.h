@@ -31,6 +31,9 @@ inline void pack_left(const float* x, const std::vector<Block>& blocks, int64_t 
 
 inline Tensor buffer(int64_t size) { return at::empty({size}, at::kFloat); }
 
+// Floats of a packed panel of a right factor.
+inline int64_t packed_size(int64_t depth, bool in_bf16) { return filled_units_of(depth, in_bf16) * W; }
+
 // Where the threads of a team wait for each other. Cheaper than OpenMP's own, which may put them to sleep.
 class Barrier {
  public:
@@ -74,7 +77,7 @@ struct Sizes {
   int team(int64_t threads) const { return K * B * H * H < 100000 ? 1 : std::min<int64_t>(threads, panels); }
 };
 
-// Panels of K matrices, each (columns, depth) where `transposed`, or else (depth, columns): [panels][K][depth][W],
+// Panels of K matrices, each (columns, depth) where `transposed`, or else (depth, columns): [panels][K][packed_size],
 // `stride` floats from a panel to the next; the n-th matrix times the n-th of `factors`, where there are any.
 inline void pack_weights(const float* weight, bool transposed, int64_t K, int64_t depth, int64_t columns,
                          int64_t stride, bool in_bf16, float* out, const float* factors = nullptr) {
@@ -82,7 +85,7 @@ inline void pack_weights(const float* weight, bool transposed, int64_t K, int64_
   for (int64_t p = 0; p < panels_of(columns); ++p)
     for (int64_t n = 0; n < K; ++n) {
       const float* matrix = weight + n * depth * columns;
-      float* packed = out + p * stride + n * depth * W;
+      float* packed = out + p * stride + n * packed_size(depth, in_bf16);
       const float times = factors ? factors[n] : 1.0f;
       if (transposed)
         pack_panel_transposed(matrix + p * W * depth, depth, depth, columns - p * W, in_bf16, packed, times);
@@ -138,22 +141,23 @@ class Matrix {
   Matrix(const Tensor& weight, bool transposed, bool in_bf16)
       : transposed(transposed), in_bf16(in_bf16), columns(weight.size(transposed ? 0 : 1)),
         depth(weight.size(transposed ? 1 : 0)),
-        weight(weight.const_data_ptr<float>()), packed(buffer(panels_of(columns) * depth * W)),
-        packed_(packed.mutable_data_ptr<float>()) {}
+        weight(weight.const_data_ptr<float>()), panel(packed_size(depth, in_bf16)),
+        packed(buffer(panels_of(columns) * panel)), packed_(packed.mutable_data_ptr<float>()) {}
 
   // By all threads of a team.
-  void pack() const { pack_weights(weight, transposed, 1, depth, columns, depth * W, in_bf16, packed_); }
+  void pack() const { pack_weights(weight, transposed, 1, depth, columns, panel, in_bf16, packed_); }
 
   // sum += this tile of a packed left factor (B, depth) times the matrix.
   void multiply(const Tile& tile, const float* left, float* sum) const {
-    tile.block.kernels().product(tile.columns)(left + tile.block.start * depth, packed_ + tile.p * depth * W,
-                                               depth * W, depth, sum);
+    tile.block.kernels().product(tile.columns)(left + tile.block.start * depth, packed_ + tile.p * panel, panel, depth,
+                                               sum);
   }
 
  private:
   bool transposed, in_bf16;
   int64_t columns, depth;
   const float* weight;
+  int64_t panel;
   Tensor packed;
   float* packed_;
 };

@@ -58,8 +58,9 @@ inline const float* factors_of(const std::optional<Tensor>& factors) {
   return factors ? factors->const_data_ptr<float>() : nullptr;
 }
 
-// All steps from the first to the last, with factors[n - 1] W_n. Also returns what the backward pass needs, where `keep`:
-// with max pooling which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
+// All steps from the first to the last, with factors[n - 1] W_n: all states from the oldest of the history, which is
+// newest first, to the last (K + T, B, H). Also returns what the backward pass needs, where `keep`: with max pooling which
+// tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
                                                 const std::optional<Tensor>& gate_weight,
                                                 const std::optional<Tensor>& factors, c10::string_view pooling_name,
@@ -73,17 +74,19 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = blocks.back().kernels().widest / per;
 
-  Tensor y = at::empty({z.T, z.B, z.H}, at::kFloat);
+  Tensor states = at::empty({z.K + z.T, z.B, z.H}, at::kFloat);
+  states.narrow(0, 0, z.K).copy_(history.flip(0));
   Tensor winners = at::empty({keep && pooling == Pooling::max ? z.T : 0, z.B, z.H}, at::kFloat);
   Tensor gates = at::empty({keep && gated ? z.T : 0, z.B, z.K, z.H}, at::kFloat);
   Tensor taps = at::empty(gates.sizes(), at::kFloat);
-  Tensor packed = buffer(z.K * z.panels * per * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = z.K * matrix;
+  Tensor packed = buffer(z.panels * per * panel);
   Tensor ring = buffer((z.K + 1) * z.B * z.H);  // the states t - K .. t, packed: state t in slot t mod K + 1
 
   const float* u_ = u.const_data_ptr<float>();
   const float* history_ = history.const_data_ptr<float>();
   const float* packed_ = packed.const_data_ptr<float>();
-  float* y_ = y.mutable_data_ptr<float>();
+  float* y_ = states.mutable_data_ptr<float>() + z.K * z.B * z.H;
   float* gates_ = gates.mutable_data_ptr<float>();
   float* taps_ = taps.mutable_data_ptr<float>();
   float* winners_ = winners.mutable_data_ptr<float>();
@@ -95,7 +98,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = z.K * z.H * W;
     pack_weights(weight.const_data_ptr<float>(), true, z.K, z.H, z.H, per * panel, in_bf16,
                  packed.mutable_data_ptr<float>(), factors_of(factors));
     if (gated)
@@ -107,12 +109,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
     for (int64_t t = 0; t < z.T; ++t) {
       for_tiles(z, blocks, wide, team, me, [&](const Tile& tile) {
         const auto multiply = [&](int64_t n, float* out) {  // out += W_n h_{t-n}
-          const float* matrix = packed_ + tile.p * per * panel + (n - 1) * z.H * W;
+          const float* right = packed_ + tile.p * per * panel + (n - 1) * matrix;
           if (ahead)
             ahead.multiply(n, t, z.T - t, tile.p * per, tile.columns * per,
-                           [&](int64_t i) { return slot(t - n + i); }, matrix, panel, z.H, out);
+                           [&](int64_t i) { return slot(t - n + i); }, right, panel, z.H, out);
           else
-            tile.block.kernels().product(tile.columns * per)(slot(t - n) + tile.block.start * z.H, matrix, panel, z.H,
+            tile.block.kernels().product(tile.columns * per)(slot(t - n) + tile.block.start * z.H, right, panel, z.H,
                                                              out);
         };
         const auto input = [&](int64_t b, int64_t j) { return u_ + (t * z.B + b) * z.G + j; };
@@ -159,20 +161,21 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& h
       barrier.wait(team);
     }
   }
-  return {y, winners, gates, taps};
+  return {states, winners, gates, taps};
 }
 
 // All steps from the last to the first, and then the steps of the history, where its gradient is needed, for the
-// gradients of the states; after them the gradients of the weights. `bound` is for sum pooling of one state.
+// gradients of the states; after them the gradients of the weights. `states` are all of them, as `scan` returns them.
+// `bound` is for sum pooling of one state.
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
-    const Tensor& grad_y, const Tensor& grad_last, const Tensor& y, const Tensor& history, const Tensor& weight,
+    const Tensor& grad_y, const Tensor& grad_last, const Tensor& states, const Tensor& weight,
     const std::optional<Tensor>& gate_weight, const std::optional<Tensor>& factors, const Tensor& winners,
     const Tensor& gates, const Tensor& taps, c10::string_view pooling_name, c10::string_view activation_name,
     std::optional<double> bound, bool need_history, bool need_weights, bool in_bf16, int64_t threads) {
   const Pooling pooling = pooling_of(pooling_name);
   const Activation f = activation_of(activation_name);
   const bool gated = pooling == Pooling::gated, max = pooling == Pooling::max;
-  const Sizes z(y.size(0), history, gated);
+  const Sizes z(grad_y.size(0), states.narrow(0, 0, weight.size(0)), gated);
   const std::vector<Block> blocks = blocks_of(z.B, in_bf16);
   const int64_t wide = blocks.back().kernels().widest;
 
@@ -183,12 +186,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
   // What flows back through the matrices from the steps s .. s + K, packed; step s in slot s mod K + 1.
   const int64_t sources = gated ? 2 * z.K : max ? z.K : 1;
   Tensor ring = buffer((z.K + 1) * sources * z.B * z.H);
-  Tensor packed = buffer((gated ? 2 : 1) * z.K * z.panels * z.H * W);
+  const int64_t matrix = packed_size(z.H, in_bf16), panel = z.K * matrix, matrices = z.panels * panel;
+  Tensor packed = buffer((gated ? 2 : 1) * matrices);
 
   const float* grad_y_ = grad_y.const_data_ptr<float>();
   const float* grad_last_ = grad_last.const_data_ptr<float>();
-  const float* y_ = y.const_data_ptr<float>();
-  const float* history_ = history.const_data_ptr<float>();
+  const float* y_ = states.const_data_ptr<float>() + z.K * z.B * z.H;
   const float* gates_ = gates.const_data_ptr<float>();
   const float* taps_ = taps.const_data_ptr<float>();
   const float* winners_ = winners.const_data_ptr<float>();
@@ -206,14 +209,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
 #pragma omp parallel num_threads(z.team(threads))
   {
     const int team = omp_get_num_threads(), me = omp_get_thread_num();
-    const int64_t panel = z.K * z.H * W, matrices = z.panels * panel;
     pack_weights(weight.const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_, factors_of(factors));
     if (gated)
       pack_weights(gate_weight->const_data_ptr<float>(), false, z.K, z.H, z.H, panel, in_bf16, packed_ + matrices);
 
     float sum[TILE], part[TILE], part_gate[TILE];
-    const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* matrix) {
-      tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H, matrix + tile.p * panel,
+    const auto multiply = [&](const Tile& tile, int64_t t, int64_t source, const float* right) {
+      tile.block.kernels().product(tile.columns)(slot(t, source) + tile.block.start * z.H, right + tile.p * panel,
                                                  panel, z.H, sum);
     };
     for (int64_t s = z.T - 1; s >= (need_history ? -z.K : 0); --s) {
@@ -244,9 +246,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
           }
         });
         for (int64_t n = std::max<int64_t>(1, -s); !bounded && n <= z.K && s + n < z.T; ++n) {
-          const float* matrix = packed_ + (n - 1) * z.H * W;
-          multiply(tile, s + n, gated ? 2 * n - 2 : max ? n - 1 : 0, matrix);
-          if (gated) multiply(tile, s + n, 2 * n - 1, matrix + matrices);
+          const float* right = packed_ + (n - 1) * matrix;
+          multiply(tile, s + n, gated ? 2 * n - 2 : max ? n - 1 : 0, right);
+          if (gated) multiply(tile, s + n, 2 * n - 1, right + matrices);
         }
         if (s < 0) {
           tile.each([&](int64_t i, int64_t b, int64_t j, int64_t lanes) {
@@ -297,7 +299,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> scan_backward(
       gradients.push_back({n, of_taps, grad_weight[n - 1], factors ? factors_of(factors)[n - 1] : 1.0f});
       if (gated) gradients.push_back({n, grad_u.narrow(2, n * z.H, z.H), grad_gate_weight[n - 1], 1.0f});
     }
-    weight_gradients(gradients, y, history, in_bf16, z.team(threads));
+    weight_gradients(gradients, states, z.K, in_bf16, z.team(threads));
   }
   return {grad_u, grad_history, grad_weight, grad_gate_weight};
 }

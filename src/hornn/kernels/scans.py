@@ -97,7 +97,7 @@ class NativeScan(torch.autograd.Function):
         history, W_h = history.contiguous(), W_h.contiguous()
         W_g2, factors = (None if each is None else each.contiguous() for each in (W_g2, factors))
         keep = training and any(ctx.needs_input_grad)
-        y, *kept = operators().scan(
+        states, *kept = operators().scan(
             u.contiguous(),
             history,
             W_h,
@@ -110,11 +110,10 @@ class NativeScan(torch.autograd.Function):
             torch.get_num_threads(),
         )
         if keep:
-            ctx.save_for_backward(y, history, W_h, W_g2, factors, *kept)
+            ctx.save_for_backward(states, W_h, W_g2, factors, *kept)
             ctx.constants = pooling, activation, max_norm
             ctx.in_bf16 = in_bf16
-        order = len(history)
-        return y, torch.cat([y[-order:].flip(0), history])[:order]
+        return states[len(history) :], states[len(u) :].flip(0)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

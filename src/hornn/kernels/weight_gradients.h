@@ -1,7 +1,6 @@
 // The gradients of the matrices of a scan: one product over all steps and columns each.
 #pragma once
 
-#include <ATen/ops/cat.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -22,24 +21,17 @@ struct WeightGradient {
 };
 
 // All of them, in fp32: the states are packed once, and g once where it serves several lags in turn.
-void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, const Tensor& y, const Tensor& history,
-                              int team) {
-  const int64_t K = history.size(0), B = y.size(1), H = y.size(2);
-  const int64_t rows = y.size(0) * B, past = K * B, panels = panels_of(H), panel = (past + rows) * W;
+void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, const Tensor& states, int64_t K, int team) {
+  const int64_t B = states.size(1), H = states.size(2), past = K * B, all = states.size(0) * B, rows = all - past;
+  const int64_t panels = panels_of(H), panel = all * W;
   const std::vector<Block> blocks = blocks_of(H);
-  Tensor states = buffer(panels * panel);  // from the oldest of the history on
-  const float* y_ = y.const_data_ptr<float>();
-  const float* history_ = history.const_data_ptr<float>();
-  float* states_ = states.mutable_data_ptr<float>();
+  Tensor packed = buffer(panels * panel);
+  const float* states_ = states.const_data_ptr<float>();
+  float* packed_ = packed.mutable_data_ptr<float>();
 #pragma omp parallel num_threads(team)
   {
 #pragma omp for
-    for (int64_t p = 0; p < panels; ++p) {
-      float* out = states_ + p * panel;
-      for (int64_t n = K; n >= 1; --n)
-        pack_panel(history_ + (n - 1) * B * H + p * W, H, B, H - p * W, false, out + (past - n * B) * W);
-      pack_panel(y_ + p * W, H, rows, H - p * W, false, out + past * W);
-    }
+    for (int64_t p = 0; p < panels; ++p) pack_panel(states_ + p * W, H, all, H - p * W, false, packed_ + p * panel);
     std::vector<float> left(rows * MAX_ROWS);
     float sum[ACCUMULATORS * W];
 #pragma omp for
@@ -47,7 +39,7 @@ void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, cons
       const float* packed_from = nullptr;
       for (const WeightGradient& gradient : gradients) {
         const float* g = gradient.g.const_data_ptr<float>();
-        const float* taken = states_ + (past - gradient.lag * B) * W;
+        const float* taken = packed_ + (past - gradient.lag * B) * W;
         float* out = gradient.out.mutable_data_ptr<float>();
         if (g != packed_from) {
           packed_from = g;
@@ -68,14 +60,12 @@ void weight_gradients_in_fp32(const std::vector<WeightGradient>& gradients, cons
   }
 }
 
-// All of them, for the states y (T, B, H) after the history (K, B, H), newest first.
-void weight_gradients(const std::vector<WeightGradient>& gradients, const Tensor& y, const Tensor& history,
-                      bool in_bf16, int team) {
-  if (!in_bf16) return weight_gradients_in_fp32(gradients, y, history, team);
-  const int64_t K = history.size(0), T = y.size(0);
-  const Tensor states = at::cat({history.flip(0), y});
+// All of them, for states (K + T, B, H), of which the first K are the history.
+void weight_gradients(const std::vector<WeightGradient>& gradients, const Tensor& states, int64_t K, bool in_bf16,
+                      int team) {
+  if (!in_bf16) return weight_gradients_in_fp32(gradients, states, K, team);
   for (const WeightGradient& gradient : gradients) {
-    const Tensor taken = states.narrow(0, K - gradient.lag, T).flatten(0, 1);
+    const Tensor taken = states.narrow(0, K - gradient.lag, states.size(0) - K).flatten(0, 1);
     reduced_product(gradient.g.flatten(0, 1).t(), taken, gradient.out, true, gradient.factor, false, team);
   }
 }
