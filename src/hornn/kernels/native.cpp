@@ -12,6 +12,7 @@
 #include "gru.h"
 #include "gru_early.h"
 #include "layers.h"
+#include "linear_cross_entropy.h"
 #include "linear_nll.h"
 #include "lstm.h"
 #include "noise.h"
@@ -71,6 +72,10 @@ OPERATORS(HORNN_NAMESPACE, library) {
       "cross_entropy(Tensor(a!)[] logits, Tensor? bias, Tensor targets, bool overwrite, float scale,"
       " int threads) -> (Tensor, Tensor)",
       &cross_entropy);
+  library.def(
+      "linear_cross_entropy(Tensor h, Tensor weight, Tensor? bias, Tensor targets, Tensor(a!)[] tiles,"
+      " Tensor(b!) grad_weight, bool in_bf16, float raised, float lowered, int threads) -> (Tensor, Tensor, Tensor)",
+      &linear_cross_entropy);
   library.def("pack_words(Tensor weight, int threads) -> Tensor", &pack_words);
   library.def("linear_nll(Tensor h, Tensor packed, int V, Tensor? bias, Tensor targets, int threads) -> Tensor",
               &linear_nll);
