@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "products.h"
@@ -70,7 +71,8 @@ double cross_entropy_row(const Tiles<Element>& logits, int64_t row, const float*
   for (int64_t start = 0; start < padded; start += 256 * W) {  // few enough terms for fp32
     Vec partial{};
     for (int64_t i = start; i < std::min(start + 256 * W, padded); i += W) {
-      const Vec e = exp(load(x + i) - largest);
+      const Vec difference = load(x + i) - largest;
+      const Vec e = std::is_same_v<Element, float> ? exp(difference) : exp_of_difference(difference);
       store(x + i, e);
       partial += e;
     }

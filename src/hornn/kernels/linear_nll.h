@@ -19,20 +19,6 @@ namespace {
 constexpr int64_t AT_ONCE = 16;        // panels of words, an even number
 constexpr int64_t IN_CACHE = 1 << 16;  // floats of packed weights
 
-// e^x for x <= 0 to 4e-7; below -87, where it counts for nothing in a sum, e^-87.
-inline Vec exp_of_difference(Vec x) {
-  x = x < -87.0f ? splat(-87.0f) : x;
-  const Vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
-  const Vec r = x - (shifted - 12582912.0f) * 0.693147181f;
-  Vec series = r * (1.0f / 720) + 1.0f / 120;
-  series = series * r + 1.0f / 24;
-  series = series * r + 1.0f / 6;
-  series = series * r + 0.5f;
-  series = series * r + 1.0f;
-  series = series * r + 1.0f;
-  return series * reinterpret_cast<Vec>((reinterpret_cast<Bits>(shifted) << 23) + 0x3f800000u);
-}
-
 // The largest of the numbers at x, x + stride, ... and the sum of their exponentials over the largest one's.
 struct Summary {
   float most, sum;

@@ -94,6 +94,20 @@ inline Vec exp(Vec x) {
   return x < -87.0f ? Vec{} : e.scale + e.scale * e.m;
 }
 
+// e^x for x <= 0 to 4e-7; below -87, where it counts for nothing in a sum, e^-87.
+inline Vec exp_of_difference(Vec x) {
+  x = x < -87.0f ? splat(-87.0f) : x;
+  const Vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
+  const Vec r = x - (shifted - 12582912.0f) * 0.693147181f;
+  Vec series = r * (1.0f / 720) + 1.0f / 120;
+  series = series * r + 1.0f / 24;
+  series = series * r + 1.0f / 6;
+  series = series * r + 0.5f;
+  series = series * r + 1.0f;
+  series = series * r + 1.0f;
+  return series * reinterpret_cast<Vec>((reinterpret_cast<Bits>(shifted) << 23) + 0x3f800000u);
+}
+
 // ln x of a normal number x > 0: ln of its power of two and 2 artanh s of the rest, whose series ends below 2e-9.
 inline Vec log(Vec x) {
   const Bits bits = reinterpret_cast<Bits>(x) - 0x3f3504f3u;  // sqrt(1/2): the rest lies in [sqrt(1/2), sqrt(2))
