@@ -96,10 +96,14 @@ def test_a_row_whose_seeds_scatter_has_an_error_of_its_own(place: Any) -> None:
     for seed in range(1, 11):
         for row, step in (("rnn", 1.0), ("max-2", 0.01), ("sum-2", 0.01), ("sum-3", 0.01)):
             place.commit(row, seed, 100.0 + step * (seed % 5 - 2))
-    lines = {line.row.name: line for line in table_of(place).lines}
+    table = table_of(place)
+    lines = {line.row.name: line for line in table.lines}
     spread = spread_over_seeds("test_ppl", lines.values())
     assert spread
     assert spread.prior
+    (note,) = (text for text in table_notes(table) if text.startswith("Spread over seeds"))
+    assert spread.decisive_alone == Errors(spread.of(Score(None, (1.0,), None))).decisive
+    assert f"which count as {spread.prior.freedom:.1f} degrees of freedom" in note
     scattered, other = (errors_of_mean(lines[name], "test_ppl", spread) for name in ("rnn", "max-2"))
     assert scattered.total == pytest.approx(math.sqrt(20 / 9 / 10), rel=0.2)
     assert other.total < scattered.total / 5

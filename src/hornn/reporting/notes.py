@@ -1,12 +1,13 @@
 """The notes below a table."""
 
+import math
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
 from hornn.reporting.lines import CONFLICT, SECONDS, by_data, times_each_run
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
-from hornn.reporting.seeds import spread_over_seeds
+from hornn.reporting.seeds import Spread, spread_over_seeds
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
 from hornn.run.code import SHORT
@@ -57,8 +58,21 @@ def spreads(table: Table, metric: Metric) -> list[str]:
             texts.append(
                 f"Spread over seeds, {metric.label}{f', on {name}{several}' if len(groups) > 1 else ''}: "
                 f"{percent(spread.share)} of the mean, pooled over {rows}; {spread.freedom} degrees of freedom."
+                f"{unlike(spread)}"
             )
     return texts
+
+
+def unlike(spread: Spread) -> str:
+    """What holds where some rows scatter more than others; nothing where they do not."""
+    if spread.prior is None or math.isinf(spread.prior.freedom):
+        return ""
+    decisive = spread.decisive_alone
+    return (
+        " Some rows scatter more than others, beyond chance. So each row has a variance of its own, drawn towards the "
+        f"others', which count as {spread.prior.freedom:.1f} degrees of freedom. Where one of two rows has one seed, "
+        f"{f'{decisive:.3g} standard errors decide' if decisive < 100 else 'hardly any gain is decided'}."
+    )
 
 
 def what_is_missing(table: Table) -> list[str]:

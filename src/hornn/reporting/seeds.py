@@ -33,6 +33,11 @@ class Spread(NamedTuple):
         own = self.prior.moderate(variance_of(score))
         return Variance(own.value, min(own.freedom, self.freedom))
 
+    @property
+    def decisive_alone(self) -> float:
+        """How many standard errors decide where one of two rows has one seed."""
+        return student(DECISIVE, min(self.prior.freedom if self.prior else math.inf, self.freedom))
+
 
 def spread_for(compared: Iterable[Line], metric: str, lines: Sequence[Line]) -> Spread | None:
     """The relative deviation over seeds that tells the errors of these rows of a table.
