@@ -170,6 +170,24 @@ def test_gradients_of_large_features(dtype: torch.dtype) -> None:
         assert distance(ours, expected) < most
 
 
+@pytest.mark.parametrize(
+    ("h", "weight", "said"),
+    [
+        (torch.zeros(8, 40), torch.zeros(50, 30), r"must fit.*\(8, 40\) and \(50, 30\)"),
+        (torch.zeros(8, 0), torch.zeros(50, 0), "N and H >= 1"),
+        (torch.zeros(0, 40), torch.zeros(50, 40), "N and H >= 1"),
+        (torch.zeros(8, 40).bfloat16(), torch.zeros(50, 40), "bfloat16 on cpu for h"),
+        (torch.zeros(8, 40), torch.zeros(50, 40).double(), "float64 on cpu for weight"),
+    ],
+)
+def test_factors_that_do_not_fit_are_refused(
+    h: Tensor, weight: Tensor, said: str, dtype: torch.dtype
+) -> None:
+    """Before a kernel reads behind them."""
+    with pytest.raises(ValueError, match=said):
+        differentiate_reduced(h, weight, None, torch.zeros(len(h), dtype=torch.int64), 1.0, dtype)
+
+
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("word", [0, 299])
 def test_a_feature_that_is_not_finite_makes_the_sum_so(word: int, value: float, dtype: torch.dtype) -> None:

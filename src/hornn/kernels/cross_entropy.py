@@ -104,8 +104,9 @@ def differentiate_reduced(
     In fp16 a probability is RAISED in the gradient of the logits, so that those above 4e-9 count; less so where
     features are beyond 62, as 32 of them, each times such a gradient, are added up in fp16.
     """
-    (N, H), V = h.shape, len(weight)
     grad_dtype = weight.grad_dtype or weight.dtype
+    _require_factors(h, weight, grad_dtype, dtype)
+    (N, H), V = h.shape, len(weight)
     wide = grad_dtype.itemsize // dtype.itemsize  # places that a number of the weight's gradient takes
     in_place = wide == 1 and H <= N <= 2 * H and V > LEAST  # see `differentiate_natively`
     width = -(-V // TILES // 64) * 64 if in_place else V
@@ -308,6 +309,16 @@ def _require_logits(logits: Sequence[Tensor], bias: Tensor | None, targets: Tens
                 f"a tile before the last must be a multiple of 64 words wide, got {tile.size(1)}"
             )
     require_targets(len(logits[0]), sum(tile.size(1) for tile in logits), bias, targets)
+
+
+def _require_factors(h: Tensor, weight: Tensor, grad_dtype: torch.dtype, dtype: torch.dtype) -> None:
+    require_floats(h=h, weight=weight)
+    if h.ndim != 2 or weight.ndim != 2 or h.shape[1:] != weight.shape[1:] or not h.numel():
+        raise ValueError(
+            f"features (N, H) and weights (V, H) must fit, N and H >= 1, got {tuple(h.shape)} and {tuple(weight.shape)}"
+        )
+    if grad_dtype not in (torch.float32, dtype):
+        raise ValueError(f"the gradient of the weights must be fp32 or {dtype}, got {grad_dtype}")
 
 
 def require_targets(N: int, V: int, bias: Tensor | None, targets: Tensor) -> None:

@@ -16,8 +16,8 @@ namespace {
 // gradient of the weights is written to grad_weight. `tiles` are room for the logits, tile k (N, words) for the next
 // words of V. Their gradient is (softmax - one-hot) times `raised`, the other gradients times `lowered`, too.
 //
-// grad_weight may lie where tiles lie: the gradient of a tile's weights is written when the logits of all tiles before it
-// are used up, and only then.
+// grad_weight may share memory with the tiles where the rows of a tile's gradient lie over earlier tiles alone: these are
+// used up when the rows are written.
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& h, const Tensor& weight,
                                                         const std::optional<Tensor>& bias, const Tensor& targets,
                                                         at::TensorList tiles, const Tensor& grad_weight, bool in_bf16,

@@ -58,9 +58,9 @@ inline const float* factors_of(const std::optional<Tensor>& factors) {
   return factors ? factors->const_data_ptr<float>() : nullptr;
 }
 
-// All steps from the first to the last, with factors[n - 1] W_n: all states from the oldest of the history, which is
-// newest first, to the last (K + T, B, H). Also returns what the backward pass needs, where `keep`: with max pooling which
-// tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
+// All steps from the first to the last, with factors[n - 1] W_n. Returns all states (K + T, B, H), oldest first: those of
+// the history, which comes newest first, then the new ones. Also what the backward pass needs, where `keep`: with max
+// pooling which tap won (T, B, H), counted from 1; with gated pooling the gates and the taps (T, B, K, H).
 std::tuple<Tensor, Tensor, Tensor, Tensor> scan(const Tensor& u, const Tensor& history, const Tensor& weight,
                                                 const std::optional<Tensor>& gate_weight,
                                                 const std::optional<Tensor>& factors, c10::string_view pooling_name,

@@ -26,7 +26,7 @@ class NativeScan(torch.autograd.Function):
         gated   h_t = f(u_t + sum_{n=1..K} r_n * W_h[n-1] h_{t-n}),   r_n = sigmoid(u_tn + W_g2[n-1] h_{t-n})
 
     `apply(u, history, W_h, W_g2, pooling, activation, max_norm=None, in_bf16=False, factors=None)` -> y (T, B, H) and
-    the last states (K, B, H), newest first.
+    the last states (K, B, H), newest first. y is a view, which nothing may change in place.
     u (T, B, H) is what `project_input` gives; for gated pooling (T, B, (1 + K) H), the state's part, then the gates'
     for n = 1..K. history (K, B, H), newest first; W_h (K, H, H); W_g2 (K, H, H), None unless gated. Where `factors`
     (K), constants, are given, W_h[n-1] counts factors[n-1] times: FOFE is sum pooling with the factors alpha^n. Order 1

@@ -94,7 +94,7 @@ inline Vec exp(Vec x) {
   return x < -87.0f ? Vec{} : e.scale + e.scale * e.m;
 }
 
-// e^x for x <= 0 to 4e-7; below -87, where it counts for nothing in a sum, e^-87.
+// e^x for x <= 0 to 4e-7; below -87, where it counts for nothing in a sum or a gradient, e^-87.
 inline Vec exp_of_difference(Vec x) {
   x = x < -87.0f ? splat(-87.0f) : x;
   const Vec shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
