@@ -107,6 +107,7 @@ def differentiate_reduced(
     grad_dtype = weight.grad_dtype or weight.dtype
     _require_factors(h, weight, grad_dtype, dtype)
     (N, H), V = h.shape, len(weight)
+    require_targets(N, V, bias, targets)
     wide = grad_dtype.itemsize // dtype.itemsize  # places that a number of the weight's gradient takes
     in_place = wide == 1 and H <= N <= 2 * H and V > LEAST  # see `differentiate_natively`
     width = -(-V // TILES // 64) * 64 if in_place else V
@@ -114,7 +115,6 @@ def differentiate_reduced(
     numbers = memory.take(room + N * V, dtype) if memory else h.new_empty(room + N * V, dtype=dtype)
     grad_weight = numbers[: wide * V * H].view(grad_dtype).view(V, H)
     _, logits = lay_out(numbers[room:], N, V, width)
-    _require_logits(logits, bias, targets)
     raised = raised_by(h) if dtype == torch.float16 else 1.0
     lowered = scale / raised
     in_bf16, threads = dtype == torch.bfloat16, torch.get_num_threads()
@@ -313,9 +313,10 @@ def _require_logits(logits: Sequence[Tensor], bias: Tensor | None, targets: Tens
 
 def _require_factors(h: Tensor, weight: Tensor, grad_dtype: torch.dtype, dtype: torch.dtype) -> None:
     require_floats(h=h, weight=weight)
-    if h.ndim != 2 or weight.ndim != 2 or h.shape[1:] != weight.shape[1:] or not h.numel():
+    if h.ndim != 2 or weight.ndim != 2 or h.shape[1:] != weight.shape[1:] or 0 in (*h.shape, len(weight)):
         raise ValueError(
-            f"features (N, H) and weights (V, H) must fit, N and H >= 1, got {tuple(h.shape)} and {tuple(weight.shape)}"
+            f"features (N, H) and weights (V, H) must fit, all sizes >= 1, got {tuple(h.shape)} and "
+            f"{tuple(weight.shape)}"
         )
     if grad_dtype not in (torch.float32, dtype):
         raise ValueError(f"the gradient of the weights must be fp32 or {dtype}, got {grad_dtype}")
