@@ -8,7 +8,7 @@ import pytest
 
 from hornn.reporting.scores import Score
 from hornn.reporting.seeds import Spread
-from hornn.reporting.variances import Prior, Variance, are_alike, prior_of, trigamma
+from hornn.reporting.variances import Prior, Variance, prior_of
 from reporting.place import CLAIMS, claims_of, table_of
 
 
@@ -70,17 +70,6 @@ def test_a_claim_that_the_published_numbers_contradict_is_ours_unless_the_paper_
     claims = f'[{{says: ours, {worse}}}, {{says: theirs, {worse}, where: "section 5"}}]'
     broken("  figure:", f"  claims: {claims}\n  figure:")
     assert [verdict.of_paper for verdict in table_of(place).verdicts] == [False, True]
-
-
-def test_the_variance_of_few_logarithms_is_the_sample_s() -> None:
-    prior = prior_of([Variance(value, 4) for value in (1.0, 4.0, 16.0)])
-    assert trigamma(prior.freedom / 2) == pytest.approx(math.log(4) ** 2 - trigamma(2))
-
-
-def test_bartlett_s_statistic_is_corrected_for_few_degrees_of_freedom() -> None:
-    """By the corrected statistic 23.5 times as much is unlike."""
-    assert are_alike([Variance(1.0, 4), Variance(22.0, 4)])
-    assert not are_alike([Variance(1.0, 4), Variance(25.0, 4)])
 
 
 def test_a_row_of_little_scatter_counts_as_it_is() -> None:

@@ -1,20 +1,20 @@
-"""Whether variances are alike, and what each counts where they are not."""
+"""How far the variances of rows tell each other, and what they decide."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from hornn.reporting.variances import (
+    FREEDOMS,
+    Prior,
     Variance,
-    are_alike,
-    digamma,
-    inverse_trigamma,
+    log_likelihood,
     pooled,
     prior_of,
     student,
     total,
-    trigamma,
 )
 
 
@@ -25,16 +25,6 @@ def drawn(prior: float, rows: int, freedom: int, seed: int = 0) -> list[Variance
     return [Variance(value, freedom) for value in true * rng.chisquare(freedom, rows) / freedom]
 
 
-def test_the_polygamma_functions_have_their_known_values() -> None:
-    euler = 0.5772156649015329
-    assert digamma(1) == pytest.approx(-euler, abs=1e-9)
-    assert digamma(0.5) == pytest.approx(-euler - 2 * math.log(2), abs=1e-9)
-    assert trigamma(1) == pytest.approx(math.pi**2 / 6, abs=1e-9)
-    assert trigamma(0.5) == pytest.approx(math.pi**2 / 2, abs=1e-9)
-    for x in (0.1, 1.0, 30.0):
-        assert inverse_trigamma(trigamma(x)) == pytest.approx(x, rel=1e-6)
-
-
 def test_students_t_has_its_known_quantiles() -> None:
     """At the probability of three standard deviations; with one degree of freedom it is Cauchy's distribution."""
     rare = math.erfc(3 / math.sqrt(2)) / 2
@@ -43,32 +33,59 @@ def test_students_t_has_its_known_quantiles() -> None:
     assert student(3.0, math.inf) == 3.0
 
 
-def test_equal_variances_are_alike_and_chance_seldom_says_otherwise() -> None:
-    found = [are_alike(drawn(math.inf, 12, 2, seed)) for seed in range(400)]
-    assert 0 <= found.count(False) <= 12, "4 are expected"
-    assert not are_alike(drawn(2, 30, 4))
-    assert are_alike([Variance(1.0, 4)])
-    assert are_alike([Variance(0.0, 4), Variance(0.0, 4)])
+def test_the_likelihood_is_the_one_of_the_f_distribution() -> None:
+    """Its density with 2 and 2 degrees of freedom is 1 / (1 + x)^2; the logarithms differ by a constant."""
+    low, high = (log_likelihood([Variance(value, 2)], Prior(4.0, 2.0)) for value in (2.0, 12.0))
+    assert low - high == pytest.approx(2 * math.log((1 + 3.0) / (1 + 0.5)))
+    ratios = np.random.default_rng(0).f(3, 7, 200_000)
+    near, far = (log_likelihood([Variance(value, 3)], Prior(1.0, 7.0)) for value in (1.0, 4.0))
+    share = np.mean(abs(ratios - 4) < 0.1) / np.mean(abs(ratios - 1) < 0.1)
+    assert math.exp(far - near) * 4.0**0.5 == pytest.approx(share, rel=0.05), (
+        "the constant holds x^(d / 2 - 1)"
+    )
 
 
-def test_the_prior_is_found_again() -> None:
-    prior = prior_of(drawn(6, 4000, 4))
-    assert prior.freedom == pytest.approx(6, rel=0.15)
-    assert prior.value == pytest.approx(4, rel=0.05)
-    alike = prior_of([Variance(2.0, 4)] * 5)
-    assert alike.freedom == math.inf
-    assert alike.moderate(Variance(9.0, 4)) == Variance(2.0)
+@pytest.mark.parametrize("freedom", [2, 6, 30])
+def test_the_prior_is_found_again(freedom: float) -> None:
+    prior = prior_of(drawn(freedom, 3000, 4))
+    assert prior.freedom == pytest.approx(freedom, rel=0.35), "between two of FREEDOMS"
+    assert prior.value == pytest.approx(4, rel=0.1)
+
+
+def test_rows_that_are_alike_count_nearly_as_one() -> None:
+    """The value is the pooled one where a row's own variance says nothing of its own."""
+    parts = drawn(math.inf, 200, 4)
+    prior = prior_of(parts)
+    assert FREEDOMS[-3] < prior.freedom < FREEDOMS[-1]
+    assert prior.value == pytest.approx(pooled(parts).value, rel=0.03)
+    few = [prior_of(drawn(math.inf, 12, 2, seed)).freedom for seed in range(200)]
+    assert np.median(few) > 12, "in rows of three seeds"
+    assert 3 < prior_of([Variance(2.0, 1)]).freedom < 6, (
+        "where nothing tells it, every one of FREEDOMS counts"
+    )
+
+
+def test_one_row_more_switches_no_rule() -> None:
+    """As one variance grows from what chance explains to what it does not, the prior tells less, without a jump."""
+    others = drawn(math.inf, 12, 2)
+    found = [prior_of([*others, Variance(4.0 * 1.2**step, 2)]).freedom for step in range(30)]
+    assert found[0] > 2 * found[-1]
+    assert all(before / after < 1.25 for before, after in pairwise(found))
 
 
 def test_a_row_counts_as_much_as_its_own_seeds_tell() -> None:
-    prior = prior_of(drawn(6, 4000, 4))
+    prior = prior_of(drawn(6, 400, 4))
     assert prior.moderate(Variance(0.0, 0)) == pytest.approx((prior.value, prior.freedom))
     own = prior.moderate(Variance(40.0, 4))
     assert own.freedom == prior.freedom + 4
     assert own.value == pytest.approx((prior.freedom * prior.value + 160) / own.freedom)
-    assert math.isfinite(prior_of([Variance(0.0, 2), Variance(1e-4, 2), Variance(1.0, 2)]).freedom), (
-        "alike by chance"
-    )
+
+
+def test_seeds_that_agree_to_the_last_digit_have_a_prior() -> None:
+    for values in ((0.0, 1e-4, 1.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0, 1.0)):
+        prior = prior_of([Variance(value, 2) for value in values])
+        assert 0 < prior.value < 1
+        assert 1 <= prior.freedom < 4
 
 
 def test_parts_add_up() -> None:

@@ -1,6 +1,5 @@
 """The notes below a table."""
 
-import math
 from collections.abc import Sequence
 
 from hornn.reporting.grid import device_letters, shared_marks
@@ -58,19 +57,17 @@ def spreads(table: Table, metric: Metric) -> list[str]:
             texts.append(
                 f"Spread over seeds, {metric.label}{f', on {name}{several}' if len(groups) > 1 else ''}: "
                 f"{percent(spread.share)} of the mean, pooled over {rows}; {spread.freedom} degrees of freedom."
-                f"{unlike(spread)}"
+                f" {moderation(spread)}"
             )
     return texts
 
 
-def unlike(spread: Spread) -> str:
-    """What holds where some rows scatter more than others; nothing where they do not."""
-    if spread.prior is None or math.isinf(spread.prior.freedom):
-        return ""
+def moderation(spread: Spread) -> str:
+    """How far the rows tell each other's variance, and what decides where a row has one seed."""
     decisive = spread.decisive_alone
     return (
-        " Some rows scatter more than others, beyond chance. So each row has a variance of its own, drawn towards the "
-        f"others', which count as {spread.prior.freedom:.1f} degrees of freedom. Where one of two rows has one seed, "
+        "A row's own variance is drawn towards the others', which count as "
+        f"{spread.prior.freedom:.1f} degrees of freedom. Where one of two rows has one seed, "
         f"{f'{decisive:.3g} standard errors decide' if decisive < 100 else 'hardly any gain is decided'}."
     )
 

@@ -8,7 +8,7 @@ from hornn.reporting.lines import TIMES, Line, by_data, departures_of
 from hornn.reporting.numbers import is_count
 from hornn.reporting.scores import REACHES, Score
 from hornn.reporting.utterances import error_over_speakers
-from hornn.reporting.variances import Prior, Variance, are_alike, pooled, prior_of, student, total
+from hornn.reporting.variances import Prior, Variance, pooled, prior_of, student, total
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
 ROUNDING = 1 / 12  # the variance of a whole number of steps: seeds that agree are rounded alike
@@ -19,24 +19,22 @@ UNSEEDED = ("gmm", "key_counts", "kn", "kn_cache")  # models without anything th
 class Spread(NamedTuple):
     """The relative deviation over seeds: pooled over rows of a table, with its degrees of freedom.
 
-    prior: where the deviations of the rows are not alike, what they say of each other; None where they are.
+    prior: what the rows say of each other's variance.
     """
 
     share: float
     freedom: float
-    prior: Prior | None = None
+    prior: Prior
 
     def of(self, score: Score) -> Variance:
         """The variance of one run of a row, relative to its mean."""
-        if self.prior is None:
-            return Variance(self.share**2, self.freedom)
         own = self.prior.moderate(variance_of(score))
         return Variance(own.value, min(own.freedom, self.freedom))
 
     @property
     def decisive_alone(self) -> float:
         """How many standard errors decide where one of two rows has one seed."""
-        return student(DECISIVE, min(self.prior.freedom if self.prior else math.inf, self.freedom))
+        return student(DECISIVE, min(self.prior.freedom, self.freedom))
 
 
 def spread_for(compared: Iterable[Line], metric: str, lines: Sequence[Line]) -> Spread | None:
@@ -64,7 +62,7 @@ def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
     whole = pooled(parts)
     if whole.freedom < MIN_DEGREES_OF_FREEDOM or not whole.value:
         return None
-    return Spread(whole.root, whole.freedom, None if are_alike(parts) else prior_of(parts))
+    return Spread(whole.root, whole.freedom, prior_of(parts))
 
 
 def variance_of(score: Score) -> Variance:
@@ -138,10 +136,5 @@ def error_over_seeds(metric: str, spread: Spread | None, *lines: Line) -> Varian
         parts.append(spread.of(score).times(1 / len(score.values)))
         if metric in REACHES and score.mean:
             parts.append(Variance(ROUNDING / score.mean**2, math.inf))
-    found = total(parts)
-    if spread is None:
-        return found
-    if spread.prior is None:  # rows that are alike share one variance: two tell no more of it than one
-        return Variance(found.value, min(found.freedom, spread.freedom))
     # A variance that came out too small hides its own uncertainty from a weighted sum: the least known one counts.
-    return Variance(found.value, min((part.freedom for part in parts), default=math.inf))
+    return Variance(total(parts).value, min((part.freedom for part in parts), default=math.inf))

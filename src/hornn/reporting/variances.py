@@ -1,12 +1,12 @@
-"""Variances that samples tell: whether they are alike, how far each counts where they are not, and what they decide."""
+"""Variances that samples tell: how far each counts beside the others, and what they decide."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from statistics import NormalDist, fmean, median
+from statistics import NormalDist, median
 from typing import NamedTuple
 
-UNLIKE = 0.01  # how rarely chance makes equal variances look so different
+FREEDOMS = tuple(2.0**power for power in range(9))  # of a prior: 1 tells little, 256 make all rows alike
 
 
 class Variance(NamedTuple):
@@ -45,77 +45,59 @@ class Prior(NamedTuple):
 
     def moderate(self, own: Variance) -> Variance:
         """The variance of a row, drawn from its own towards the others'."""
-        if math.isinf(self.freedom):
-            return Variance(self.value)
         freedom = self.freedom + own.freedom
         return Variance((self.freedom * self.value + own.freedom * own.value) / freedom, freedom)
 
 
-def are_alike(parts: Sequence[Variance]) -> bool:
-    """Bartlett's test: whether chance explains how far variances of the same size would differ.
-
-    The quantile of chi squared is the one of Wilson and Hilferty.
-    Source: Bartlett 1937, Properties of sufficiency and statistical tests.
-    """
-    others, whole = len(parts) - 1, pooled(parts)
-    if not others or not whole.value:
-        return True
-    squared = sum(part.freedom * math.log(whole.value / part.value) for part in with_least(parts))
-    squared /= 1 + (sum(1 / part.freedom for part in parts) - 1 / whole.freedom) / (3 * others)
-    share = 2 / (9 * others)
-    normal = ((max(squared, 0) / others) ** (1 / 3) - 1 + share) / math.sqrt(share)
-    return normal < NormalDist().inv_cdf(1 - UNLIKE)
-
-
 def prior_of(parts: Sequence[Variance]) -> Prior:
-    """The prior that explains how far the variances of the rows differ.
+    """The prior that explains how far the variances of the rows differ: by chance, or beyond chance.
 
-    Source: Smyth 2004, Linear models and empirical Bayes methods, section 6.2: the logarithms of the variances have a
-    mean and a variance that depend on the prior alone.
+    Its degrees of freedom are the harmonic mean of FREEDOMS, where each counts by its likelihood. So one seed more
+    never switches from one rule to another.
     """
-    logs = [
-        math.log(part.value) - digamma(part.freedom / 2) + math.log(part.freedom / 2)
-        for part in with_least(parts)
-    ]
-    mean = fmean(logs)
-    excess = sum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
-    excess -= fmean(trigamma(part.freedom / 2) for part in parts)
-    if excess <= 0:
-        return Prior(pooled(parts).value, math.inf)
-    half = inverse_trigamma(excess)
-    return Prior(math.exp(mean + digamma(half) - math.log(half)), 2 * half)
+    parts = with_least(parts)
+    logs = [log_likelihood(parts, Prior(likeliest(parts, freedom), freedom)) for freedom in FREEDOMS]
+    weights = [math.exp(log - max(logs)) for log in logs]
+    freedom = sum(weights) / sum(weight / each for weight, each in zip(weights, FREEDOMS, strict=True))
+    return Prior(likeliest(parts, freedom), freedom)
+
+
+def log_likelihood(parts: Iterable[Variance], prior: Prior) -> float:
+    """Of these variances, up to a constant: value / prior.value follows F with both degrees of freedom.
+
+    Source: Smyth 2004, Linear models and empirical Bayes methods, section 4.
+    """
+    found, known = 0.0, prior.freedom * prior.value
+    for value, freedom in parts:
+        both = prior.freedom + freedom
+        found += math.lgamma(both / 2) - math.lgamma(prior.freedom / 2)
+        found += (prior.freedom * math.log(known) - both * math.log(known + freedom * value)) / 2
+    return found
+
+
+def likeliest(parts: Sequence[Variance], freedom: float) -> float:
+    """The value of a prior with these degrees of freedom that makes the variances likeliest: there the slope is 0."""
+
+    def slope(value: float) -> float:
+        moderated = (Prior(value, freedom).moderate(part).value for part in parts)
+        return sum(
+            part.freedom * (part.value / each - 1) for part, each in zip(parts, moderated, strict=True)
+        )
+
+    return zero_of(slope, min(parts).value, max(parts).value)
 
 
 def with_least(parts: Sequence[Variance]) -> list[Variance]:
-    """Seeds that agree by chance, or to the last digit that counts, have no logarithm: a least variance for them."""
+    """Seeds may agree to the last digit that counts: a least variance for them, because no prior explains none."""
     least = 1e-5 * (median(part.value for part in parts) or pooled(parts).value)
     return [Variance(max(part.value, least), part.freedom) for part in parts]
 
 
-def digamma(x: float) -> float:
-    """The logarithmic derivative of the gamma function, x > 0: Abramowitz & Stegun, equations 6.3.5 and 6.3.18."""
-    below = 0.0
-    while x < 10:
-        below += 1 / x
-        x += 1
-    return math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6) - below
-
-
-def trigamma(x: float) -> float:
-    """The derivative of `digamma`, x > 0: Abramowitz & Stegun, equations 6.4.6 and 6.4.12."""
-    below = 0.0
-    while x < 10:
-        below += 1 / x**2
-        x += 1
-    return 1 / x + 1 / (2 * x**2) + 1 / (6 * x**3) - 1 / (30 * x**5) + 1 / (42 * x**7) + below
-
-
-def inverse_trigamma(value: float) -> float:
-    """The x > 0 with this trigamma, which falls."""
-    low, high = 1e-8, 1e8
-    while high / low > 1 + 1e-9:
+def zero_of(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function of positive numbers is 0, between low and high, to 6 digits."""
+    while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if trigamma(middle) > value else (low, middle)
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
     return low
 
 
@@ -124,11 +106,8 @@ def student(x: float, freedom: float) -> float:
     """What a variable of Student's t exceeds as rarely as a normal one exceeds x; freedom >= 1."""
     if freedom > 1e6:
         return x
-    rare, low, high = 1 - NormalDist().cdf(x), x, 1e4
-    while high / low > 1 + 1e-5:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if exceeds(middle, freedom) > rare else (low, middle)
-    return low
+    rare = 1 - NormalDist().cdf(x)
+    return zero_of(lambda decisive: exceeds(decisive, freedom) - rare, x, 1e4)
 
 
 def exceeds(x: float, freedom: float) -> float:
