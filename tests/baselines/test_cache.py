@@ -113,6 +113,13 @@ def test_a_state_makes_the_same_model_again() -> None:
         KneserNeyCache(V, EOS, 3, FALLBACK, [4]).load_state(model.state())
 
 
+@pytest.mark.parametrize("weights", [[2.0, 2.0, 0.0], [1.5, -0.5, 0.0], ["a"] * 3, [1.0, np.nan, 0.0]])
+def test_refuses_weights_that_are_no_shares(weights: list[Any]) -> None:
+    state = fitted(lengths=[4, 30]).state() | {"weights": np.array(weights)}
+    with pytest.raises(ValueError, match=r"no shares of 1: fit the model anew"):
+        KneserNeyCache(V, EOS, 3, FALLBACK, [4, 30]).load_state(state)
+
+
 @pytest.mark.parametrize("lengths", [0, [], [0], [10, -1], [1.5], [True], "10", 2.0])
 def test_refuses_a_length(lengths: Any) -> None:
     with pytest.raises(ValueError, match="lengths must be one whole number of tokens, 1 or more, or a list"):

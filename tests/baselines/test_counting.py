@@ -46,6 +46,11 @@ def test_what_a_network_is_trained_with_is_refused(folder: Folder) -> None:
     )
 
 
+def test_columns_that_no_network_could_read_are_refused(folder: Folder) -> None:
+    run = ["train", *folder.data, *QUIET, *KN, f"run_dir={folder.path / 'refused'}", "data.batch_size=0"]
+    assert refusal(folder.run(*run)) == "error: data.batch_size must be a whole number >= 1, got 0\n"
+
+
 def test_what_a_table_trains_its_networks_with_makes_no_other_run(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

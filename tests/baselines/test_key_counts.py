@@ -1,5 +1,7 @@
 """Frequencies of keys by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,3 +21,9 @@ def test_keys_alone_and_given_the_last_frame_by_hand() -> None:
     assert given.distribution(FRAMES[:0]).tolist() == pytest.approx([3 / 4, 1 / 6])
     assert given.distribution(FRAMES[:2]).tolist() == pytest.approx([2 / 4, 1 / 6])
     assert given.distribution(FRAMES[:3]).tolist() == pytest.approx([3 / 4, 1 / 6])  # the last frame decides
+
+
+@pytest.mark.parametrize("p", [["a", "b"], [0.5, 0.0], [1.0, 0.5], [0.5, np.nan], [0.5 + 0j, 0.5]])
+def test_refuses_what_is_no_probability(p: list[Any]) -> None:
+    with pytest.raises(ValueError, match="p holds something else than probabilities between 0 and 1"):
+        KeyCounts(2).load_state({"p": np.array([p, p])})

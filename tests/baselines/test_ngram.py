@@ -136,6 +136,12 @@ def test_the_state_is_the_model() -> None:
         KneserNey(40, 0, order=30_000_000).load_state(state)  # without memory for each order
     with pytest.raises(ValueError, match="vocabulary of 40 words, the model of 41"):
         KneserNey(41, 0, order=3).load_state(state)
+    other = KneserNey(40, 0, order=3)
+    for name in ("p_1", "p_2", "p_3", "gamma_2"):
+        with pytest.raises(ValueError, match=r"words sum to .*, not to 1: fit the model anew"):
+            other.load_state(state | {name: 3 * state[name]})
+        with pytest.raises(ValueError, match="no n-grams yet"):
+            other.score(text)
     state["keys_2"] = np.append(state["keys_2"][:-1], 41 * 41 - 1)  # `<s>`, which no n-gram ends with
     with pytest.raises(ValueError, match="the n-grams of order 2 are damaged: fit the model anew"):
         KneserNey(40, 0, order=3).load_state(state)

@@ -183,6 +183,10 @@ def test_evaluate_refuses(folder: Folder, tmp_path: Path) -> None:
             {"checkpoint": kn, "dynamic_lr": 0.1},
             f"dynamic_lr= updates the weights of a network, and {kn} counts",
         ),
+        (
+            {"checkpoint": kn, "precision": "banana"},
+            f"precision=banana is for a network, and {kn} counts: leave it out",
+        ),
         ({"checkpoint": rnn, "cache": 5, "dynamic_lr": 0.1}, "dynamic_lr= changes the weights as it scores"),
         (
             {"checkpoint": rnn, "dynamic_lr": [0.1, 0]},

@@ -91,6 +91,14 @@ def test_a_schedule_resumes_from_its_state(schedule: Callable[[], Schedule]) -> 
         assert resumed.rate(epoch) == whole.rate(epoch)
 
 
+@pytest.mark.parametrize("state", [{"scale": "x"}, {"nonsense": 1}, {"start": [1]}])
+def test_a_schedule_refuses_another_s_state(state: dict[str, Any]) -> None:
+    schedule = HalveOnPlateau()
+    with pytest.raises(TypeError, match="is not of HalveOnPlateau"):
+        schedule.load_state_dict(state)
+    assert schedule.rate(0) == 1
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [

@@ -1,5 +1,6 @@
 """GPUs that jobs take and give back."""
 
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,6 +55,16 @@ def test_gpus_that_are_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     tool.write_text("#!/bin/sh\necho 'GPU 0: A (UUID: GPU-1)'\necho 'GPU 1: B (UUID: GPU-2)'\n")
     tool.chmod(0o755)
     assert gpu_names("auto") == ["0", "1"]
+
+
+def test_a_driver_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(command: list[str], timeout: float, **_: Any) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(subprocess, "run", hang)
+    with pytest.raises(ValueError, match=r"nvidia-smi does not answer: name the GPUs, such as hydra"):
+        gpu_names("auto")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,18 @@ def test_the_line_search_is_exact(name: str, seed: int) -> None:
     assert name == "word_penalty" or value >= 0
 
 
+def test_break_points_that_are_equal_but_for_rounding_leave_no_interval() -> None:
+    """Both hypotheses change at an old_weight of 1/15: below, one error is made, and none of the sums there is 3."""
+    tables = [
+        np.array([[0.1, 0, 0, 1], [0, 0, 1.5, 1]]),
+        np.array([[0.7000000000000001, 0, 0, 1], [0, 0, 10.5, 1]]),
+    ]
+    errors = [np.array([1, 0]), np.array([0, 3])]
+    weights = {"lm_weight": 1.0, "old_weight": 0.0, "word_penalty": 0.0}
+    value = along(tables, errors, weights, "old_weight")
+    assert total_errors(tables, errors, weights | {"old_weight": value}) == 1
+
+
 def test_found_weights_are_no_worse_than_the_starts_and_keep_what_is_given() -> None:
     tables, errors = lists_of(np.random.default_rng(7), 30)
     free = find_weights(tables, errors, {})

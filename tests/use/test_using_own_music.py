@@ -211,6 +211,7 @@ def test_what_python_refuses(network: hornn.MusicModel, run: Path) -> None:
             r"must be an array of frames \(N, 88\) of 0 and 1, got \(3, 5\)",
         ),
         (lambda: network.generate(frames=0), "frames must be a whole number >= 1"),
+        (lambda: network.generate(frames=8), "frames=8 are read of a piece: give one"),
         (lambda: network.generate(temperature=-1), "temperature must be >= 0"),
         (lambda: hornn.load(run / "best.ckpt"), r"in Python hornn\.load_music or hornn\.load_speech"),
         (

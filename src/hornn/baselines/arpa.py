@@ -25,7 +25,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from hornn.baselines.ngram import BackoffModel, Level, rows_of
+from hornn.baselines.ngram import TOLERANCE, BackoffModel, Level, rows_of
 from hornn.data.vocabulary import EOS
 from hornn.writing import write_atomically
 
@@ -35,9 +35,6 @@ DATA = b"\\data\\"  # the line with which the header begins; a byte order mark m
 GREATEST = 30  # log10 of a back-off weight, which no estimate comes near; sums of them stay finite
 LONGEST = 100  # words of an n-gram; each order looks through all shorter ones
 NEVER = -99.0  # log10 of the probability 0 of `<s>`
-# By so much the probabilities after a context may miss the sum 1: files of 4 digits and more pass.
-TOLERANCE = 1e-3
-SAMPLED_CONTEXTS = 50
 CHUNK = 100_000  # n-grams that are turned into text at once
 
 
@@ -285,23 +282,14 @@ def _ngrams(lines: _Lines, section: _Section, levels: list[Level], vocab_size: i
 
 
 def _require_sums(path: Path, words: list[str], model: ArpaModel) -> None:
-    """The probabilities after nothing and after contexts that entries continue, the same ones at each call."""
-    draw = np.random.default_rng(0)
-    contexts = [np.zeros(0, dtype=np.int64)]
-    for n, level in enumerate(model.levels[1:], start=1):
-        rows = (
-            draw.choice(level.keys, min(len(level.keys), SAMPLED_CONTEXTS // (model.order - 1) + 1))
-            // model.width
+    if wrong := model.wrong_sum():
+        context, total = wrong
+        words_before = " ".join([*words, BEGIN][i] for i in context)
+        which = f"after {words_before!r}" if words_before else "of the words"
+        raise ValueError(
+            f"{path}: the probabilities {which} sum to {total:.6g}, not to 1 within {TOLERANCE}: "
+            "the file is damaged or its model is not normalised; estimate it again"
         )
-        contexts.extend(model.spelled(n, rows))
-    for context in contexts:
-        if not abs((total := model.continuation(context).sum()) - 1) <= TOLERANCE:
-            words_before = " ".join([*words, BEGIN][i] for i in context)
-            which = f"after {words_before!r}" if words_before else "of the words"
-            raise ValueError(
-                f"{path}: the probabilities {which} sum to {total:.6g}, not to 1 within {TOLERANCE}: "
-                "the file is damaged or its model is not normalised; estimate it again"
-            )
 
 
 def _shown(text: bytes) -> str:

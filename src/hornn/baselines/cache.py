@@ -96,7 +96,7 @@ class KneserNeyCache(CountModel):
 
     def score(self, ids: np.ndarray) -> np.ndarray:
         weights = self._fitted()
-        used = [length for length, weight in zip(self.lengths, weights[1:], strict=True) if weight]
+        used = [length for length, weight in zip(self.lengths, weights[1:], strict=True) if weight > 0]
         return -interpolate(self._parts(ids, used), weights[[True, *(weights[1:] > 0)]])
 
     def distribution(self, history: np.ndarray) -> np.ndarray:
@@ -126,7 +126,12 @@ class KneserNeyCache(CountModel):
                 f"the state has {np.size(state['weights'])} weights, the model 1 + {len(self.lengths)}: load it into "
                 "a model with its own lengths"
             )
-        self.weights = np.asarray(state["weights"])
+        weights = np.asarray(state["weights"])
+        if weights.dtype.kind != "f" or not (weights >= 0).all() or not abs(weights.sum() - 1) <= 1e-6:
+            raise ValueError(
+                "the weights of the n-grams and the caches are no shares of 1: fit the model anew"
+            )
+        self.weights = weights
 
     def _parts(self, ids: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
         """ln P of every token under Kneser-Ney and under the cache of each length, (N, 1 + K)."""

@@ -54,4 +54,6 @@ class KeyCounts(CountModel):
         p = np.asarray(state["p"])
         if p.shape != self.p.shape:
             raise ValueError(f"p has the shape {p.shape}, this model {self.p.shape}")
+        if p.dtype.kind != "f" or not ((p > 0) & (p < 1)).all():
+            raise ValueError("p holds something else than probabilities between 0 and 1: fit the model anew")
         self.p = p

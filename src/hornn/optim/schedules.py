@@ -31,6 +31,10 @@ class Schedule(ABC):
         return dict(vars(self))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """TypeError for the state of another schedule, or of what is no number."""
+        own = state.keys() <= {*vars(self), "scale"}
+        if not own or not all(isinstance(value, int | float | None) for value in state.values()):
+            raise TypeError(f"the state {state} is not of {type(self).__name__}")
         vars(self).update(state)
 
 

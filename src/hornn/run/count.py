@@ -18,6 +18,7 @@ from hornn.baselines.counts import CountModel, FittedModel
 from hornn.build import build_counts, build_data, check_predicts
 from hornn.card import make_card
 from hornn.checkpoint import write_checkpoint
+from hornn.checks import require_positive
 from hornn.command_line.ending import IN_SWEEP
 from hornn.data.base import SPLITS, Data
 from hornn.run.announce import console
@@ -49,6 +50,8 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
     nothing can be refused any more.
     """
     starts_from = weights_given(config)
+    given = {f"data.{key}": config["data"].get(key) for key in COLUMNS}
+    require_positive(**{key: value for key, value in given.items() if value is not None})
     data = build_data({**config["data"], **dict.fromkeys(COLUMNS, 1)})  # one column, left to right
     model = build_counts(config["model"], 1, None)  # refuses arguments before the data are read
     mixed = isinstance(model, MixtureModel)

@@ -63,6 +63,10 @@ def gpu_names(setting: Any) -> list[str]:
         listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=60)
     except FileNotFoundError:
         return []
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(
+            "nvidia-smi does not answer: name the GPUs, such as hydra.launcher.gpus=[0,1], or [] for none"
+        ) from error
     return [line.split()[1].rstrip(":") for line in listed.stdout.splitlines() if line.startswith("GPU ")]
 
 

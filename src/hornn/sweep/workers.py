@@ -331,7 +331,7 @@ def describe_failure(code: int, last: str, job: Job) -> str:
     if code == -signal.SIGKILL:
         return f"killed (signal 9): out of memory? {job.run_dir / LOG} has what it said"
     if code < 0:
-        return f"killed (signal {-code}, {signal.Signals(-code).name})"
+        return f"killed (signal {-code}, {signal.strsignal(-code)})"
     if not last:
         return f"exit code {code} and nothing in {job.run_dir / LOG}: is the disk full?"
     return last if code else f"ended without a result: {last}"

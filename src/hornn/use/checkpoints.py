@@ -107,10 +107,19 @@ def load_ready(
 ) -> list[NetworkScorer | CountScorer]:
     """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
     scorers = [require_text(open_checkpoint(path, device)) for path in paths]
+    require_precision_of(scorers, precision)
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
             scorer.prepare(batch_size=1, seq_len=seq_len, precision=precision)
     return scorers
+
+
+def require_precision_of(scorers: Sequence[NetworkScorer | CountScorer], precision: str) -> None:
+    """Raise ValueError for a precision that no network reads: counts have their own."""
+    if precision != "fp32" and not any(isinstance(scorer, NetworkScorer) for scorer in scorers):
+        raise ValueError(
+            f"precision={precision} is for a network, and {scorers[0].name} counts: leave it out"
+        )
 
 
 def require_device(device: str) -> None:

@@ -22,7 +22,7 @@ from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit
 from hornn.use.additions import record, to_record
-from hornn.use.checkpoints import open_checkpoint, require_text
+from hornn.use.checkpoints import open_checkpoint, require_precision_of, require_text
 from hornn.use.corpora import chosen_on, corpus_of, open_corpus
 from hornn.use.figures import (
     console_of_texts,
@@ -63,6 +63,7 @@ def evaluate(cfg: DictConfig) -> None:
     if cfg.arpa is not None:
         report(export(scorers[0], Path(str(cfg.arpa))), console, cfg.result)
         return
+    require_precision_of(scorers, cfg.precision)
     for scorer in scorers:
         if isinstance(scorer, NetworkScorer):
             scorer.prepare(cfg.batch_size, cfg.seq_len, rates[0] if rates else None, cfg.precision)

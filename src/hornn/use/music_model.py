@@ -75,6 +75,8 @@ class MusicModel:
         """
         require_positive(length=length, num_samples=num_samples, frames=1 if frames is None else frames)
         require_temperature(temperature)
+        if piece is None and frames is not None:
+            raise ValueError(f"frames={frames} are read of a piece: give one, or leave it out")
         seed = require_seed(seed)
         prompt = np.zeros((0, KEYS), dtype=np.uint8) if piece is None else self.frames_of(piece)[:frames]
         generator = torch.Generator().manual_seed(seed)

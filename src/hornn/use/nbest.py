@@ -11,6 +11,7 @@ from hornn.data.lines import arriving_lines, shown_name
 
 WEIGHTS = ("lm_weight", "old_weight", "word_penalty")
 SIGNED = "word_penalty"  # the others are >= 0
+ROUNDING = 1e-12  # of a break point, relative: two that are equal differ by less
 STARTS = (0.1, 1.0, 10.0)  # of lm_weight, where the search begins
 
 
@@ -212,7 +213,8 @@ def along(
     ends = np.maximum([low, *edges, max([low, *edges]) + 1], low)
     number = np.cumsum([first, *(change for _, change in changes)])
     widths = np.diff(ends)
-    number = np.where(widths > 0, number, number.max() + 1)
+    real = widths > ROUNDING * np.maximum(1, np.abs(ends[1:]))
+    number = np.where(real, number, number.max() + 1)
     place = int(np.lexsort((-widths, number))[0])
     return float((ends[place] + ends[place + 1]) / 2)
 
