@@ -50,7 +50,7 @@ def table_csv(table: Table) -> str:
 
 
 def as_cell(value: Any) -> Any:
-    """A number to 9 digits; a text as one line that no spreadsheet may take for a formula."""
+    """A number to 7 digits; a text as one line that no spreadsheet may take for a formula."""
     if isinstance(value, str):
         line = shown(value).strip()
         return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line

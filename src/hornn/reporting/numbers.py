@@ -16,8 +16,8 @@ BOUND_NOTE = (
 
 
 def to_digits(value: float) -> float:
-    """To 9 significant digits, for other programs: more than any measurement has."""
-    return float(f"{value:.9g}")
+    """To 7 significant digits, for other programs: more than any measurement has. Whole numbers stay."""
+    return value if value.is_integer() else float(f"{value:.7g}")
 
 
 def percent(share: float, digits: int = 1, signed: bool = False) -> str:
