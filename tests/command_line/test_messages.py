@@ -116,12 +116,17 @@ def test_interruption_before_the_command_begins_is_one_line(capsys: pytest.Captu
 
 
 @pytest.mark.slow
-def test_an_interruption_that_an_import_catches_ends_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "said"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]
+)
+def test_an_interruption_that_an_import_catches_ends_the_command(
+    tmp_path: Path, name: str, code: int, said: str
+) -> None:
     """As scientific libraries do: they would go on half loaded. Here it is the module of a cell."""
     (tmp_path / "catching.py").write_text(
         "import os, signal\n"
         "try:\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        f"    os.kill(os.getpid(), signal.{name})\n"
         "except BaseException:\n"
         "    pass\n"
         "from hornn.cells.elman import Rnn\n"
@@ -139,7 +144,7 @@ def test_an_interruption_that_an_import_catches_ends_the_command(tmp_path: Path)
         timeout=60,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+    assert (done.returncode, done.stderr) == (code, f"error: {said}; the same command continues\n")
 
 
 def test_fault_of_the_program_keeps_its_traceback(run: Run) -> None:

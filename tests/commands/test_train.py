@@ -296,4 +296,4 @@ def test_ctrl_c_before_hydra_has_begun_is_one_line(command: Command, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hornn.commands.train.register", interrupted)
-    assert command("train") == (130, "", "error: interrupted\n")
+    assert command("train") == (130, "", "error: interrupted; the same command continues\n")

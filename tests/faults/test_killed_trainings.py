@@ -65,7 +65,7 @@ def test_ended_by_a_signal_at_a_random_time(
     if ended.code > 0:
         assert ended.err in (
             "error: terminated; the same command continues\n",
-            "error: interrupted\n",
+            "error: interrupted; the same command continues\n",
         )
     trainings.go_on(run_dir)
     assert_same_run(trainings.whole, run_dir)

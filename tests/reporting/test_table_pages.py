@@ -33,7 +33,10 @@ def test_a_table_has_its_page_beside_its_results(filled: Any) -> None:
     assert "[Sweep file](../../../sweeps/toy.yaml)" in text
     assert "![Toy: order and pooling](figure.svg)\n\nPerplexity, test against order." in text
     assert "| [seed 1](sum-2-seed1.json), [seed 2](sum-2-seed2.json) |" in text
-    assert text.endswith("\n## Command\n\n```\npython src/train.py -m sweeps=toy\n```\n")
+    assert text.endswith(
+        "\n## Command\n\n```\npython src/train.py -m sweeps=toy\n```\n\nOne row and seed: the same command and "
+        '`"hydra.sweeper.only=[rnn]" "sweep.seeds=[1]"`.\n'
+    )
     for picture in ("figure.svg", "ranks-1.svg", "../overview.svg"):
         assert (folder / picture).read_text().rstrip().endswith("</svg>")
     assert "the paper separates stand in the same order." in text

@@ -143,7 +143,7 @@ def test_an_interrupted_run_is_not_marked_finished_and_goes_on_under_its_id(
             done = command("train", *words)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (done.err, done.code) == ("error: interrupted\n", 130)
+    assert (done.err, done.code) == ("error: interrupted; the same command continues\n", 130)
     first = read_log(run_dir)
     assert first["exit"]["exit_code"] == 1
     (run_dir / "wandb").rename(tmp_path / "before")

@@ -65,25 +65,41 @@ def start(command: str) -> None:
 
 
 @contextmanager
-def interrupted_at_once() -> Iterator[None]:
+def interrupted_at_once(continues: bool = False) -> Iterator[None]:
     """Within it Ctrl-C ends the process itself, with its line: for imports, which leave nothing to put away.
 
     Libraries catch the error of Ctrl-C as they are imported: they go on, or fail later, half loaded.
+    continues: the same command goes on, and so the line says; SIGTERM has its line, too.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield  # somebody else's handler, as where a shell has it ignored
-        return
+    defaults: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
+    if continues:
+        defaults[signal.SIGTERM] = signal.SIG_DFL
+    if threading.current_thread() is not threading.main_thread():
+        defaults = {}
+    # somebody else's handler stays, as where a shell has Ctrl-C ignored
+    before = {number: found for number, found in defaults.items() if signal.getsignal(number) is found}
+    ends = {
+        signal.SIGINT: (describe_stop("interrupted", continues), INTERRUPTED),
+        signal.SIGTERM: (describe_stop("terminated", continues), TERMINATED),
+    }
 
-    def leave(*signalled: object) -> None:
-        os.write(2, b"error: interrupted\n")
-        os._exit(INTERRUPTED)
+    def leave(number: int, frame: object) -> None:
+        said, code = ends[signal.Signals(number)]
+        os.write(2, f"error: {said}\n".encode())
+        os._exit(code)
 
-    signal.signal(signal.SIGINT, leave)
+    for number in before:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def describe_stop(how: str, continues: bool) -> str:
+    """How a command was stopped and, where the same one goes on from there, that it does."""
+    return f"{how}; {same_command()} continues" if continues else how
 
 
 def run(main: Callable[[], str | None], needed: bool = False) -> None:

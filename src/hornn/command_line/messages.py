@@ -23,10 +23,10 @@ from hornn.command_line.ending import (
     INTERRUPTED,
     LAUNCHED,
     TERMINATED,
+    describe_stop,
     describe_system_error,
     end,
     lasting_output,
-    same_command,
 )
 from hornn.command_line.hydra_patches import options_parser, patched
 from hornn.command_line.strict_loader import StrictLoader
@@ -40,11 +40,11 @@ WRITTEN = {PROMPT, "text"}
 FILES = {"midi", "wav", "to"}
 
 
-def launch(main: Callable[[], None], needed: bool = False) -> None:
+def launch(main: Callable[[], None], needed: bool = False, continues: bool = False) -> None:
     """Run a `@hydra.main` function; an expected error becomes one line on stderr and an exit code.
 
-    needed: as in `lasting_output`. Any other exception is a fault of the program and keeps its traceback;
-    HYDRA_FULL_ERROR=1 keeps every one.
+    needed: as in `lasting_output`. continues: the same command goes on after Ctrl-C. Any other exception is a fault of
+    the program and keeps its traceback; HYDRA_FULL_ERROR=1 keeps every one.
     """
     full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
     words = [_quote(word) for word in sys.argv]
@@ -58,14 +58,15 @@ def launch(main: Callable[[], None], needed: bool = False) -> None:
             main()
         except (KeyboardInterrupt, SystemExit) as stop:
             if isinstance(stop, SystemExit) and stop.code == TERMINATED:
-                end(f"terminated; {same_command()} continues", TERMINATED)
+                end(describe_stop("terminated", continues=True), TERMINATED)
             if full_error or not _is_interrupted(stop):
                 raise
-            end("interrupted", INTERRUPTED)
+            end(describe_stop("interrupted", continues), INTERRUPTED)
         except Exception as error:
             message = _explain(error)
             if not full_error and _is_interrupted(error):  # what failed then, failed as it was put away
-                end(f"interrupted; {message}" if message else "interrupted", INTERRUPTED)
+                said = f"interrupted; {message}" if message else describe_stop("interrupted", continues)
+                end(said, INTERRUPTED)
             if full_error or message is None:
                 raise
             notes = "; ".join([*_in_a_cell(error), *getattr(error, "__notes__", [])])

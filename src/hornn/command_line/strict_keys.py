@@ -1,7 +1,7 @@
 """What a config may hold: an unknown key, a value of the wrong type or a class that no file chose is an error."""
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -74,10 +74,24 @@ def check_keys(
         raise ValueError(f"{key!r} cannot be left out: drop ~{key}")
     if choices is None:
         choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
-    for key, accepted in unknown_keys(cfg, reference, supplied or {}):
+    if unknown := list(unknown_keys(cfg, reference, supplied or {})):
+        key, accepted = unknown[0]
+        if remedy := taken_away([each for each, _ in unknown], choices):
+            raise ValueError(f"unknown key {key!r}, which an experiment or a sweep sets; {remedy}")
         where = " (from a config file or the command line)"
         raise ValueError(describe_key(key, accepted, reference, choices, where))
     _check_values(cfg, reference)
+
+
+def taken_away(keys: Sequence[str], choices: Mapping[str, Any]) -> str:
+    """What lets a choice that was typed stand where another file sets keys that it does not take; else nothing."""
+    group = keys[0].rpartition(".")[0]
+    typed = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+    names = {word.lstrip("+~").partition("=")[0] for word in typed}
+    if group not in names or not choices.get(group) or names & {*keys}:
+        return ""
+    words = " ".join(f"~{key}" for key in keys if key.rpartition(".")[0] == group)
+    return f"{group}={choices[group]} does not take it: add {words}"
 
 
 def left_out(cfg: DictConfig, reference: DictConfig) -> Iterator[str]:
@@ -243,7 +257,8 @@ def describe_key(
     if not nearest and (match := nearest_of(name, accepted - INSTRUCTIONS)):
         nearest = _join(parent, match)
     owner = f"{parent}={choices[parent]}" if choices.get(parent) else parent or "the top level"
-    takes = f"takes: {_list(accepted)}" if accepted else "takes one value, not keys"
+    names = _list(accepted)
+    takes = f"takes: {names}" if names else "takes no keys" if accepted else "takes one value, not keys"
     return f"unknown key {key!r}{where}; {did_you_mean(nearest)}{owner} {takes}"
 
 

@@ -24,10 +24,10 @@ def main(cfg: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
         run_apart(cfg, script_of(Path(__file__)))  # the process of the run checks the keys
         return
-    say_what_begins(cfg)
+    first = say_what_begins(cfg)
     reference = compose_reference()
     reference.sweep = {}  # the reader of sweep files knows its keys
-    with interrupted_at_once():
+    with interrupted_at_once(continues=first):
         from hornn.build import check_model
 
         check_model(reference.model)
@@ -39,13 +39,18 @@ def main(cfg: DictConfig) -> None:
     train(cfg)
 
 
-def say_what_begins(cfg: DictConfig) -> None:
-    """The first line, before the check of the config, which takes seconds: it loads what the config names."""
+def say_what_begins(cfg: DictConfig) -> bool:
+    """The first line, before the check of the config, which takes seconds: it loads what the config names.
+
+    Returns whether this process is the one that speaks.
+    """
     # With one device the run has one process on this machine, whatever a cluster numbers it.
     alone = OmegaConf.select(cfg, "trainer.devices", throw_on_resolution_failure=False) in (1, "1")
-    if alone or os.environ.get("LOCAL_RANK", "0") == "0":
+    first = alone or os.environ.get("LOCAL_RANK", "0") == "0"
+    if first:
         choices = HydraConfig.get().runtime.choices
         print(f"{choices.get('model')} on {choices.get('data')}: loading", flush=True)
+    return first
 
 
 def start() -> None:
@@ -55,7 +60,7 @@ def start() -> None:
 
 
 def run() -> None:
-    launch(start)
+    launch(start, continues=True)
 
 
 if __name__ == "__main__":  # a further process of an installed package

@@ -19,7 +19,7 @@ def main(cfg: DictConfig) -> None:
     end_with_launcher()
     reference = compose_reference()
     reference.space = {}  # may hold any constant; the search checks them
-    with interrupted_at_once():
+    with interrupted_at_once(continues=True):
         from hornn.build import check_model  # it loads torch
 
         check_model(reference.model)
@@ -39,4 +39,4 @@ def start() -> None:
 
 
 def run() -> None:
-    launch(start)
+    launch(start, continues=True)

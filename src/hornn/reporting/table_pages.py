@@ -60,8 +60,16 @@ def write_table_page(table: Table, folder: Path) -> None:
     for address, panel in zip(write_pictures(ranks, folder, RANKS), ranks, strict=True):
         parts += [f"![Ranks, published and measured]({address})", escape_markdown(panel.caption)]
     text = table_markdown(table, folder, before="\n\n".join(parts)) + memory_markdown(table, folder)
-    command = f"\n## Command\n\n```\n{table.sweep.command}\n```\n" if table.sweep.command else ""
-    write_atomically(folder / PAGE, text + command)
+    write_atomically(folder / PAGE, text + command_markdown(table))
+
+
+def command_markdown(table: Table) -> str:
+    """The command that runs the table, and the words for one of its rows."""
+    rows = [line.row.name for line in table.lines if line.row.run is not None]
+    if not table.sweep.command or not rows:
+        return ""
+    one = f'"hydra.sweeper.only=[{rows[0]}]" "sweep.seeds=[1]"'
+    return f"\n## Command\n\n```\n{table.sweep.command}\n```\n\nOne row and seed: the same command and `{one}`.\n"
 
 
 def memory_markdown(table: Table, folder: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from hornn.command_line.ending import TERMINATED, same_command
+from hornn.command_line.ending import TERMINATED, describe_stop, same_command
 
 RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")  # say which process of several this is, before Lightning knows
 # What gloo and NCCL say of a dead process.
@@ -73,7 +73,7 @@ def end(trainer: lightning.Trainer) -> NoReturn:
         raise SystemExit(TERMINATED)
     if trainer.is_global_zero:
         end_other_ranks(trainer)
-        print(f"error: terminated; {same_command()} continues", file=sys.stderr, flush=True)
+        print(f"error: {describe_stop('terminated', continues=True)}", file=sys.stderr, flush=True)
     os._exit(TERMINATED)
 
 

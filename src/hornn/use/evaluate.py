@@ -186,7 +186,8 @@ def export(scorer: Scorer, path: Path) -> dict[str, Any]:
     """Write an ARPA file; what was written. ValueError for a model that is more or less than n-grams."""
     if not isinstance(scorer, CountScorer) or not isinstance(scorer.model, BackoffModel):
         raise ValueError(
-            f"arpa= writes the n-grams of a model such as model=kn; {scorer.name} is of another kind: leave it out"
+            f"arpa= writes the n-grams of a model such as model=kn; {scorer.name} is of another kind: train model=kn, "
+            "or leave it out"
         )
     write_arpa(path, scorer.model, scorer.vocabulary.words)
     sizes = [f"{len(level.p):,} of order {n}" for n, level in enumerate(scorer.model.levels, start=1)]

@@ -196,7 +196,7 @@ class Model:
         ]
 
     def next_words(self, prompt: str = "", k: int = 10) -> list[tuple[str, float]]:
-        """The `k` likeliest tokens after `prompt`, each with its probability, the likeliest first.
+        """The `k` likeliest tokens after `prompt`, or all, each with its probability, the likeliest first.
 
         Raises ValueError for a model without finite probabilities.
         """
