@@ -19,6 +19,23 @@ def test_gains_of_an_excerpt_are_on_its_first_row(place: Any) -> None:
     assert "+25.0 %" in line
 
 
+def test_rows_on_different_data_have_no_gain_and_errors_of_their_own(place: Any) -> None:
+    """Rows on B scatter ten times as far as rows on A."""
+    for row, name, step in (("rnn", "A", 0.1), ("max-2", "A", 0.1), ("sum-2", "B", 1.0), ("sum-3", "B", 1.0)):
+        for seed in (1, 2, 3, 4):
+            corpus = {"name": name, "text_checksum": name}
+            place.commit(row, seed, 100.0 + step * (seed - 2.5), corpus=corpus)
+    table = table_of(place)
+
+    def excerpt(*rows: str) -> list[str]:
+        text = rows_excerpt(["toy", *rows], [table], {"toy": place.folder / "toy.md"}, place.folder)
+        return [line for line in text.splitlines() if line.startswith("| ")]
+
+    alone, mixed = excerpt("rnn", "max-2"), excerpt("rnn", "sum-2")
+    assert mixed[1].startswith(alone[1].rpartition("|")[0].rpartition("|")[0].rstrip(" |"))
+    assert "%" not in mixed[2], "neither published nor measured"
+
+
 def test_claims_are_of_a_sweep_or_of_those_with_its_prefix_and_say_what_is_asked(place: Any) -> None:
     text = SWEEP.replace("  figure:", CLAIMS + "  figure:")
     tables = []

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.json_table import table_json
+from hornn.reporting.json_table import seeds_of, table_json
 from hornn.reporting.packing import differences, packed
 from hornn.reporting.run_data import address, curves, page_data
-from reporting.place import SWEEP, Place, table_of
+from reporting.place import SWEEP, Place, line_of, table_of
 
 
 @pytest.fixture
@@ -140,6 +140,15 @@ def test_samples_are_few_short_texts(filled: Place) -> None:
 
 def test_an_address_is_as_browsers_write_it() -> None:
     assert address("toy", "model=lstm,a/b é", 1) == "toy/model%3Dlstm%2Ca%2Fb%20%C3%A9/1"
+
+
+def test_a_time_that_does_not_count_has_no_seed(place: Any) -> None:
+    """The first run shared its GPU."""
+    place.commit("sum-2", 1, 111.5, device="NVIDIA", runs_on_gpu=3, tokens_per_second=100.0)
+    place.commit("sum-2", 2, 112.5, device="NVIDIA", runs_on_gpu=1, tokens_per_second=200.0)
+    line = line_of(table_of(place), "sum-2")
+    assert seeds_of(line, "tokens_per_second") == [2]
+    assert seeds_of(line, "test_ppl") is None
 
 
 def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:

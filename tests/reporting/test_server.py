@@ -81,6 +81,9 @@ def test_an_address_that_is_none_is_refused(server: Server, capfd: pytest.Captur
     with socket.create_connection(server.server_address[:2], timeout=10) as connection:
         connection.sendall(b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.0 400 ")
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        connection.sendall(b"GET /changes?since=" + b"9" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.0 200 ")
     assert capfd.readouterr().err == ""
 
 

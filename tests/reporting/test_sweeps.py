@@ -228,6 +228,13 @@ def test_a_sweep_that_is_another_one_with_keys_of_its_own(place: Any) -> None:
             assert ours.identity != theirs.identity
 
 
+def test_a_sweep_that_would_be_laid_over_its_own_keys_is_refused(place: Any) -> None:
+    place.write_sweep("toy", SWEEP)
+    path = place.write_sweep("twin", "defaults: [_self_, toy]\nsweep: {name: twin}\n")
+    with pytest.raises(ValueError, match="'toy' behind _self_ would be laid over this file: name it before"):
+        read_sweep(path)
+
+
 @pytest.mark.parametrize("named", ["twin", "absent"])
 def test_a_sweep_that_is_itself_or_nothing(place: Any, named: str) -> None:
     path = place.write_sweep("twin", f"defaults: [{named}]\nsweep: {{name: twin}}\n")

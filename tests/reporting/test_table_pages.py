@@ -103,9 +103,9 @@ def test_rows_of_a_table_in_a_page(filled: Any) -> None:
         "| network | published | measured | gain, published | gain, measured |",
         "|---|---:|---:|---:|---:|",
         "| RNN | 123‡ | 111.0 ± 0.3 (5 seeds) |  |  |",
-        "| Sum, order 3 | 108† | 107.0 ± 0.7 (1 seed) | +12.2 %† | +3.6 ± 0.7 % |",
-        "| Sum, order 2 | 111 | 112.0 ± 0.5 (2 seeds) | +9.8 % | -0.9 ± 0.5 % |",
-        "| Stack &lt;RNN> | 110 | not built | +10.6 % |  |",
+        "| Sum, order 3 | 108† | 107.0 ± 0.7 (1 seed) | +12.2 %†‡ | +3.6 ± 0.7 % |",
+        "| Sum, order 2 | 111 | 112.0 ± 0.5 (2 seeds) | +9.8 %‡ | -0.9 ± 0.5 % |",
+        "| Stack &lt;RNN> | 110 | not built | +10.6 %‡ |  |",
         "",
         "Perplexity, test. Gains are relative to the RNN. ±: one standard error. "
         "†: recalled or second-hand: not read in the paper itself. "

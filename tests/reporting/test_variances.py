@@ -30,6 +30,8 @@ def test_students_t_has_its_known_quantiles() -> None:
     rare = math.erfc(3 / math.sqrt(2)) / 2
     assert student(3.0, 1) == pytest.approx(1 / math.tan(math.pi * rare), rel=1e-3)
     assert student(3.0, 2) == pytest.approx(19.207, rel=1e-3)
+    assert student(3.0, 100) == pytest.approx(3.0768, abs=2e-4)
+    assert student(3.0, 1000) == pytest.approx(3.0075, abs=2e-4)
     assert student(3.0, math.inf) == 3.0
 
 
@@ -92,4 +94,7 @@ def test_parts_add_up() -> None:
     assert total([Variance(1.0, 4), Variance(1.0, 4)]) == Variance(2.0, 8)
     assert total([Variance(1.0, 4), Variance(0.0, 1)]) == Variance(1.0, 4)
     assert total([]) == Variance(0.0)
+    assert total([Variance(1e250, 4), Variance(1e-250, 4)]) == Variance(1e250, 4), (
+        "of a result that is nonsense"
+    )
     assert pooled([Variance(1.0, 2), Variance(4.0, 4)]) == Variance(3.0, 6)

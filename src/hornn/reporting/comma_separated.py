@@ -11,7 +11,7 @@ from hornn.shown import shown
 
 
 def table_csv(table: Table) -> str:
-    """A line for each row and metric, its numbers to 9 significant digits, for other programs.
+    """A line for each row and metric, its numbers to 7 significant digits, for other programs.
 
     The table as JSON also has the marks of each row and names the file of each result.
     """

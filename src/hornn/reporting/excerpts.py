@@ -6,9 +6,10 @@ The words behind `<!-- rows: -->` and `<!-- claims: -->` say which (see `hornn.b
 from collections.abc import Sequence
 from pathlib import Path
 
+from hornn.reporting.claims import signs_of
 from hornn.reporting.gains import bound_of_gain, gain_of
 from hornn.reporting.grid import published_text
-from hornn.reporting.lines import Line, what_differs
+from hornn.reporting.lines import Line, by_data, what_differs
 from hornn.reporting.markdown import (
     capitalized,
     claims_markdown,
@@ -17,8 +18,7 @@ from hornn.reporting.markdown import (
     markdown_table,
     relative_address,
 )
-from hornn.reporting.numbers import BOUND_NOTE, SIGN_MEANINGS, UNVERIFIED_SIGN, format_bound, format_number
-from hornn.reporting.scores import is_unverified
+from hornn.reporting.numbers import BOUND_NOTE, SIGN_MEANINGS, format_bound, format_number
 from hornn.reporting.seeds import Spread, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
 from hornn.reporting.tables import Table
@@ -43,13 +43,17 @@ def rows_excerpt(words: Sequence[str], tables: Sequence[Table], home: dict[str, 
     if len(names) < 2:
         raise ValueError(f"name rows behind {table.sweep.name}; its rows are: {', '.join(known)}")
     lines = [known[name] for name in names[1:]]
-    spread, base = spread_for(lines, key, table.lines), lines[0]
+    base, spreads = lines[0], dict[str, Spread | None]()
+    for group in by_data(lines).values():
+        names_read = (line.row.name for line in group)
+        spreads.update(dict.fromkeys(names_read, spread_for(group, key, table.lines)))
     columns: dict[str, list[str]] = {
         "network": [escape_markdown(line.row.label) for line in lines],
         "published": [published_text(key, line.scores.get(key), line.row) for line in lines],
-        "measured": [measured_text(line, key, spread) for line in lines],
+        "measured": [measured_text(line, key, spreads.get(line.row.name)) for line in lines],
         "gain, published": [""] + [published_gain(line, base, metric) for line in lines[1:]],
-        "gain, measured": [""] + [measured_gain(line, base, metric, spread) for line in lines[1:]],
+        "gain, measured": [""]
+        + [measured_gain(line, base, metric, spreads.get(line.row.name)) for line in lines[1:]],
     }
     columns = {name: texts for name, texts in columns.items() if name == "measured" or any(texts)}
     note = [f"{escape_markdown(capitalized(metric.label))}."]
@@ -127,9 +131,9 @@ def published_gain(line: Line, base: Line, metric: Metric) -> str:
     values = [score.published.value if score and score.published else None for score in scores]
     if metric.lower_is_better is None or values[0] is None or values[1] is None:
         return ""
-    return gain_text(gain_of(values[0], values[1], metric)) + UNVERIFIED_SIGN * any(
-        map(is_unverified, scores)
-    )
+    if len(by_data([line, base])) > 1:
+        return ""
+    return gain_text(gain_of(values[0], values[1], metric)) + signs_of([line, base], metric.key)
 
 
 def measured_gain(line: Line, base: Line, metric: Metric, spread: Spread | None) -> str:

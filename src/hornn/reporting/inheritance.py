@@ -15,11 +15,16 @@ def load_sweep(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """
     content = load(path)
     below: dict[str, Any] = {"defaults": []}
-    for item in content.pop("defaults", []):
+    defaults = content.pop("defaults", [])
+    for place, item in enumerate(defaults):
         if isinstance(item, str) and item != "_self_" and "/" not in item:
             other = find_file((path.parent, CONF / "sweeps"), item)
             if other is None or other in (path, *above):
                 raise ValueError(f"{path}: its defaults name {item!r}: give another sweep file beside it")
+            if "_self_" in defaults[:place]:
+                raise ValueError(
+                    f"{path}: {item!r} behind _self_ would be laid over this file: name it before"
+                )
             below = laid_over(below, load_sweep(other, (path, *above)))
         else:
             below["defaults"].append(item)

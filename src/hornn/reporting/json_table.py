@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hornn.reporting.lines import Line
+from hornn.reporting.lines import Line, tells
 from hornn.reporting.numbers import to_digits
 from hornn.reporting.runs import commits
 from hornn.reporting.scores import metric_value
@@ -13,7 +13,7 @@ from hornn.result import finite
 
 
 def table_json(table: Table) -> str:
-    """All that the page says of a table: its rows with every seed's number, its claims, to 9 significant digits.
+    """All that the page says of a table: its rows with every seed's number, its claims, to 7 significant digits.
 
     A row, a score or a claim lacks the keys of what there is nothing to say of: a score has `seeds` where its numbers
     are of some of the row's seeds alone.
@@ -72,7 +72,11 @@ def table_json(table: Table) -> str:
 
 def seeds_of(line: Line, key: str) -> list[int] | None:
     """The seeds whose results hold this number; None where all of the row's do, or it is of the runs together."""
-    seeds = [run.seed for run in line.measured if metric_value(run.result, key) is not None]
+    seeds = [
+        run.seed
+        for run in line.measured
+        if metric_value(run.result, key) is not None and tells(run.result, key)
+    ]
     return seeds if 0 < len(seeds) < len(line.measured) else None
 
 

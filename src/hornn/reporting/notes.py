@@ -9,6 +9,7 @@ from hornn.reporting.runs import finish_time
 from hornn.reporting.seeds import Spread, spread_over_seeds
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
+from hornn.reporting.utterances import RATE
 from hornn.run.code import SHORT
 
 LISTED = 5  # commits, more than which a reader would not look up one by one
@@ -57,19 +58,22 @@ def spreads(table: Table, metric: Metric) -> list[str]:
             texts.append(
                 f"Spread over seeds, {metric.label}{f', on {name}{several}' if len(groups) > 1 else ''}: "
                 f"{percent(spread.share)} of the mean, pooled over {rows}; {spread.freedom} degrees of freedom."
-                f" {moderation(spread)}"
+                f" {moderation(spread, metric.key)}"
             )
     return texts
 
 
-def moderation(spread: Spread) -> str:
-    """How far the rows tell each other's variance, and what decides where a row has one seed."""
+def moderation(spread: Spread, metric: str) -> str:
+    """How far the rows tell each other's variance, and what decides where a row has one seed and no speakers count."""
     decisive = spread.decisive_alone
-    return (
+    text = (
         "A row's own variance is drawn towards the others', which count as "
-        f"{spread.prior.freedom:.1f} degrees of freedom. Where one of two rows has one seed, "
-        f"{f'{decisive:.3g} standard errors decide' if decisive < 100 else 'hardly any gain is decided'}."
+        f"{spread.prior.freedom:.1f} degrees of freedom."
     )
+    if metric.startswith(RATE):
+        return text
+    enough = f"{decisive:.3g} standard errors decide" if decisive < 100 else "hardly any gain is decided"
+    return f"{text} Where one of two rows has one seed, {enough}."
 
 
 def what_is_missing(table: Table) -> list[str]:

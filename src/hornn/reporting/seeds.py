@@ -114,8 +114,9 @@ def errors_of_gain(one: Line, other: Line, metric: str, spread: Spread | None) -
         return Errors(None)
     of_seeds = error_over_seeds(metric, spread, one, other)
     of_speakers = error_over_speakers(metric, one, other)
+    ratio, inverse = first / mean, 1 / mean  # a product may be infinite, where a power would be an error
     return Errors(
-        of_seeds and of_seeds.times((first / mean) ** 2), of_speakers and of_speakers.times(mean**-2)
+        of_seeds and of_seeds.times(ratio * ratio), of_speakers and of_speakers.times(inverse * inverse)
     )
 
 

@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
             self.give(live.encode(), "text/html; charset=utf-8")
         elif address == "changes":
             since = parse_qs(asked.query).get("since", [""])[0]
-            self.tell_changes(int(since) if since.isdecimal() else version)
+            self.tell_changes(int(since) if since.isdecimal() and len(since) < 10 else version)
         else:
             path = self.report.written.files.get(address)
             try:

@@ -11,6 +11,7 @@ from hornn.reporting.variances import Variance
 
 RATE, ERRORS, WORDS, SPEAKERS = "test_wer", "test_errors", "test_words", "test_speakers"
 DRAWS = 10_000  # of the bootstrap
+HELD = 1_000_000  # numbers drawn at a time, so that a long test set takes no more memory
 
 
 def error_over_speakers(metric: str, *lines: Line) -> Variance | None:
@@ -67,8 +68,10 @@ def bootstrap_error(errors: np.ndarray, words: np.ndarray) -> float:
     same draws. words: (S,) how many were said.
     Source: Bisani & Ney 2004, Bootstrap estimates for confidence intervals in ASR performance evaluation.
     """
-    speakers = len(words)
-    draws = np.random.default_rng(0).integers(speakers, size=(DRAWS, speakers))
-    rates = 100 * errors[draws].sum(1) / words[draws].sum(1)
+    speakers, draw, rates = len(words), np.random.default_rng(0), np.empty(DRAWS)
+    block = max(1, HELD // speakers)
+    for start in range(0, DRAWS, block):
+        drawn = draw.integers(speakers, size=(min(block, DRAWS - start), speakers))
+        rates[start : start + block] = 100 * errors[drawn].sum(1) / words[drawn].sum(1)
     # The bootstrap's variance is too small by this much: its draws are about the mean of the sample.
     return float(np.std(rates)) * (speakers / (speakers - 1)) ** 0.5

@@ -27,8 +27,8 @@ def total(parts: Iterable[Variance]) -> Variance:
     """The variance of a sum of independent parts; its degrees of freedom are by Welch and Satterthwaite."""
     parts = [part for part in parts if part.value]
     value = sum(part.value for part in parts)
-    uncertain = sum(part.value**2 / part.freedom for part in parts)
-    return Variance(value, value**2 / uncertain if uncertain else math.inf)
+    uncertain = sum((part.value / value) ** 2 / part.freedom for part in parts)
+    return Variance(value, 1 / uncertain if uncertain else math.inf)
 
 
 def pooled(parts: Sequence[Variance]) -> Variance:
@@ -52,14 +52,16 @@ class Prior(NamedTuple):
 def prior_of(parts: Sequence[Variance]) -> Prior:
     """The prior that explains how far the variances of the rows differ: by chance, or beyond chance.
 
-    Its degrees of freedom are the harmonic mean of FREEDOMS, where each counts by its likelihood. So one seed more
-    never switches from one rule to another.
+    Each of FREEDOMS, with the value that is likeliest with it, counts by its likelihood: the value is their mean, the
+    degrees of freedom their harmonic mean. So one seed more never switches from one rule to another.
     """
     parts = with_least(parts)
-    logs = [log_likelihood(parts, Prior(likeliest(parts, freedom), freedom)) for freedom in FREEDOMS]
+    priors = [Prior(likeliest(parts, freedom), freedom) for freedom in FREEDOMS]
+    logs = [log_likelihood(parts, prior) for prior in priors]
     weights = [math.exp(log - max(logs)) for log in logs]
-    freedom = sum(weights) / sum(weight / each for weight, each in zip(weights, FREEDOMS, strict=True))
-    return Prior(likeliest(parts, freedom), freedom)
+    pairs = list(zip(weights, priors, strict=True))
+    value = sum(weight * prior.value for weight, prior in pairs) / sum(weights)
+    return Prior(value, sum(weights) / sum(weight / prior.freedom for weight, prior in pairs))
 
 
 def log_likelihood(parts: Iterable[Variance], prior: Prior) -> float:
@@ -112,8 +114,9 @@ def student(x: float, freedom: float) -> float:
 
 def exceeds(x: float, freedom: float) -> float:
     """How probably a variable of Student's t exceeds x: with t = sqrt(freedom) tan(angle), an integral of a cosine."""
-    start, parts = math.atan(x / math.sqrt(freedom)), 100
-    step = (math.pi / 2 - start) / parts
+    start, parts = math.atan(x / math.sqrt(freedom)), 200
+    end = min(math.pi / 2, start + 6 / math.sqrt(freedom))  # behind it there is next to nothing
+    step = (end - start) / parts
     area = step * sum(math.cos(start + (part + 0.5) * step) ** (freedom - 1) for part in range(parts))
     whole = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     return area * math.exp(whole) / math.sqrt(math.pi)
