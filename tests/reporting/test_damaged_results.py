@@ -25,7 +25,7 @@ METRICS = (
     "seconds_per_epoch",
     "memory.summary.gradient_reach",
 )
-HUGE = {"10**400": "1" + "0" * 400, "1e999": "1e999", "1e71": "1e71"}
+HUGE = {"10**400": "1" + "0" * 400, "1e999": "1e999", "1e200": "1e200"}
 
 
 def places_of(value: Any, depth: int = 3) -> Iterator[tuple[Any, ...]]:
@@ -86,7 +86,7 @@ def committed(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.mark.each(11)
-@pytest.mark.parametrize("value", ['"text"', "null", "[[1]]", "-1", "1e69", *HUGE])
+@pytest.mark.parametrize("value", ['"text"', "null", "[[1]]", "-1", "1e149", *HUGE])
 def test_one_wrong_value_leaves_the_report(
     place: Place, committed: dict[str, Any], value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,7 +90,7 @@ def likeliest(parts: Sequence[Variance], freedom: float) -> float:
 
 
 def with_least(parts: Sequence[Variance]) -> list[Variance]:
-    """Seeds may agree to the last digit that counts: a least variance for them, because no prior explains none."""
+    """Seeds may agree to the last digit: they get a least variance, because no prior explains a variance of 0."""
     least = 1e-5 * (median(part.value for part in parts) or pooled(parts).value)
     return [Variance(max(part.value, least), part.freedom) for part in parts]
 
