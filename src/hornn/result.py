@@ -187,6 +187,8 @@ def check_result(result: Any, needed: Collection[str]) -> None:
         texts = result.get(part, {})
         check_kinds(texts, dict.fromkeys(texts, (str, NoneType)), ())
     check_kinds(result.get("dynamic", {}), {"seq_len": (int, NoneType)}, ())
+    for start in result.get("starts", ()):
+        check_kinds(start, {"started": (str,)}, ())
     for utterance in result.get(UTTERANCES, ()):
         check_kinds(utterance, UTTERANCE, UTTERANCE)
         check_kinds(utterance["heard"], dict.fromkeys(utterance["heard"], (str,)), ())

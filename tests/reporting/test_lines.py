@@ -207,6 +207,18 @@ def test_a_result_that_started_from_another_network_is_marked(place: Any, broken
     assert line_of(table_of(place), "sum-3").marks == (mark,)
 
 
+def test_a_start_that_was_trained_anew_is_told(place: Any, broken: Any) -> None:
+    broken("name: sum-3\n", "name: sum-3\n      start: sum-2\n")
+    later, earlier = "2026-02-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00"
+    place.commit("sum-2", 1, 110.0, name="bbbb", finished=later)
+    started = {"config": {"init_from": "outputs/hornn/toy/bbbb/seed=1/best.ckpt"}}
+    place.commit("sum-3", 1, 108.0, **started, starts=[{"started": later}])
+    assert line_of(table_of(place), "sum-3").marks == ()
+    place.commit("sum-3", 1, 108.0, **started, starts=[{"started": earlier}, {"started": later}])
+    mark = "sum-2 was trained anew after seed 1 of this row began: overwrite=true starts from the new weights"
+    assert line_of(table_of(place), "sum-3").marks == (mark,)
+
+
 def test_a_mixture_of_another_network_is_marked(place: Any, broken: Any) -> None:
     broken("name: sum-3\n", "name: sum-3\n      start: [sum-2, rnn]\n")
     place.commit("sum-2", 1, 110.0, name="bbbb")

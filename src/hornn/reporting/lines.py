@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hornn.reporting.departures import DEPARTS_FROM_RECIPE, departures
 from hornn.reporting.numbers import format_number
-from hornn.reporting.runs import Run, commits, takes_the_place
+from hornn.reporting.runs import Run, commits, finish_time, takes_the_place
 from hornn.reporting.scores import (
     ON_DEMAND,
     Score,
@@ -231,6 +231,10 @@ def remarks(
             for item, seeds in departed.items()
         ]
         yield f"{DEPARTS_FROM_RECIPE}: {'; '.join(each)}"
+    older = by_seed((name, run.seed) for run in done for name in row.start if is_older(run, starts[name]))
+    for name, seeds in older.items():
+        which = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+        yield f"{name} was trained anew after {which} of this row began: overwrite=true starts from the new weights"
     if len(commits(done)) > 1:
         yield "its seeds come from several commits, which their files name"
     if any(run.result.get("dirty") for run in done):
@@ -312,6 +316,14 @@ def other_start(row: Row, run: Run, starts: Mapping[str, Sequence[Run]]) -> Iter
         for name in row.start:
             if name not in known:
                 yield f"{INIT_FROM} names no run of {name} with this seed"
+
+
+def is_older(run: Run, starts: Sequence[Run]) -> bool:
+    """Whether a run began before the run of its seed finished whose weights it should start from."""
+    began = next((start.get("started") for start in run.result.get("starts") or ()), None)
+    return began is not None and any(
+        start.seed == run.seed and start.state == "done" and finish_time(start) > began for start in starts
+    )
 
 
 def departures_of(line: Line) -> tuple[str, ...]:
