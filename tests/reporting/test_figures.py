@@ -108,6 +108,15 @@ def test_an_equal_number_is_not_better_at_a_glance(place: Any) -> None:
     assert "measured, worse or equal" in glance.svg
 
 
+def test_a_legend_names_what_its_figure_draws(place: Any) -> None:
+    place.commit("sum-2", 1, 111.0, num_parameters=1_000_000)
+    place.commit("sum-3", 1, 107.0, num_parameters=1_000_000)
+    place.commit("max-2", 1, 112.0, num_parameters=1_000_000, device="cpu (slide rule)")
+    costs = draw_figures(table_of(place))[-1]
+    assert costs.panels[0].caption.endswith("1 row ran on another device.")
+    assert [label for label, _ in costs.legend] == ["Sum, order 2", "Sum, order 3"]
+
+
 def test_without_results_there_is_no_figure(place: Any) -> None:
     said = write_report(place.results, place.sweeps, place.results / "report").said
     assert said.endswith("1 tables, 0 of 4 rows measured")

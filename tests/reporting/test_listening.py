@@ -79,7 +79,7 @@ def test_words_are_text(place: Any) -> None:
 
 
 def test_without_words_there_is_nothing_to_listen_to(place: Any) -> None:
-    assert "What they heard" not in speak(place, utterances=[])
+    assert "<h2>What was heard" not in speak(place, utterances=[])
     assert not (place.results / "report" / "recordings").exists()
 
 
@@ -87,7 +87,7 @@ def test_of_a_long_file_only_the_beginning_is_shown() -> None:
     many = [{"id": "a", "said": "A " * 9999, "heard": {"shipped": "B " * 9999}}] * 99
     found = heard_by({"utterances": many}, {})
     assert len(found) == SAMPLES
-    assert len(found[0].by_grammar["by the grammar of the corpus"]) == WORDS
+    assert len(found[0].by_grammar["by the shipped grammar"]) == WORDS
 
 
 def test_the_script_knows_the_words(place: Any) -> None:
@@ -95,7 +95,7 @@ def test_the_script_knows_the_words(place: Any) -> None:
     address = {("tones", "one"): Recording("recordings/tones/one.flac")}
     run = page_data([table_of(place)], place.results / "report", address)["runs"][0]
     assert run["heard"][0]["recording"] == ("recordings/tones/one.flac", "")
-    assert run["heard"][0]["by_grammar"]["by the grammar of the corpus"] == [("YES", "YES"), ("NO", "SO")]
+    assert run["heard"][0]["by_grammar"]["by the shipped grammar"] == [("YES", "YES"), ("NO", "SO")]
     assert run["heard"][1]["recording"] == ("", "")
 
 
@@ -104,7 +104,7 @@ def test_of_a_row_the_seed_that_is_best_on_validation_is_heard(place: Any) -> No
         heard = [{"id": "one", "said": "YES", "heard": {"shipped": text}}]
         place.commit("rnn", seed, 70.0 + seed, valid_ppl=valid_ppl, utterances=heard)
     ((_, heard),) = utterances_of(table_of(place), {})[0].rows
-    assert heard.by_grammar == {"by the grammar of the corpus": [("YES", "NO")]}
+    assert heard.by_grammar == {"by the shipped grammar": [("YES", "NO")]}
 
 
 def test_a_sweep_without_a_file_shows_word_errors(place: Any) -> None:

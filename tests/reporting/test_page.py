@@ -143,3 +143,24 @@ def test_a_table_shows_what_its_network_wrote(filled: Any) -> None:
     write_report(filled.results, filled.sweeps, report)
     page = (report / "index.html").read_text()
     assert page.count('href="data:audio/midi;base64,TVRoZA==" download="toy.mid"') == 1
+
+
+def test_learning_curves_need_several_epochs(place: Any) -> None:
+    place.commit("rnn", 1, 120.0, metrics=[{"epoch": 1, "valid_ppl": 125.0}])
+    write_report(place.results, place.sweeps, place.results / "report")
+    assert "<h2>Learning curves" not in (place.results / "report" / "index.html").read_text()
+    place.commit("sum-2", 1, 110.0)
+    write_report(place.results, place.sweeps, place.results / "report")
+    assert "<h2>Learning curves" in (place.results / "report" / "index.html").read_text()
+
+
+def test_many_marks_are_a_list(place: Any) -> None:
+    for row in ("rnn", "sum-2", "sum-3", "max-2"):
+        place.commit(row, 1, 120.0)
+    write_report(place.results, place.sweeps, place.results / "report")
+    assert "<li><sup>" not in (place.results / "report" / "index.html").read_text()
+    place.commit("rnn", 1, 120.0, dirty=True)
+    place.commit("sum-2", 1, 120.0, corpus={"valid_is_test": True})
+    write_report(place.results, place.sweeps, place.results / "report")
+    page = (place.results / "report" / "index.html").read_text()
+    assert page.count("<li><sup>") == 4, "two of the published numbers, two of ours"

@@ -73,7 +73,9 @@ def test_back_leads_to_the_place_where_the_reader_was(tab: Tab) -> None:
 
 
 def test_a_renewal_leaves_the_reader_at_the_words_that_are_typed(tab: Tab) -> None:
-    tab.open("#toy").run(f"fetch = async () => ({{ text: async () => {json.dumps(tab.page.read_text())} }})")
+    tab.open("#toy").run(
+        f"fetch = async () => ({{ ok: true, text: async () => {json.dumps(tab.page.read_text())} }})"
+    )
     box = "document.getElementById('search')"
     tab.run(f"{box}.focus(); {box}.value = 'sum'; {box}.setSelectionRange(1, 1); renew()")
     assert tab.run(f"[document.activeElement.id, {box}.value, {box}.selectionStart]") == ["search", "sum", 1]
@@ -85,7 +87,7 @@ def test_a_renewal_leaves_the_reader_at_the_words_that_are_typed(tab: Tab) -> No
 def test_a_renewal_leaves_the_keyboard_at_the_heading_to_which_a_link_led(tab: Tab) -> None:
     """Also in a view whose name has a dot."""
     page = tab.page.read_text().replace("table-toy", "table-toy.v2")
-    tab.open("#claims").run(f"fetch = async () => ({{ text: async () => {json.dumps(page)} }})")
+    tab.open("#claims").run(f"fetch = async () => ({{ ok: true, text: async () => {json.dumps(page)} }})")
     tab.run("document.getElementById('table-toy').id = 'table-toy.v2'")
     tab.run(f"location.hash = '#toy.v2'; {LATER}")
     heading, link = "[id='table-toy.v2'] h1", "[id='table-toy.v2'] .runs a"
@@ -110,7 +112,7 @@ def test_a_renewal_leaves_the_keyboard_at_its_claim_which_stays_open(tab: Tab) -
     changed = text.replace("<h2>Claims</h2>", '<h2>Claims</h2><a href="#home">more</a>', 1)
     changed = changed.replace(says, f"<b>now</b> {says}")
     assert changed.count("now</b>") == changed.count(">more</a>") == 1
-    tab.open("#toy").run(f"fetch = async () => ({{ text: async () => {json.dumps(changed)} }})")
+    tab.open("#toy").run(f"fetch = async () => ({{ ok: true, text: async () => {json.dumps(changed)} }})")
     claim = "document.querySelector('#table-toy .claims details')"
     tab.run(f"{claim}.open = true; {claim}.querySelector('summary').focus(); renew()")
     assert tab.run(f"{claim}.querySelector('b').textContent") == "now"
@@ -118,3 +120,43 @@ def test_a_renewal_leaves_the_keyboard_at_its_claim_which_stays_open(tab: Tab) -
         True,
         True,
     ]
+
+
+@pytest.mark.parametrize("kept", ['["gone/row"]', "no JSON", "5"])
+def test_what_is_no_row_of_the_page_is_not_chosen(tab: Tab, kept: str) -> None:
+    tab.run(f"sessionStorage.setItem('ticked', {json.dumps(kept)})")
+    tab.open("#toy")
+    assert tab.run("document.getElementById('tray').hidden")
+    assert tab.run("document.querySelector('nav a.chosen').hash") == "#compare="
+
+
+def test_an_unknown_choice_of_a_filter_is_all(tab: Tab) -> None:
+    tab.open("#claims=outcome=zzz")
+    assert tab.run("document.querySelector('select[data-key=outcome]').selectedOptions[0].text") == "all"
+
+
+def test_the_list_of_tables_closes_at_a_tap_on_the_table_that_is_shown(tab: Tab) -> None:
+    tab.open("#toy", width=390)
+    tab.run(
+        "document.getElementById('menu').open = true; document.querySelector('nav a[href=\"#table-toy\"]').click()"
+    )
+    assert not tab.run("document.getElementById('menu').open")
+
+
+def test_a_page_that_was_moved_away_is_no_news(tab: Tab) -> None:
+    tab.open("#toy").run("fetch = async () => ({ ok: false, text: async () => 'not found' }); renew()")
+    assert tab.texts("#table-toy h1") == ["Toy: order and pooling"]
+
+
+def test_epochs_are_whole_and_updates_are_written_out(tab: Tab) -> None:
+    marks = "rounded(0, 2, 5, false, 1).map(value => short(value, 1e7))"
+    assert tab.run(marks) == ["0", "1", "2"]
+    assert tab.run("[60000, 120000].map(value => short(value, 1e7))") == ["60,000", "120,000"]
+
+
+def test_one_score_is_no_line(tab: Tab) -> None:
+    tab.open("#toy").run(
+        "data.runs[3].curves.valid_ppl = [129]; document.querySelector('#table-toy .curves').redraw()"
+    )
+    assert tab.run("document.querySelectorAll('#table-toy .chart polyline').length") == 2
+    assert any("Without this curve: Max, order 2." in text for text in tab.texts("#table-toy figcaption"))

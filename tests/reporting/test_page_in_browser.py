@@ -74,6 +74,20 @@ def test_scores_of_different_data_are_not_ranked(tab: Tab) -> None:
     assert not any(said in text for text in tab.texts("#compare p.soft"))
 
 
+def test_nothing_is_best_where_a_number_is_missing(tab: Tab) -> None:
+    tab.open(f"#compare={ROWS}").run("delete data.rows['toy/sum-2'].numbers.test_ppl; show()")
+    lines = "[...document.querySelectorAll('#compare tbody tr')]"
+    ours = f"{lines}.filter(row => row.innerText.startsWith('perplexity, test\\t'))"
+    assert tab.run(f"{ours}.map(row => [row.innerText, row.querySelectorAll('b').length])") == [
+        ["perplexity, test\t\t109.0", 0]
+    ]
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_minus(tab: Tab) -> None:
+    tab.open(f"#compare={ROWS}").run("data.runs[3].numbers.test_ppl = [111.99, '111.99']; show()")
+    assert "perplexity, test 112.0 ± 0.7 111.99 +0.0 %" in tab.texts("#compare tbody tr")
+
+
 def test_configs_beside_one_another_show_where_they_differ(tab: Tab) -> None:
     tab.open(f"#compare={ROWS}")
     title = "[...document.querySelectorAll('#compare h2')].find(each => each.textContent.includes('configs differ'))"
@@ -95,7 +109,7 @@ def test_a_run_has_its_numbers_its_seeds_and_its_commands(tab: Tab) -> None:
 
 def test_what_a_reader_has_set_outlasts_a_renewal(tab: Tab) -> None:
     """The curve, the sort order, the legend, the rows that were folded, and the config that stands open."""
-    fetch = f"fetch = async () => ({{ text: async () => {json.dumps(tab.page.read_text())} }})"
+    fetch = f"fetch = async () => ({{ ok: true, text: async () => {json.dumps(tab.page.read_text())} }})"
     head = "document.querySelectorAll('#table-toy .wide th')[2]"
     over = "document.querySelectorAll('#table-toy .curves select')[1]"
     every = "document.querySelector('#table-toy .curves input')"

@@ -48,6 +48,28 @@ def test_equal_configs_are_held_once(data: dict[str, Any]) -> None:
     assert [run["config"] for run in data["runs"]] == [0, 0, 0, 1]
 
 
+def test_a_run_older_than_a_key_had_its_neutral_value(place: Place) -> None:
+    trained = {"model": "gru", "optimizer": "sgd"}
+    place.commit("sum-2", 1, choices=trained, config={"lr": 1})
+    place.commit(
+        "sum-2",
+        2,
+        choices=trained,
+        config={"lr": 1, "model": {"reset_after": True}, "recurrent_dropout": 0.5},
+    )
+    place.commit("sum-3", 1, choices={"model": "kn"}, config={"lr": 1})
+    keys, values = page_data([table_of(place)], place.results / "report", {})["configs"].values()
+    said = [dict(zip(keys, each, strict=True)) for each in values]
+    assert [each["model.reset_after"] for each in said] == [True, True, ""]
+    assert [each["recurrent_dropout"] for each in said] == [0.0, 0.5, ""], "counts are not trained"
+
+
+def test_every_run_has_the_time_of_its_epochs(data: dict[str, Any]) -> None:
+    """As its table, which need not ask for it."""
+    assert {run["numbers"]["seconds_per_epoch"] for run in data["runs"]} == {(12.5, "12.5")}
+    assert data["rows"]["toy/sum-2"]["numbers"]["seconds_per_epoch"] == (12.5, "12.5")
+
+
 def test_scores_have_names_and_say_what_is_better(data: dict[str, Any]) -> None:
     assert data["measures"]["test_ppl"] == ("perplexity, test", -1)
     assert data["measures"]["num_parameters"] == ("weights", 0)
@@ -60,7 +82,7 @@ def test_scores_come_before_costs_and_costs_before_the_rest(place: Place) -> Non
     place.commit("rnn", 1, **{"test_ppl": 7.0, **memory, "metrics": metrics})
     assert list(page_data([table_of(place)], place.results / "report", {})["measures"]) == [
         *("test_ppl", "valid_ppl", "train_ppl"),
-        *("num_parameters", "epochs", "peak_memory_mb"),
+        *("num_parameters", "epochs", "peak_memory_mb", "seconds_per_epoch"),
         *("lr", "grad_norm"),
     ]
 

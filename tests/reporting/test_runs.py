@@ -193,7 +193,8 @@ def test_results_that_fit_no_row_are_a_warning(place: Any) -> None:
     assert warnings == (
         f"{tables / 'absent-seed1.json'} and 2 more belong to no row: give them the names <row>-seed<number>.json of "
         f"rows that {sweep} has, or delete them",
-        f"'gone' is a row of {record} that {sweep} does not run: was it edited?",
+        f"'gone' is a row of {record} that {sweep} does not run: give the name back, or delete what the record "
+        "has under it",
     )
 
 

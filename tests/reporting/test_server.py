@@ -77,6 +77,17 @@ def test_it_answers_its_own_pages_alone(server: Server) -> None:
         assert get(server, "/", host)[0] == 200, "on port 80 it has none, and a tunnel has another"
 
 
+def test_no_other_site_can_show_or_embed_it(server: Server) -> None:
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    for address in ("/", "/tables/toy.csv"):
+        connection.request("GET", address)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_an_address_that_is_none_is_refused(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_connection(server.server_address[:2], timeout=10) as connection:
         connection.sendall(b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -222,7 +222,13 @@ class Axes:
             mark = f"M{column - 10:.1f} {last:.1f}H{column - 3:.1f}"
             parts += [
                 element("path", d=mark, **stroke(colour, "-", 3)),
-                element("text", shortened(text, WIDTH - column, NAME), x=column, y=last + 3, font_size=NAME),
+                element(
+                    "text",
+                    shortened(text, WIDTH - RIGHT - column, NAME),
+                    x=column,
+                    y=last + 3,
+                    font_size=NAME,
+                ),
             ]
         return parts
 

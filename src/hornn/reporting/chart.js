@@ -9,11 +9,11 @@ const drawn = (tag, attributes, text) => {
   return made;
 };
 
-const short = value => Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-3) ? value.toExponential(1).replace(".0e", "e").replace("e+", "e")
+const short = (value, most = 1e5) => Math.abs(value) >= most || (value && Math.abs(value) < 1e-3) ? value.toExponential(1).replace(".0e", "e").replace("e+", "e")
   : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(4));
 
-/** Round numbers from low to high, about `count` of them. */
-const rounded = (low, high, count, log) => {
+/** Round numbers from low to high, about `count` of them, at least `least` apart. */
+const rounded = (low, high, count, log, least = 0) => {
   const found = [];
   if (low === high) return [low];
   if (log && high / low > 8) {
@@ -21,7 +21,7 @@ const rounded = (low, high, count, log) => {
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
       for (const step of steps) found.push(step * 10 ** power);
   } else {
-    const raw = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(raw));
+    const raw = Math.max((high - low) / count || 1, least), power = 10 ** Math.floor(Math.log10(raw));
     const step = power * ([1, 2, 5].find(factor => factor * power >= raw) ?? 10);
     for (let n = Math.ceil(low / step); n <= high / step + 1e-9; n++) found.push(n * step);
   }
@@ -30,11 +30,11 @@ const rounded = (low, high, count, log) => {
 
 /**
  * Draw `lines` into `place`: [{ name, colour, symbol, series, points: [[x, y], ..] }].
- * x, y: { label }; y.score: it is cut off where a run is far from its last value. Says what was left out.
+ * A line has at least two points. x: { label, says, least }, `least` the distance of two numbers along it; y.score: it is cut off where a run is far from its last value. Says what was left out.
  */
 const drawChart = (place, name, lines, x, y) => {
   place.querySelector("svg")?.remove();
-  lines = lines.map(line => ({ ...line, points: line.points.filter(([a, b]) => a != null && b != null) })).filter(line => line.points.length);
+  lines = lines.map(line => ({ ...line, points: line.points.filter(([a, b]) => a != null && b != null) })).filter(line => line.points.length > 1);
   if (!lines.length) return "";
   const all = lines.flatMap(line => line.points), ys = all.map(point => point[1]);
   const ends = lines.map(line => line.points.at(-1)[1]);
@@ -55,8 +55,8 @@ const drawChart = (place, name, lines, x, y) => {
     svg.append(drawn("line", { x1: left, x2: right, y1: atY(value), y2: atY(value), stroke: "currentColor", "stroke-opacity": 0.15 }));
     svg.append(drawn("text", { x: left - 6, y: atY(value) + 4, "text-anchor": "end", "font-size": 12 }, short(value)));
   }
-  for (const value of rounded(first, last, Math.max(3, width / 90), false))
-    svg.append(drawn("text", { x: atX(value), y: foot + 16, "text-anchor": "middle", "font-size": 12 }, short(value)));
+  for (const value of rounded(first, last, Math.max(3, width / 90), false, x.least))
+    svg.append(drawn("text", { x: atX(value), y: foot + 16, "text-anchor": "middle", "font-size": 12 }, short(value, 1e7)));
   svg.append(drawn("line", { x1: left, x2: right, y1: foot, y2: foot, stroke: "currentColor", "stroke-opacity": 0.5 }));
   svg.append(drawn("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle", "font-size": 12 }, x.label));
   const frame = drawn("svg", { x: left - 5, y: 0, width: right - left + 15, height: foot, overflow: "hidden" });

@@ -64,6 +64,7 @@ const oversOf = runs => {
   return [["epoch", "epochs", 1, value => `epoch ${short(value)}`], ["step", "updates", 1, value => `${value.toLocaleString("en")} updates`],
     ["seconds", `training time (${unit})`, size, value => `${short(value)} ${unit}`]].filter(([key]) => runs.some(run => run.curves[key]?.length > 1));
 };
+const axisOf = ([key, label, , says]) => ({ label, says, least: key === "seconds" ? 0 : 1 });
 const along = (run, key, over) => (run.curves[over[0]] ?? []).map((value, n) => [value / over[2], run.curves[key]?.[n]]);
 const isScore = key => /^(train|valid)_/.test(key) && data.measures[key][1] < 0;
 
@@ -85,7 +86,7 @@ const drawOne = (place, run, keys, chosen, overLabel, title) => {
   place.replaceChildren(element("div", { class: "filters" }, overLabel), element("div", { class: "plots" }, figures.map(each => each[1])));
   return () => figures.forEach(([group, figure], index) => {
     const lines = group.map((key, n) => ({ name: measureName(key), colour: data.palette[n][0], symbol: data.palette[n][1], series: `${index}.${n}`, points: along(run, key, chosen()) }));
-    const names = group.map(measureName), said = drawChart(figure, `${title}: ${names.join(" and ")} over ${chosen()[1]}`, lines, { label: chosen()[1], says: chosen()[3] }, { score: group.every(isScore) });
+    const names = group.map(measureName), said = drawChart(figure, `${title}: ${names.join(" and ")} over ${chosen()[1]}`, lines, axisOf(chosen()), { score: group.every(isScore) });
     figure.querySelector("figcaption").replaceChildren(...lines.flatMap(line => [element("span", { style: `color: ${line.colour}`, "aria-hidden": "true" }, line.symbol), ` ${line.name}. `]), said);
   });
 };
@@ -103,10 +104,10 @@ const drawSeveral = (place, items, keys, chosen, overLabel, title) => {
       .map(run => ({ name: item.one || item.runs.length === 1 ? item.label : `${item.label}, seed ${run.seed}`,
         colour: item.style[0], symbol: item.style[1], series: item.series, points: along(run, key, over) })));
     const name = `${title}: ${measureName(key)} over ${over[1]}, ${lines.length} ${lines.length === 1 ? "run" : "runs"}`;
-    const said = drawChart(figure, name, lines, { label: over[1], says: over[3] }, { score: isScore(key) });
+    const said = drawChart(figure, name, lines, axisOf(over), { score: isScore(key) });
     const which = several ? every.checked ? "Every seed. " : "The best seed of each row by validation. " : "";
     const words = measureName(key);
-    const bare = distinct(lines.filter(line => !line.points.some(([, value]) => value !== undefined && value !== null)).map(line => line.name));
+    const bare = distinct(lines.filter(line => line.points.filter(([, value]) => value !== undefined && value !== null).length < 2).map(line => line.name));
     caption.textContent = `${words[0].toUpperCase()}${words.slice(1)}, after each epoch. ${which}${over[0] === "seconds" ? "Times compare only on one device. " : ""}${bare.length ? `Without this curve: ${bare.join(", ")}. ` : ""}${said}`;
   };
   what.onchange = every.onchange = draw;
@@ -133,7 +134,7 @@ const breakable = word => word.split(/(?<=[._])(?!\d)/).flatMap((part, n) => n ?
 
 /** The lines of a table: a name and a cell for each item. */
 const linesOf = (title, lines, columns) => lines.length ? element("tbody", {},
-  title ? element("tr", { class: "part" }, element("th", { scope: "rowgroup", colspan: columns + 1 }, title)) : null,
+  title ? element("tr", {}, element("th", { scope: "rowgroup", colspan: columns + 1 }, title)) : null,
   lines.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, breakable(name)), cells.map(cell => element("td", {}, typeof cell === "string" ? breakable(cell) : cell))))) : null;
 
 /** Whether the times of items compare: all ran on one device. */
@@ -148,15 +149,15 @@ const numberLines = items => {
   const keys = Object.keys(data.measures).filter(key => items.some(item => item.numbers[key]));
   const lines = [];
   for (const key of keys) {
-    const having = items.filter(item => item.numbers[key]), compare = alike(having) && (!data.times.includes(key) || onOneDevice(having));
+    const having = items.filter(item => item.numbers[key]), compare = having.length === items.length && alike(having) && (!data.times.includes(key) || onOneDevice(having));
     const name = nameIn(having, key), direction = compare ? data.measures[key][1] : 0, values = items.map(item => item.numbers[key]?.[0]);
-    const known = values.filter(value => value !== undefined), best = direction && items.length > 1 && known.length > 1 ? Math[direction < 0 ? "min" : "max"](...known) : null;
+    const best = direction && items.length > 1 ? Math[direction < 0 ? "min" : "max"](...values) : null;
     const published = items.map(item => item.row.published[key] ?? "");
     if (published.some(Boolean)) lines.push([`${name}, published`, ...published]);
     lines.push([name, ...items.map((item, n) => {
       if (!item.numbers[key]) return "";
       const text = element(values[n] === best ? "b" : "span", {}, item.numbers[key][1]);
-      const share = n && values[0] && direction ? 100 * (values[n] - values[0]) / values[0] : null;
+      const share = n && values[0] && direction ? +(100 * (values[n] - values[0]) / values[0]).toFixed(1) : null;
       return [text, share === null ? "" : element("span", { class: "soft" }, ` ${share >= 0 ? "+" : "-"}${Math.abs(share).toFixed(1)} %`)];
     })]);
   }

@@ -168,14 +168,17 @@ def draw_by_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list
         if line.parameters and line.scores[metric.key].mean is not None
     ]
 
+    placed = set[str]()
+
     def paint(axes: Axes, places: Mapping[str, float], unit: str) -> None:
         for _, line in points:
             if (x := places.get(line.row.name)) is None:
                 continue
+            placed.add(line.row.name)
             score = line.scores[metric.key]
             tip = f"{measured_tip(metric.key, score)}, {x:.3g} {unit}"
             draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
     panels = draw_costs(metric, [line for _, line in points], paint)
-    legend = tuple((label, styles[line.row.name]) for label, line in points)
+    legend = tuple((label, styles[line.row.name]) for label, line in points if line.row.name in placed)
     return [Plot(tuple(panels), legend)] if panels else []

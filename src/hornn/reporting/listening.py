@@ -17,7 +17,7 @@ from hornn.writing import replacing
 LICENCE = "LICENSE"
 KINDS = (".flac", ".wav")
 WORDS = 60  # of an utterance that are shown
-GRAMMARS = {"shipped": "by the grammar of the corpus", "bigram": "by the bigram of the training transcripts"}
+GRAMMARS = {"shipped": "by the shipped grammar", "bigram": "by the bigram of the training transcripts"}
 
 Pairs = list[tuple[str, str]]  # a word that was said and one that was heard, "" where there is none
 

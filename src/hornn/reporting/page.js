@@ -2,7 +2,8 @@
 const root = document.documentElement, find = (query, from = document) => [...from.querySelectorAll(query)];
 const byId = id => document.getElementById(id);
 const kept = { get: key => { try { return sessionStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { sessionStorage.setItem(key, value); } catch { /* not kept */ } } };
-const ticked = new Set(JSON.parse(kept.get("ticked") ?? "[]"));
+const tickedBefore = () => { try { return new Set(JSON.parse(kept.get("ticked") ?? "[]")); } catch { return new Set(); } };
+const ticked = tickedBefore();
 root.classList.add("js");
 
 try { if (localStorage.getItem("theme")) root.dataset.theme = localStorage.getItem("theme"); } catch { /* as the system has it */ }
@@ -52,6 +53,7 @@ const listClaims = () => {
   if (list && !list.children.length) list.append(...find(".view:not(#home) .claims > li:not([data-again])").map(claim => {
     const copy = claim.cloneNode(true), table = `#${claim.closest(".view").id}`;
     copy.removeAttribute("id");
+    Object.assign(copy.dataset, { paper: claim.parentElement.dataset.paper, outcome: plain(claim.querySelector(".outcome")) });
     copy.querySelector(".evidence").append(" ", element("a", { href: table }, plain(document.querySelector(`nav a[href="${table}"]`))));
     return copy;
   }));
@@ -80,7 +82,10 @@ const filter = () => {
   if (byId("count")) byId("count").textContent = `${items.filter(item => !item.hidden).length} of ${items.length}`;
 };
 const setFilters = given => {
-  for (const choice of find(".filters select[data-key]")) choice.value = given.get(choice.dataset.key) ?? "";
+  for (const choice of find(".filters select[data-key]")) {
+    choice.value = given.get(choice.dataset.key) ?? "";
+    if (choice.selectedIndex < 0) choice.value = ""; // there is no such choice
+  }
   filter();
 };
 /** The filters stand in the address, so that it can be sent to someone. */
@@ -112,9 +117,10 @@ const offerTicks = () => {
 };
 const showTicks = () => {
   for (const box of find("input[data-item]")) box.checked = ticked.has(box.dataset.item);
-  byId("tray").hidden = !ticked.size;
-  byId("ticked").textContent = `${ticked.size} chosen`;
-  for (const link of find("a.chosen")) link.href = `#compare=${[...ticked].join(",")}`;
+  const here = [...ticked].filter(itemOf);
+  byId("tray").hidden = !here.length;
+  byId("ticked").textContent = `${here.length} chosen`;
+  for (const link of find("a.chosen")) link.href = `#compare=${here.join(",")}`;
   kept.set("ticked", JSON.stringify([...ticked]));
 };
 
@@ -180,6 +186,7 @@ addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout((
 addEventListener("click", event => {
   const at = query => event.target.closest(query);
   if (at("#theme")) changeTheme();
+  else if (narrow.matches && at("nav a")) byId("menu").open = false;
   else if (at("#skip")) document.querySelector("main").focus();
   else if (at("th button")) sort(at("th button"));
   else if (at(".unfold")) {
@@ -243,7 +250,9 @@ let later;
 const renew = async () => {
   clearTimeout(later);
   if (document.querySelector(CHOOSING) || find("audio").some(each => !each.paused)) { later = setTimeout(renew, 1000); return; }
-  const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
+  const answer = await fetch(location.pathname, { cache: "no-store" });
+  if (!answer.ok) return; // the page was moved away: this one stays
+  const text = await answer.text();
   const next = new DOMParser().parseFromString(text, "text/html"), chosen = find(".filters select[data-key]").map(choice => choice.value);
   const settings = new Map(find(".view").map(view => [view.id, settingsOf(view)])), open = find("main details[open]").map(openedAs), words = byId("search").value, menu = byId("menu").open;
   const FOCUS = "h1, h2, a, button, input, select, summary, [tabindex='0']", shown = document.querySelector(".view.shown"), held = document.activeElement;

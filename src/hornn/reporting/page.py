@@ -39,6 +39,7 @@ SCRIPTS = ("chart.js", "compare.js", "page.js")
 LOOKS = "/* looks */\n"  # in the style, where the rules stand once all is drawn
 END_TAGS = re.compile(r"</(?:td|th|tr|li)>\n(?=<)")  # HTML does without them
 FEW_EMPTY = 3  # more rows without a number are folded away
+FEW_MARKS = 3  # more marks below a table are a list
 DOWNLOADS = (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"), ("json", "JSON"))
 
 
@@ -74,7 +75,7 @@ def render_page(
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.tests |= {"has_view": has_view, "without_numbers": without_numbers}
+    environment.tests |= {"has_view": has_view, "has_curve": has_curve, "without_numbers": without_numbers}
     looks = Looks()
     environment.filters["inline"] = looks.inline
     text = environment.from_string(read("page.html")).render(
@@ -89,6 +90,7 @@ def render_page(
         asked_by_papers=any(claim.verdict.of_paper for claim in claims),
         OUTCOMES=[(*style, outcome) for outcome, style in STYLES.items()],
         FEW_EMPTY=FEW_EMPTY,
+        FEW_MARKS=FEW_MARKS,
         list_claims=list_claims,
         stands_elsewhere=lambda claim: claim.place not in places,
         gain_text=gain_text,
@@ -129,6 +131,11 @@ def how_many_first(plots: Sequence[Plot]) -> int:
     """How many figures stand above a table, side by side."""
     room = [sum(1 + panel.wide for panel in plot.panels) for plot in plots]
     return 2 if sum(room[:2]) <= 3 else 1
+
+
+def has_curve(line: Line) -> bool:
+    """Whether a run of the row has several epochs, or several so far."""
+    return any(len(run.result.get("metrics") or run.records) > 1 for run in line.runs)
 
 
 def without_numbers(line: Line) -> bool:

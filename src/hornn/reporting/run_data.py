@@ -33,7 +33,7 @@ from hornn.reporting.runs import Run
 from hornn.reporting.scores import of_characters
 from hornn.reporting.tables import Table
 from hornn.result import LETTERS, SAMPLES, content_of, score_of
-from hornn.run.identity import INIT_FROM, default_folder
+from hornn.run.identity import INIT_FROM, default_folder, neutral_values
 
 ORIGIN = {"finished": "finished", "device": "device", "backend": "time loop", "world_size": "processes"}
 
@@ -166,7 +166,7 @@ def run_data(
         "state": run.state,
         "progress": run.progress or run.problem,
         "numbers": own_numbers(result or run.records[-1]),
-        "config": configs.add({**(config.get("choices") or {}), **flatten(config.get("config") or {})}),
+        "config": configs.add(settings_of(config.get("choices") or {}, config.get("config") or {})),
         "origin": origins.add(origin(result) | flatten(result.get("versions") or {})),
         "corpus": corpus_of(result),
         "curves": curves(
@@ -180,6 +180,12 @@ def run_data(
         **({"asks": "data.root=FOLDER"} if reads_own_folder(result) else {}),
         "file": relative_address(run.path, out) if run.path else "",
     }
+
+
+def settings_of(choices: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices and all keys of a training, a younger key than the training at the value under which it ran."""
+    neutral = neutral_values(choices) if "optimizer" in choices else {}
+    return {**choices, **neutral, **flatten(config)}
 
 
 def corpus_of(result: Mapping[str, Any]) -> str:

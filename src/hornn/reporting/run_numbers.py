@@ -17,7 +17,7 @@ UNITS = {
     "ppl": ("perplexity", -1),
     "bpc": ("bits per character", -1),
     "nll": ("nats per frame", -1),
-    "accuracy": ("accuracy", 1),
+    "accuracy": ("accuracy of frames", 1),
     "wer": ("word errors %, shipped grammar", -1),
     "wer_bigram": ("word errors %, bigram", -1),
 }
@@ -43,7 +43,8 @@ def own_numbers(result: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
     found = [key for key in result if key.partition("_")[0] in SPLITS and key.partition("_")[2] in UNITS]
     keys = [key for key in found if not (key.endswith("_nll") and key.replace("_nll", "_ppl") in found)]
     costs = [key for key in COSTS if tells(result, key)]
-    pairs = ((key, metric_value(result, key)) for key in [*keys, *costs])
+    pairs = [(key, metric_value(result, key)) for key in [*keys, *costs]]
+    pairs.append((SECONDS, epoch_seconds(result)))  # as tables take it
     return {key: (shorter(value), number_text(key, value)) for key, value in pairs if value is not None}
 
 
@@ -55,9 +56,7 @@ def number_text(key: str, value: float) -> str:
 
 def scores_of_table(table: Table, run: Run) -> dict[str, tuple[float, str]]:
     keys = [metric.key for metric in table.sweep.metrics if tells(run.result, metric.key)]
-    found = {key: metric_value(run.result, key) for key in keys}
-    if SECONDS in found:
-        found[SECONDS] = epoch_seconds(run.result)  # as tables take it
+    found = {key: metric_value(run.result, key) for key in keys if key != SECONDS}
     return {
         key: (
             shorter(value),
@@ -132,5 +131,5 @@ def measures(tables: Sequence[Table], runs: Sequence[Mapping[str, Any]]) -> dict
 
 def place_shown(key: str) -> int:
     """Scores of the test text come first, then of validation, of training and others, then costs, then the rest."""
-    split, order = key.partition("_")[0], [*SPLITS, "others", *COSTS, *CURVES]
+    split, order = key.partition("_")[0], [*SPLITS, "others", *COSTS, SECONDS, *CURVES]
     return order.index(split if split in SPLITS else key if key in order else "others")

@@ -215,7 +215,8 @@ def recorded(sweep: Sweep, results: Path, warnings: dict[str, list[str]]) -> lis
             )
     if gone:
         told = named([*dict.fromkeys(gone)], "is a row", "are rows")
-        warn(warnings, sweep.name, f"{told} of {path} that {sweep.path} does not run: was it edited?")
+        remedy = "give the name back, or delete what the record has under it"
+        warn(warnings, sweep.name, f"{told} of {path} that {sweep.path} does not run: {remedy}")
     return found
 
 

@@ -204,7 +204,7 @@ class SpeechData(SequenceData):
     def examine(self, split: str, log_probs: Callable[[str], list[np.ndarray]]) -> Judgement:
         """Word errors of a split with each grammar, by the acoustic scale that validation chooses.
 
-        What was heard in the first utterances is shown with the grammar of the corpus.
+        What was heard in the first utterances is shown with the shipped grammar.
         """
         valid = self.scores("valid", log_probs("valid"))
         scores = valid if split == "valid" else self.scores(split, log_probs(split))
@@ -242,7 +242,7 @@ class SpeechData(SequenceData):
 
     @cached_property
     def recogniser(self) -> Recogniser:
-        """What finds words, by the grammar of the corpus and by a bigram of what is said in training."""
+        """What finds words, by the shipped grammar and by a bigram of what is said in training."""
         grammars = {
             SHIPPED: read_shipped(self.corpus.grammar),
             BIGRAM: self.bigram[0],
