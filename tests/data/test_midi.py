@@ -108,6 +108,10 @@ def test_drums_and_notes_beyond_the_keys_are_left_out(tmp_path: Path) -> None:
         (b"", "is no MIDI file that can be read"),
         (b"a text\n", "is no MIDI file that can be read"),
         (b"MThd\0\0\0\6\0\1\0\1\0\x60MTrk\0\1\0\0" + b"\xff" * 5000, "(a number without an end)"),
+        (
+            b"MThd\0\0\0\6\0\1\0\1\0\x60MTrk\0\0\0\xd0\0\x90@@" + b"\xff" * 200 + b"\x7f\x80@\0",
+            "more than four bytes",
+        ),
         (b"MThd\0\0\0\6\0\1\0\1\0\x60MTrk\0\0\0\xff", "is no MIDI file that can be read"),
         (b"MThd\0\0\0\6\0\0\0\0\0\x60", "has no notes on the 88 keys"),
         (b"MThd\0\0\0\6\0\1\0\0\xe8\x04", "counts seconds and no quarter notes"),
@@ -122,8 +126,16 @@ def test_what_holds_no_piece_is_refused(tmp_path: Path, content: bytes, said: st
 
 def test_a_file_too_large_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.mid").write_bytes(bytes(LARGEST + 1))
-    with pytest.raises(ValueError, match="is larger than the 10,485,760 bytes that a MIDI file may have"):
+    with pytest.raises(ValueError, match="is larger than the 2,097,152 bytes that a MIDI file may have"):
         read_midi(tmp_path / "x.mid", 0.5)
+
+
+def test_more_time_than_a_file_can_tell_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"frame_length must be below 279620 quarter notes for 2 frames, got 1000000"
+    ):
+        write_midi(tmp_path / "x.mid", piece(2), 1e6)
+    write_midi(tmp_path / "x.mid", piece(2), 279_000)
 
 
 def test_songs_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:

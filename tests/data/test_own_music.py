@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hornn.data.content import folder_checksum
 from hornn.data.midi import read_midi, write_midi
 from hornn.data.own_music import build_data
 from small_music import piece
@@ -81,6 +82,33 @@ def test_linked_folders_are_read_and_count(tmp_path: Path) -> None:
     after = data_of(folder)
     assert after.size("test") == 2
     assert after.describe()["text_checksum"] != before.describe()["text_checksum"]
+
+
+def test_folders_that_link_to_each_other_come_to_an_end(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    for one in range(8):
+        (folder / "train" / str(one)).mkdir()
+        for other in range(8):
+            (folder / "train" / str(one) / f"to{other}").symlink_to(folder / "train" / str(other))
+    with pytest.raises(ValueError, match="songs has links that lead to folders in more than 1,000 ways"):
+        data_of(folder)
+
+
+def test_a_file_that_comes_after_the_checksum_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path / "songs")
+
+    def checksum(*given: Any) -> str:
+        found = folder_checksum(*given)
+        write_midi(folder / "test" / "late.mid", piece(2, 5), 0.25)
+        return found
+
+    monkeypatch.setattr("hornn.data.own_music.folder_checksum", checksum)
+    with pytest.raises(ValueError, match="songs changed while it was read"):
+        data_of(folder)
+    monkeypatch.undo()
+    assert data_of(folder).summary()
 
 
 def test_a_piece_in_two_splits_is_told(tmp_path: Path) -> None:

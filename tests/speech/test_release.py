@@ -74,13 +74,17 @@ def test_another_corpus_of_that_name_is_refused(tmp_path: Path, release: Release
         data_of(folder, release).prepare_data()
 
 
-@pytest.mark.parametrize("damage", ["cut", "absent", "no corpus"])
-def test_what_does_not_come_whole_leaves_nothing(tmp_path: Path, release: Release, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "absent", "no corpus", "too large"])
+def test_what_does_not_come_whole_leaves_nothing(
+    tmp_path: Path, release: Release, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive, folder = tmp_path / "tiny.tar.gz", tmp_path / "root" / "tiny"
     if damage == "cut":
         archive.write_bytes(archive.read_bytes()[:-5000])
     elif damage == "absent":
         archive.unlink()
+    elif damage == "too large":
+        monkeypatch.setattr("hornn.speech.release.LARGEST", 10_000)
     else:
         with tarfile.open(archive, "w:gz"):
             pass

@@ -8,8 +8,9 @@ import pytest
 import soundfile
 
 from hornn.speech import features
-from hornn.speech.corpus import read_corpus
+from hornn.speech.corpus import read_corpus, read_transcription
 from hornn.speech.features import SHORTEST, cepstra, filterbank, normalise, read_wave
+from hornn.speech.grammar import read_shipped
 from hornn.speech.lexicon import read_lexicon
 from speech.tiny import sound, write_corpus, write_wave
 
@@ -138,6 +139,36 @@ def test_a_damaged_recording_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"RIFX" + path.read_bytes()[4:30])
     with pytest.raises(ValueError, match=r"a.wav is no WAV file that can be read"):
         read_wave(path)
+
+
+@pytest.mark.parametrize("format", ["AIFF", "AU", "W64", "NIST", "RF64"])
+def test_a_format_whose_end_may_be_missing_is_refused(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(2 * SHORTEST, dtype=np.int16), 16_000, format=format)
+    with pytest.raises(ValueError, match=rf"a.wav is a recording in {format}: convert it to WAV or FLAC"):
+        read_wave(path)
+
+
+def test_a_recording_may_have_any_name(tmp_path: Path) -> None:
+    assert len(read_wave(write_wave(tmp_path / "a.bin", sound("YES", 1))))
+    with pytest.raises(ValueError, match=r"a.raw is no WAV file that can be read"):
+        read_wave(write_wave(tmp_path / "a.raw", sound("YES", 1)))
+
+
+def test_a_grammar_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.lm"
+    path.write_bytes(
+        "caf\xe9\n\\data\\\nngram 1=2\n\n\\1-grams:\n-0.3 </s>\n-0.3 F\xdcNF\n\n\\end\\\n".encode("latin-1")
+    )
+    with pytest.raises(ValueError, match=r"a\.lm is no text in UTF-8 .*: save it as such"):
+        read_shipped(path)
+
+
+def test_a_line_of_brackets_takes_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.transcription"
+    path.write_text("(" * 10**6)
+    with pytest.raises(ValueError, match=r"must be WORDS \(UTTERANCE\)"):
+        read_transcription(path)
 
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT", "DOUBLE"])

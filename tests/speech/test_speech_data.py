@@ -106,6 +106,27 @@ def test_a_damaged_file_is_not_used(tmp_path: Path, damage: str) -> None:
     assert cache.read() is not None
 
 
+def test_a_corpus_that_changes_while_it_is_prepared_is_refused(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "tiny")
+    wave = folder / "wav" / "train" / "bob" / "bob-0.wav"
+
+    def train(*given: Any) -> Any:
+        wave.write_bytes(wave.read_bytes() + b"\0\0")
+        return train_equal(*given)
+
+    with pytest.raises(ValueError, match="tiny changed while it was read: give the command again"):
+        data_of(folder, train)
+    assert not list((tmp_path / "cache").glob("*.npz"))
+
+
+def test_a_corpus_that_changes_after_its_preparation_is_refused(tmp_path: Path) -> None:
+    data = SpeechData(write_corpus(tmp_path / "tiny"), tmp_path / "cache", train_equal, 5, (2, 20, 3))
+    data.prepare_data()
+    (data.folder / "etc" / "tiny.dic").write_text("YES  EE SS\nNO  OO AA\nSO  SS AA\n")
+    with pytest.raises(ValueError, match="tiny changed while it was read"):
+        data.setup()
+
+
 def test_other_words_are_prepared_anew(tmp_path: Path) -> None:
     folder = write_corpus(tmp_path / "tiny")
     before = data_of(folder).describe()["text_checksum"]
@@ -125,7 +146,8 @@ def test_another_grammar_is_another_corpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"delay": -1}, r"data\.delay must be >= 0 frames, got -1"),
+        ({"delay": -1}, r"data\.delay must be from 0 to 1,000 frames, got -1"),
+        ({"delay": 1001, "seq_len": 2000}, r"data\.delay must be from 0 to 1,000 frames, got 1001"),
         ({"seq_len": 5}, r"data\.seq_len must be above data\.delay=5, got 5"),
     ],
 )

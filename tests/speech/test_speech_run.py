@@ -163,6 +163,7 @@ def test_after_a_test_the_network_is_where_it_was_trained(monkeypatch: pytest.Mo
         {"sizes": np.array([0, 3, 1])},
         {"sizes": np.array([-1, 4, 1])},
         {"sizes": np.array([1.0, 2.0, 1.0])},
+        {"sizes": np.array([2**62, 2**62, 2**63 - 2**62 - 4 + 2**62])},
         {"means": np.zeros((4, 38))},
         {"more": np.zeros(1)},
     ],

@@ -167,15 +167,38 @@ def test_damaged_values_are_refused(changes: dict[str, object], message: str, he
 
 def test_scores_that_are_not_finite_are_refused(heard: Heard) -> None:
     for search in (heard.recogniser.decode, partial(heard.recogniser.nbest, number=2)):
-        with pytest.raises(ValueError, match="scores that are not finite"):
+        with pytest.raises(ValueError, match="times the acoustic scale, are not finite"):
             search(np.full((30, heard.lexicon.number), np.nan), "bigram")
 
 
-def test_very_few_frames_are_still_read(heard: Heard) -> None:
-    """The best that could become a sentence is told."""
-    scores = np.zeros((2, heard.lexicon.number))
-    assert len(heard.recogniser.decode(scores, "bigram")) <= 1
-    assert heard.recogniser.nbest(scores, "bigram", 2)
+def test_a_scale_without_bound_is_refused(heard: Heard) -> None:
+    with pytest.raises(ValueError, match="or the scale is too large"):
+        heard.recogniser.decode(1e40 * np.ones((30, heard.lexicon.number)), "bigram")
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_in_very_few_frames_no_word_is_heard(heard: Heard, number: int) -> None:
+    """The shortest word has six states."""
+    scores = np.zeros((number, heard.lexicon.number))
+    assert heard.recogniser.decode(scores, "bigram") == []
+    assert all(not each.words for each in heard.recogniser.nbest(scores, "bigram", 2))
+
+
+def test_a_grammar_without_a_whole_sentence_is_refused(heard: Heard) -> None:
+    text = "\\data\\\nngram 1=2\n\n\\1-grams:\n-400 </s>\n0 YES\n\n\\end\\\n"
+    with pytest.raises(ValueError, match="by the grammar 'shipped' no sentence can end"):
+        Recogniser(heard.lexicon, heard.gmm.stay, {"shipped": text})
+
+
+def test_a_name_may_have_joiners_and_nothing_that_acts(heard: Heard) -> None:
+    values = heard.recogniser.plain()
+    spelled = [
+        ["Y\u200cES", *phones] if word == "YES" else [word, *phones]
+        for word, *phones in values["pronunciations"]
+    ]
+    assert "Y\u200cES" in from_plain({**values, "pronunciations": spelled}).lexicon.words
+    with pytest.raises(ValueError, match="has characters that cannot be shown"):
+        make_lexicon([["Y\x1bES", "EE"]])
 
 
 def test_a_grammar_without_the_words_of_the_dictionary_is_refused(heard: Heard) -> None:

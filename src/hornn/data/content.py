@@ -17,6 +17,7 @@ PYTHON = "python"  # the documentation of the running Python, in place of keys o
 FOLDER = "folder"  # all files below root/name
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 MEMORY = "checksums.json"  # in the folder of tokens
+MOST_LINKS = 1000  # to folders, each way to one counted
 CHANGED = "changed while it was read: give the command again once the file is written"
 MANY = 2**20  # bytes from which on a file's checksum is remembered
 SKIPPED = {
@@ -93,9 +94,18 @@ def folder_checksum(corpus: Path, folder: Path) -> str:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files of a folder and of the folders in it; links are followed, but not to a folder that leads to them."""
+    """All files of a folder and of the folders in it; links are followed, but not to a folder that leads to them.
+
+    Raises ValueError where links to folders are followed too often: folders that link to each other have no end.
+    """
+    followed = 0
     for place, folders, names in os.walk(folder, followlinks=True):
         here = Path(place)
+        followed += here.is_symlink()
+        if followed > MOST_LINKS:
+            raise ValueError(
+                f"{folder} has links that lead to folders in more than {MOST_LINKS:,} ways: put the files there instead"
+            )
         around = {path.resolve() for path in (here, *here.parents)}
         folders[:] = [name for name in folders if (here / name).resolve() not in around]
         yield from (path for name in names if (path := here / name).is_file())

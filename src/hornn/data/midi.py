@@ -17,9 +17,10 @@ LOWEST = 21  # the note of MIDI that key 0 is, A0
 DRUMS = 9  # the channel, counted from 0, whose notes are no pitches
 BEAT = 480  # ticks of a quarter note in written files; MIDI's default tempo, theirs, is 120 quarter notes a minute
 VELOCITY = 80
-LARGEST = 10 * 2**20  # bytes of a file: the reader keeps some hundred bytes for each event
-# Bytes that go on with a number: MIDI's numbers have four bytes at most, and the reader has no bound.
+LARGEST = 2 * 2**20  # bytes of a file: the reader keeps some hundred bytes for each event
+# Bytes that go on with a number: the reader has no bound for it. Texts may have some of them.
 ENDLESS = re.compile(rb"[\x80-\xff]{1024}")
+MOST = 2**28  # ticks from an event to the next: MIDI's numbers have four bytes of seven bits
 LONGEST = 100_000  # frames of a piece: a tick of a damaged file may lie centuries after the one before
 
 
@@ -71,6 +72,8 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
         if ENDLESS.search(content):
             raise ValueError("a number without an end")
         song = mido.MidiFile(file=BytesIO(content))
+        if any(message.time >= MOST for track in song.tracks for message in track):
+            raise ValueError("a time of more than four bytes")
     except Exception as error:  # what a damaged file raises cannot be foreseen
         said = str(error) or type(error).__name__
         raise ValueError(f"{path} is no MIDI file that can be read ({said}): leave it out") from error
@@ -100,10 +103,11 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
             f"{path} has {last - first:,} frames of {frame_length} quarter notes, and a piece may have {LONGEST:,}: "
             "give a greater frame length, or leave it out"
         )
-    frames = np.zeros((last - first, KEYS), dtype=np.uint8)
+    changes = np.zeros((last - first + 1, KEYS), dtype=np.int32)  # how many notes begin, less how many end
     for key, start, end in spans:
-        frames[start - first : end - first, key] = 1
-    return frames, left_out
+        changes[start - first, key] += 1
+        changes[end - first, key] -= 1
+    return (changes[:-1].cumsum(0) > 0).astype(np.uint8), left_out
 
 
 def notes_of(track: Iterable[Any]) -> tuple[list[Note], int]:
@@ -145,12 +149,16 @@ def write_midi(path: str | Path, frames: np.ndarray, frame_length: float) -> Non
     """Write frames (N, 88) of 0 and 1, of `frame_length` quarter notes each, as one track.
 
     A key that goes on from frame to frame is one long note. A file of that name is replaced.
-    Raises ValueError for other frames and for what is no length, OSError where the file cannot be written.
+    Raises ValueError for other frames, for what is no length and for more time than a file can tell, OSError where the
+    file cannot be written.
     """
     require_package("mido", "a MIDI file")
     require_path("write_midi", path)
     require_frames(frames)
     require_frame_length("frame_length", frame_length)
+    longest = MOST / BEAT / len(frames)
+    fits = f"below {longest:g} quarter notes for {len(frames):,} frames"
+    require_range("frame_length", frame_length, fits, frame_length < longest)
     import mido
 
     track = mido.MidiTrack()

@@ -41,8 +41,8 @@ class MidiMusic(MusicData):
 
     def prepare_data(self) -> None:
         require_package("mido", "data=midi")
-        self.files = {split: midi_files(self.path / split) for split in SPLITS}
         self.checksum = folder_checksum(self.path, self.cache_dir)
+        self.files = {split: midi_files(self.path / split) for split in SPLITS}
         cache = PieceCache(self.cache_dir, self.name, self.checksum, self.frame_length)
         self._kept = cache.read()
         if self._kept is None:

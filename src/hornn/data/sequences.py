@@ -96,8 +96,8 @@ class SequenceStream:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.epoch, self.position = state["epoch"], state["position"]
-        # Taken after the last chunk: the epoch is over, and the next iteration is a whole one.
-        self.resumed = self.position < len(self)
+        # Before the first epoch, or after the last chunk of one: the next iteration is a whole epoch.
+        self.resumed = self.epoch >= 0 and self.position < len(self)
 
 
 class SequenceData(Data):

@@ -120,7 +120,7 @@ def _is_caseless(character: str) -> bool:
 
 
 def _normalise(token: str) -> str:
-    """Lower case; in a token that begins with a digit each number becomes N (3-tuple -> N-tuple)."""
+    """Lower case; in a token that begins with a digit, or with N, each number becomes N (3-tuple -> N-tuple)."""
     numeric = token[0].isdecimal() or token[0] == "N"
     parts = token.split("-")
     return "-".join(

@@ -124,12 +124,13 @@ def read_transcription(path: Path) -> dict[str, tuple[str, ...]]:
     """
     words_of = dict[str, tuple[str, ...]]()
     for line in lines_of(path):
-        if (found := re.fullmatch(r"(.*)\((\S+)\)", line)) is None:
+        said, begun, name = line[:-1].rpartition("(")
+        if not begun or line[-1] != ")" or name.split() != [name]:
             raise ValueError(f"{path}: the line {line[:60]!r} must be WORDS (UTTERANCE)")
-        words = tuple(word for word in found[1].split() if word not in ("<s>", "</s>"))
-        if words_of.setdefault(found[2], words) != words:
+        words = tuple(word for word in said.split() if word not in ("<s>", "</s>"))
+        if words_of.setdefault(name, words) != words:
             raise ValueError(
-                f"{path}: two lines have different words for {found[2]}: give each utterance one line, and a name that "
+                f"{path}: two lines have different words for {name}: give each utterance one line, and a name that "
                 "no other utterance has, of another speaker either"
             )
     return words_of

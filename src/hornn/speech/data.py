@@ -10,6 +10,7 @@ import numpy as np
 
 from hornn.checks import in_home, require_file_name, require_range
 from hornn.data.base import IGNORE, SPLITS, Judgement
+from hornn.data.content import CHANGED
 from hornn.data.download import checksum
 from hornn.data.sequences import Example, SequenceData
 from hornn.metrics import FRAMES
@@ -27,6 +28,7 @@ from hornn.speech.release import AN4, Release, fetch_release
 from hornn.speech.word_errors import aligned, compare, errors_of
 
 GRAMMARS = {SHIPPED: "", BIGRAM: f"_{BIGRAM}"}  # grammar -> how its keys in a result end
+MOST_DELAY = 1000  # frames
 SHOWN = 4  # utterances
 SPEAKERS = 3  # of the test set: what is heard in the first utterance of each is kept in a result
 
@@ -42,7 +44,8 @@ class SpeechData(SequenceData):
     whole speakers (`hornn.speech.corpus`).
 
     train: what trains the model that aligns. release: where the corpus is published and what it holds; None for one of
-    your own. Raises ValueError for a negative delay, and for streams of chunks that are not longer than the delay.
+    your own. Raises ValueError for a delay that is not from 0 to 1,000, and for streams of chunks that are not longer
+    than the delay.
     """
 
     units = FRAMES
@@ -60,7 +63,8 @@ class SpeechData(SequenceData):
         release: Release | None = None,
     ) -> None:
         super().__init__(*sizes)
-        require_range("data.delay", delay, ">= 0 frames", delay >= 0)
+        holds = 0 <= delay <= MOST_DELAY
+        require_range("data.delay", delay, f"from 0 to {MOST_DELAY:,} frames", holds)
         self.folder, self.cache_dir = folder, cache_dir
         self.train = train
         self.delay = delay
@@ -95,6 +99,8 @@ class SpeechData(SequenceData):
     def setup(self) -> None:
         if self._prepared is None:
             self._prepared = SpeechCache(self.cache_dir, self.corpus, self.name).read()
+        if self._prepared is None:
+            raise ValueError(f"{self.folder} {CHANGED}")
 
     @property
     def counts(self) -> list[int]:

@@ -17,15 +17,17 @@ PIECE = RATE  # samples that are made a list at once, which takes eight times th
 STREAMED = 2**31 - 2**12  # bytes: who writes a header that promises so many did not know the number
 SHORTEST = RATE * 25 // 1000  # samples of the window of one frame
 FULL = 2**15  # the scale of 16-bit integers
+# Of recordings, in which soundfile notices the end that is missing, or whose header says how long they are.
+FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
 FLOATING = ("FLOAT", "DOUBLE")  # samples within 1, which soundfile would cut to integers unscaled
 
 
 def read_wave(path: Path) -> np.ndarray:
     """The samples (S,) of a WAV file in fp32, on the scale of 16-bit integers.
 
-    Raises ValueError for a file that cannot be read or that was cut off, for another rate than 16 kHz, for more than
-    one channel, for more than an hour, for less than one frame, and for a sample that no recording has; OSError where
-    it cannot be opened.
+    Raises ValueError for a file that cannot be read, is of another format or was cut off, for another rate than 16 kHz,
+    for more than one channel, for more than an hour, for less than one frame, and for a sample that no recording has;
+    OSError where it cannot be opened.
     """
     soundfile = load("soundfile")
 
@@ -39,10 +41,17 @@ def read_wave(path: Path) -> np.ndarray:
         file.seek(0)
         try:
             with soundfile.SoundFile(file) as recording:
+                if recording.format not in FORMATS:
+                    raise ValueError(
+                        f"{path} is a recording in {recording.format}: convert it to WAV or FLAC"
+                    )
                 require_usable(path, recording.samplerate, recording.channels, recording.frames)
                 floating = recording.subtype in FLOATING
                 samples = recording.read(dtype="float32" if floating else "int16")
-        except soundfile.SoundFileError as error:
+        except (
+            soundfile.SoundFileError,
+            TypeError,
+        ) as error:  # of a name that ends in .raw, it wants to know more
             raise ValueError(f"{path} is no WAV file that can be read ({error}): give another one") from error
     if len(samples) < SHORTEST:
         raise ValueError(f"{path} has {len(samples)} samples, less than one frame of 25 ms: leave it out")

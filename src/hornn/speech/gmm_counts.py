@@ -96,6 +96,7 @@ class GmmCounts(CountModel):
             "prior": (self.vocab_size,),
             "stay": (self.vocab_size,),
         }
-        if shapes != wanted or sizes.dtype.kind != "i" or sizes.min() < 1 or sizes.sum() != number:
+        whole = shapes == wanted and sizes.dtype.kind == "i"
+        if not whole or not 1 <= sizes.min() <= sizes.max() <= number or sizes.sum() != number:
             raise ValueError(f"these mixtures are not of {self.vocab_size} states: train them anew")
         self.arrays = arrays

@@ -17,7 +17,7 @@ from hornn.data.vocabulary import EOS
 from hornn.speech.lexicon import Lexicon
 
 SHIPPED, BIGRAM = "shipped", "bigram"
-DATA = "\\data\\"
+DATA = b"\\data\\"
 
 
 class Grammar(NamedTuple):
@@ -37,8 +37,11 @@ def read_shipped(path: Path) -> str:
 
     Raises ValueError for a file that is no model of sentences, OSError where it cannot be read.
     """
-    text = path.read_text(encoding="utf-8", errors="replace")
-    text = text[max(text.rfind(DATA), 0) :]
+    content = path.read_bytes()
+    try:
+        text = content[max(content.rfind(DATA), 0) :].decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error.reason}): save it as such") from error
     parse(text, str(path))
     return text
 

@@ -20,8 +20,9 @@ from hornn.speech.lexicon import STATES, Lexicon
 from hornn.speech.packages import load
 
 MOST = 5_000  # places of a graph of word sequences
-# Arcs of all graphs of a recogniser. The two graphs of CMU AN4 have 8,379 arcs together, 0.2 % of this bound. The
-# pronunciations of a word multiply with the n-grams that lead to the word, so a short text could ask for any number.
+# Arcs of all graphs of a recogniser, as `arcs_asked` estimates them: for the two graphs of CMU AN4 8,379, 0.2 % of this
+# bound. They have 10,259. The pronunciations of a word multiply with the n-grams that lead to the word, so a short text
+# could ask for any number.
 MOST_ARCS = 4_000_000
 PAUSE = 0.5  # the probability of a pause before the first word, and after each word
 

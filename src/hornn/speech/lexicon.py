@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from hornn.shown import shown
 from hornn.speech.corpus import lines_of, word_of
 
 SILENCE = "SIL"
@@ -46,9 +47,14 @@ def read_lexicon(path: Path) -> Lexicon:
 def make_lexicon(spelled: Sequence[Sequence[str]]) -> Lexicon:
     """The lexicon of pronunciations, each a word and its phones; one that comes twice counts once.
 
-    Raises ValueError for a word without phones, one that is said by silence alone, and where there are no words.
+    Raises ValueError for a word without phones, one that is said by silence alone, a name that cannot be shown, and
+    where there are no words.
     """
     for word, *phones in spelled:
+        if unfit := [name for name in (word, *phones) if not is_name(name)]:
+            raise ValueError(
+                f"{unfit[0]!r} has characters that cannot be shown: give the word or phone another name"
+            )
         if not phones or SILENCE in phones:
             raise ValueError(
                 f"the word {word!r} needs phones, which are not {SILENCE}: write them behind the word"
@@ -60,3 +66,8 @@ def make_lexicon(spelled: Sequence[Sequence[str]]) -> Lexicon:
     word_ids, phone_ids = ({name: i for i, name in enumerate(names)} for names in (words, phones))
     entries = [(word_ids[word], tuple(phone_ids[phone] for phone in said)) for word, *said in spelled]
     return Lexicon(tuple(words), tuple(phones), tuple(dict.fromkeys(entries)))
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value can be a word or a phone of a dictionary, and be shown."""
+    return type(value) is str and value.split() == [value] and shown(value) == value

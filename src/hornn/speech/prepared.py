@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from hornn.data.base import SPLITS
+from hornn.data.content import CHANGED
 from hornn.data.kept_arrays import KeptArrays
 from hornn.speech.corpus import SpeechCorpus, naming
 from hornn.speech.features import cepstra, filterbank, normalise_speakers, read_wave
@@ -90,7 +91,8 @@ class SpeechCache:
     def write(self, train: Train) -> None:
         """Compute features, train the model that aligns and align everything, with a bar that says how far it is.
 
-        Raises ValueError for a recording that cannot be used or aligned, OSError where the file cannot be written.
+        Raises ValueError for a recording that cannot be used or aligned and for a corpus that changes meanwhile,
+        OSError where the file cannot be written.
         """
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -110,9 +112,11 @@ class SpeechCache:
                 advance(number, len(words))
         arrays = {
             "features": np.concatenate([energies[name] for name in words]),
-            "states": np.concatenate([aligned[name] for name in words]).astype(np.int16),
+            "states": np.concatenate([aligned[name] for name in words]).astype(np.int32),
             "lengths": np.array([len(energies[name]) for name in words]),
         }
+        if content_of(self.corpus) != self.content:
+            raise ValueError(f"{self.corpus.dictionary.parent.parent} {CHANGED}")
         self.kept.write("prepared speech", {"number": model.number}, arrays | model.arrays())
 
     def _features(self, advance: Advance) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

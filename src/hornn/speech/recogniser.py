@@ -14,7 +14,7 @@ import numpy as np
 
 from hornn.speech import graphs
 from hornn.speech.grammar import Grammar, parse
-from hornn.speech.lexicon import STATES, Lexicon, make_lexicon
+from hornn.speech.lexicon import STATES, Lexicon, is_name, make_lexicon
 from hornn.speech.packages import load
 from hornn.speech.word_errors import errors_of
 
@@ -45,8 +45,8 @@ class Recogniser:
     """The search for words, by the hidden Markov models of a lexicon and by any of several grammars.
 
     stay: (S,) the probability that a state is also the next frame's. grammars: ARPA texts by name.
-    Raises ValueError for a text that is no grammar, for one that shares no word with the lexicon, and where the graphs
-    would be too large.
+    Raises ValueError for a text that is no grammar, for one that shares no word with the lexicon or by which no
+    sentence can end, and where the graphs would be too large.
     """
 
     def __init__(self, lexicon: Lexicon, stay: np.ndarray, grammars: Mapping[str, str]) -> None:
@@ -69,7 +69,9 @@ class Recogniser:
                     f"the grammar {name!r} and the dictionary make a graph of {asked:,} arcs, above the "
                     f"{graphs.MOST_ARCS:,} that are searched: give fewer pronunciations or n-grams"
                 )
-            self.graphs[name] = graphs.composed(words, sentences)
+            self.graphs[name] = graph = graphs.composed(words, sentences)
+            if graph.start < 0:
+                raise ValueError(f"by the grammar {name!r} no sentence can end: give </s> a probability")
 
     def plain(self) -> dict[str, Any]:
         """All that `from_plain` needs, in plain values."""
@@ -80,23 +82,32 @@ class Recogniser:
         }
 
     def decode(self, scores: np.ndarray, grammar: str) -> list[Word]:
-        """The words of the best path. scores: (N, S) c (ln p(s | x) - ln p(s)) of each frame and state."""
+        """The words of the best path. scores: (N, S) c (ln p(s | x) - ln p(s)) of each frame and state.
+
+        A last word that the frames are too few for is left out.
+        """
         decoder_of = load("kaldi_decoder")
         decoder = decoder_of.FasterDecoder(self.graphs[grammar], decoder_of.FasterDecoderOptions(beam=BEAM))
         decoder.decode(decodable(scores))
         _, path = decoder.get_best_path()
-        return words_of(path, self.lexicon)
+        words = words_of(path, self.lexicon)
+        return words if decoder.reached_final() else words[:-1]
 
     def hear(self, scale: float, scores: Sequence[np.ndarray], grammar: str) -> list[list[str]]:
         """The words of each utterance's best path. scores: (N, S) each, without a scale."""
         return [[word.text for word in self.decode(scale * each, grammar)] for each in scores]
 
     def nbest(self, scores: np.ndarray, grammar: str, number: int) -> list[Hypothesis]:
-        """At most `number` texts, the likeliest first, each by its best path. scores: as for `decode`."""
+        """At most `number` texts, the likeliest first, each by its best path. scores: as for `decode`.
+
+        None where the frames are too few for any sentence.
+        """
         decoder_of = load("kaldi_decoder")
         config = decoder_of.LatticeSimpleDecoderConfig(beam=BEAM, lattice_beam=LATTICE_BEAM)
         decoder = decoder_of.LatticeSimpleDecoder(self.graphs[grammar], config)
         decoder.decode(decodable(scores))
+        if math.isinf(decoder.final_relative_cost()):
+            return []
         _, lattice = decoder.get_raw_lattice()
         found = []
         for labels, cost in graphs.likeliest(lattice, number, LATTICE_BEAM):
@@ -122,18 +133,16 @@ def from_plain(values: Mapping[str, Any]) -> Recogniser:
     return Recogniser(lexicon, probabilities, texts)
 
 
-def is_name(value: Any) -> bool:
-    """Whether a value can be a word or a phone of a dictionary, and be shown."""
-    return type(value) is str and value.isprintable() and value.split() == [value]
-
-
 def decodable(scores: np.ndarray) -> Any:
     """Scores (N, S) as the decoders read them: label s + 1 of a graph has column s. ValueError: one is not finite."""
-    if not np.isfinite(scores).all():
+    with np.errstate(over="ignore"):
+        given = np.ascontiguousarray(scores, dtype=np.float32)
+    if not np.isfinite(given).all():
         raise ValueError(
-            "the network gives scores that are not finite: its weights are damaged or have diverged"
+            "the network's scores, times the acoustic scale, are not finite: its weights are damaged or have diverged, "
+            "or the scale is too large"
         )
-    return load("kaldi_decoder").DecodableCtc(np.ascontiguousarray(scores, dtype=np.float32))
+    return load("kaldi_decoder").DecodableCtc(given)
 
 
 def acoustic_scores(log_posteriors: np.ndarray, counts: Sequence[int]) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hornn.data.download import checksum, receive
 from hornn.speech.corpus import SpeechCorpus, read_corpus
 
+LARGEST = 2**30  # bytes that an archive may become
 PARTS = ("etc", "wav", "LICENSE")  # of an archive's one folder: what is unpacked
 
 
@@ -74,11 +75,18 @@ def fetch_release(folder: Path, release: Release) -> None:
 
 
 def unpack(archive: tarfile.TarFile, folder: Path) -> None:
-    """Write the files of `PARTS` that an archive has, without its first folder; links and the like are left out."""
+    """Write the files of `PARTS` that an archive has, without its first folder; links and the like are left out.
+
+    Raises ValueError for more bytes than `LARGEST`.
+    """
+    size = 0
     for member in archive:
         _, *inner = PurePosixPath(member.name).parts
         if not member.isfile() or not inner or inner[0] not in PARTS or ".." in inner:
             continue
+        size += member.size
+        if size > LARGEST:
+            raise ValueError(f"it holds more than {LARGEST:,} bytes")
         path = folder.joinpath(*inner)
         path.parent.mkdir(parents=True, exist_ok=True)
         content = archive.extractfile(member)

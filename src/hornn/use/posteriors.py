@@ -17,15 +17,17 @@ def log_probs_of(network: SequenceModel, stream: SequenceStream) -> list[np.ndar
     """
     if stream.seed is not None:
         raise ValueError("sequences in an order that is drawn cannot be told apart: give them without a seed")
-    found: list[np.ndarray] = [np.empty(0)] * len(stream.examples)
+    parts: list[list[np.ndarray]] = [[] for _ in stream.examples]
     chunks = iter(stream)
     for batch, number in zip(stream.batches, stream.chunks, strict=True):
-        state, parts = network.initial_state(len(batch)), []
+        state, read = network.initial_state(len(batch)), 0
         for chunk in islice(chunks, number):
             with network.evaluating():
                 features, state = network(chunk.inputs.to(network.device), state)
-                parts.append(network.head.log_probs(features).cpu().numpy())
-        whole = np.concatenate(parts)
-        for column, example in enumerate(batch):
-            found[example] = whole[: stream.lengths[example], column]
-    return found
+                log_probs = network.head.log_probs(features).cpu().numpy()
+            for column, example in enumerate(
+                batch
+            ):  # copies, so that what fills up a short one does not stay
+                parts[example].append(log_probs[: max(0, stream.lengths[example] - read), column].copy())
+            read += len(log_probs)
+    return [np.concatenate(each) for each in parts]

@@ -51,16 +51,18 @@ def transcribe(cfg: DictConfig) -> None:
                 source = "file" if cfg.split is None else "utterance"
                 print(json.dumps({source: name, "text": text, "words": times}))
                 continue
-            print(f"{name}: {shown(text)}")
+            print(f"{shown(name)}: {shown(text)}")
             for word in words:
                 print(f"{word.begin:8.2f} {word.end:8.2f}  {shown(word.text)}")
         else:
             texts = model.recogniser.nbest(scale * each, cfg.grammar, cfg.nbest)
             if not texts:
-                raise ValueError(f"{name}: no text was found at acoustic_scale={scale:g}: give a smaller one")
+                raise ValueError(
+                    f"{name}: no text was found at acoustic_scale={scale:g}: give a smaller one, or a longer recording"
+                )
             for found in texts:
                 print(
-                    name,
+                    shown(name),
                     shown(" ".join(found.words)),
                     f"{found.acoustic:.4f}",
                     f"{found.language:.4f}",

@@ -13,7 +13,7 @@ from hornn.data.base import IGNORE
 from hornn.data.sequences import Example, SequenceStream
 from hornn.network import SequenceModel
 from hornn.result import read_result
-from hornn.speech.data import GRAMMARS
+from hornn.speech.data import GRAMMARS, MOST_DELAY
 from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.grammar import SHIPPED
 from hornn.speech.recogniser import Hypothesis, Word, acoustic_scores, from_plain
@@ -55,7 +55,7 @@ class SpeechModel:
         self.recogniser, self.counts = from_plain(card["recogniser"]), card["counts"]
         if (
             type(delay) is not int
-            or not 0 <= delay <= 1000
+            or not 0 <= delay <= MOST_DELAY
             or len(self.counts) != self.recogniser.lexicon.number
             or set(self.recogniser.grammars) != set(GRAMMARS)
         ):
