@@ -178,6 +178,8 @@ def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:
     row = next(row for row in content["rows"] if row["row"] == "sum-2")
     assert row["scores"]["test_ppl"]["measured"] == [111.5, 112.5]
     assert row["seeds"] == [1, 2]
+    assert content["folder"] == str(filled.results / "tables" / "toy")
+    assert row["results"] == ["sum-2-seed1.json", "sum-2-seed2.json"]
     unbuilt = next(row for row in content["rows"] if row["row"] == "stack")
     assert {"seeds", "results", "num_parameters"}.isdisjoint(unbuilt)
     assert content["command"] == "python src/train.py -m sweeps=toy"

@@ -1,6 +1,7 @@
 """A table as JSON."""
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,9 +17,11 @@ def table_json(table: Table) -> str:
     """All that the page says of a table: its rows with every seed's number, its claims, to 7 significant digits.
 
     A row, a score or a claim lacks the keys of what there is nothing to say of: a score has `seeds` where its numbers
-    are of some of the row's seeds alone.
+    are of some of the row's seeds alone. `results` are files below `folder`.
     """
     sweep = table.sweep
+    files = [run.path for line in table.lines for run in line.measured if run.path]
+    folder = os.path.commonpath([path.parent for path in files]) if files else ""
     content = {
         "sweep": sweep.name,
         "title": sweep.title,
@@ -26,6 +29,7 @@ def table_json(table: Table) -> str:
         "command": sweep.command,
         "lower_is_better": sweep.metrics[0].lower_is_better,  # of the first; each metric has its own, too
         "metrics": [metric._asdict() for metric in sweep.metrics],
+        "folder": folder,
         "rows": [
             without_nothing(
                 {
@@ -40,7 +44,7 @@ def table_json(table: Table) -> str:
                     "devices": line.devices,
                     "commits": commits(line.measured),
                     "seeds": [run.seed for run in line.measured],
-                    "results": [str(run.path) for run in line.measured],
+                    "results": [run.path.relative_to(folder).as_posix() for run in line.measured if run.path],
                     "scores": {
                         key: without_nothing(
                             {
