@@ -48,10 +48,7 @@ def read_wave(path: Path) -> np.ndarray:
                 require_usable(path, recording.samplerate, recording.channels, recording.frames)
                 floating = recording.subtype in FLOATING
                 samples = recording.read(dtype="float32" if floating else "int16")
-        except (
-            soundfile.SoundFileError,
-            TypeError,
-        ) as error:  # of a name that ends in .raw, it wants to know more
+        except (soundfile.SoundFileError, TypeError) as error:  # TypeError: the name ends in .raw
             raise ValueError(f"{path} is no WAV file that can be read ({error}): give another one") from error
     if len(samples) < SHORTEST:
         raise ValueError(f"{path} has {len(samples)} samples, less than one frame of 25 ms: leave it out")
