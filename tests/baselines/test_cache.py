@@ -120,7 +120,7 @@ def test_refuses_weights_that_are_no_shares(weights: list[Any]) -> None:
         KneserNeyCache(V, EOS, 3, FALLBACK, [4, 30]).load_state(state)
 
 
-@pytest.mark.parametrize("lengths", [0, [], [0], [10, -1], [1.5], [True], "10", 2.0])
+@pytest.mark.parametrize("lengths", [0, [], [0], [10, -1], [1.5], [True], "10", 2.0, None, {1: 2}])
 def test_refuses_a_length(lengths: Any) -> None:
     with pytest.raises(ValueError, match="lengths must be one whole number of tokens, 1 or more, or a list"):
         KneserNeyCache(V, EOS, lengths=lengths)

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from hornn.baselines.dnn import Dnn
 from hornn.baselines.nnlm import Nnlm
+from hornn.contract import check_contract
 from hornn.scan import scan
 from reference.cases import draw, draw_state, fill, seeded
 
@@ -29,6 +30,10 @@ def test_equals_the_transcription(backend: str) -> None:
             for W, b in layers:
                 h = 1 / (1 + np.exp(-(W @ h + b)))
             assert_close(y[t, column], torch.from_numpy(h), rtol=1e-12, atol=1e-12)
+
+
+def test_one_layer_has_no_biases_of_further_ones() -> None:
+    check_contract(Dnn(INPUT, H, frames=N, num_hidden=1))
 
 
 def test_one_layer_is_the_nnlm() -> None:

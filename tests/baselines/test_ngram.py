@@ -258,6 +258,16 @@ def test_a_text_of_the_size_of_text8_fits(
     assert 1 < ppl < vocab_size
 
 
+def test_keys_may_be_beyond_32_bits() -> None:
+    text = np.random.default_rng(0).integers(60_000, size=60_000)
+    model = KneserNey(60_000, None, order=3)
+    model.fit(text, text)
+    keys = model.levels[-1].keys
+    assert keys[-1] > 2**31
+    assert (np.diff(keys) > 0).all()
+    assert np.exp(-model.score(text)).max() <= 1
+
+
 def test_notes_are_of_the_text_that_was_fitted_last() -> None:
     model = KneserNey(3, 0, order=2)
     texts = [np.array([1, 2, 0]), np.array([1, 2, 0])]

@@ -53,6 +53,11 @@ def test_refuses_delays_that_do_not_rise(delays: tuple[int, ...]) -> None:
         Hierarchical(INPUT, H, delays)
 
 
+def test_refuses_a_delay_without_bound() -> None:
+    with pytest.raises(ValueError, match="delays must be at most"):
+        Hierarchical(INPUT, H, delays=(1, 2**63))
+
+
 def test_refuses_levels_of_unequal_size() -> None:
     with pytest.raises(ValueError, match=r"hidden_size must be a multiple of 2, .* got 5"):
         Hierarchical(INPUT, 5, (1, 2))

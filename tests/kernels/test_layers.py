@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.testing import assert_close
 
 from hornn.cells.deep import DeepRnn
 from hornn.cells.elman import RnnState
@@ -117,6 +118,15 @@ def test_pieces_of_zeros_have_no_slope(kernels: None) -> None:
         assert u.grad is not None
         pieces = u.grad[0, 0, : 2 * N].view(2, N)
         assert torch.equal(pieces.sum(0), torch.full((N,), total))
+
+
+def test_a_layer_that_hears_nothing_and_is_not_heard(kernels: None) -> None:
+    u = torch.randn(3, 2, 4, requires_grad=True)
+    y, last = NativeLayers.apply(u, [torch.empty(0, 2, 4)], [], [], ["tanh"], [True])
+    assert_close(y, u.tanh())
+    assert last.shape == (0, 2, 4)
+    (gradient,) = torch.autograd.grad(y.square().sum(), u)
+    assert_close(gradient, 2 * u.tanh() * (1 - u.tanh().square()))
 
 
 def test_what_needs_no_gradient_gets_none(kernels: None) -> None:

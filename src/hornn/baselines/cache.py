@@ -1,6 +1,7 @@
 """The unigram cache over the last words, and Kneser-Ney interpolated with it (`model=kn_cache`)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,9 @@ NGRAM = "ngram."  # before the names of the n-gram model's state
 
 def require_lengths(name: str, lengths: int | Sequence[int]) -> tuple[int, ...]:
     """One length, or several, as a tuple. ValueError unless all are different whole numbers of tokens, 1 or more."""
-    given = (lengths,) if isinstance(lengths, int | str | float) else tuple(lengths)
+    given: tuple[Any, ...] = (lengths,)
+    if isinstance(lengths, Sequence) and not isinstance(lengths, str):
+        given = tuple(lengths)
     if not given or not all(type(length) is int and length >= 1 for length in given):
         raise ValueError(
             f"{name} must be one whole number of tokens, 1 or more, or a list of such, got {lengths!r}"

@@ -34,7 +34,7 @@ class Dnn(Nnlm):
         require_depth(num_hidden=num_hidden)
         super().__init__(input_size, hidden_size, frames + 1, activation, bias=bias)
         self.W = nn.ParameterList(self.weight(hidden_size, hidden_size) for _ in range(num_hidden - 1))
-        self.b = self.bias(bias, num_hidden - 1, hidden_size)
+        self.b = self.bias(bias and num_hidden > 1, num_hidden - 1, hidden_size)
 
     def project_output(self, y: Tensor) -> Tensor:
         """The windows (T, B, N I) -> (T, B, H): h_L."""

@@ -265,9 +265,13 @@ class KneserNey(BackoffModel):
         """From the rows of the n-grams that end at each place: the same of order n + 1, their keys, how often each
         occurs, and the row of the n-gram that is left without its first word."""
         context = shifted(row)
+
+        def keys_of(places: np.ndarray) -> np.ndarray:  # beyond 32 bits, to which NumPy 1 would cut a product
+            return context[places].astype(np.int64) * self.width + x[places]
+
         place = np.flatnonzero((context >= 0) & (x != self.begin_id))
-        place = place[np.argsort(context[place] * np.int64(self.width) + x[place])].astype(np.int32)
-        key = context[place] * np.int64(self.width) + x[place]
+        place = place[np.argsort(keys_of(place))].astype(np.int32)
+        key = keys_of(place)
         first = np.flatnonzero(np.diff(key, prepend=-1))
         occurs = np.diff(first, append=len(key))
         longer = np.full(len(x), -1, dtype=np.int32)

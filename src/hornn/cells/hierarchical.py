@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, find_activation, push
 from hornn.cells.hornn import HornnState
+from hornn.checks import require_positive
 
 
 class Hierarchical(Cell):
@@ -79,6 +80,7 @@ def split_evenly(hidden_size: int, name: str, scales: Sequence[int]) -> int:
     whole = isinstance(scales, Sequence) and all(type(scale) is int and scale >= 1 for scale in scales)
     if not scales or not whole or not all(fast < slow for fast, slow in pairwise(scales)):
         raise ValueError(f"{name} must be strictly rising integers >= 1, in steps, got {scales!r}")
+    require_positive(**{name: scales[-1]})
     if hidden_size % len(scales):
         raise ValueError(
             f"hidden_size must be a multiple of {len(scales)}, the number of {name}, got {hidden_size}"

@@ -150,9 +150,11 @@ class NativeLayers(torch.autograd.Function):
         timelines, weights = saved[:depth], saved[depth:rest]
         slopes, order_slopes = saved[rest : rest + count], saved[rest + count :]
         steps, places = len(grad_y), [place for tap in taps for place in tap]
+        # of layers that are heard: at later steps, or outside
+        heard = [*(len(grad) > 0 for grad in grad_last[:-1]), True]
         gradients = [
-            line.new_zeros(line.shape if len(grad) else (0, *line.shape[1:]))
-            for line, grad in zip(timelines, grad_last, strict=True)
+            line.new_zeros(line.shape if is_heard else (0, *line.shape[1:]))
+            for line, is_heard in zip(timelines, heard, strict=True)
         ]
         gradients[-1][-steps:] = grad_y
         for gradient, grad in zip(gradients, grad_last, strict=True):
@@ -171,8 +173,8 @@ class NativeLayers(torch.autograd.Function):
             torch.get_num_threads(),
         )
         parts = arguments.split([line.size(-1) for line in timelines], dim=-1)
-        heard = [part for part, is_fed in zip(parts, fed, strict=True) if is_fed]
-        u = arguments if all(fed) else heard[0] if len(heard) == 1 else torch.cat(heard, dim=-1)
+        of_fed = [part for part, is_fed in zip(parts, fed, strict=True) if is_fed]
+        u = arguments if all(fed) else of_fed[0] if len(of_fed) == 1 else torch.cat(of_fed, dim=-1)
         products = []
         needs = ctx.needs_input_grad[8 + depth :]
         for tap, needed in zip(taps, needs[: len(weights)], strict=False):
