@@ -1,5 +1,6 @@
 """The installed package works without the checkout: its command, its configs, a cell of the user's own."""
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -112,3 +113,7 @@ def test_what_the_package_offers_is_typed() -> None:
     of_speech = {"SpeechModel", "Transcript", "load_speech"}
     assert set(hornn.__all__) < set(dir(hornn)), "for whoever completes a name"
     assert set(hornn.__all__) == {"Model", "Score", "load", "make_network", "results", *of_music, *of_speech}
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert hornn.__version__ == importlib.metadata.version("hornn")

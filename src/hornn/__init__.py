@@ -6,6 +6,7 @@ back. Each is imported when it is first used, so that what needs no torch does n
 """
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # which would take any name for one of these
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return version("hornn")
         if name not in _PLACES:
             raise AttributeError(f"module 'hornn' has no attribute {name!r}; it has: {', '.join(__all__)}")
         return getattr(import_module(_PLACES[name]), name)

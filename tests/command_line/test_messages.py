@@ -25,6 +25,7 @@ CHOICES = "'job', 'hydra', 'all'" if sys.version_info < (3, 12, 8) else "job, hy
 BAD = {
     # what cannot be read
     "model.order": "cannot read 'model.order': missing EQUAL at '<EOF>'; write key=value",
+    "data.train=~/a.txt": "cannot read 'data.train=~/a.txt': write $HOME in the place of ~",
     "=3": "cannot read '=3': it has no key; write key=value",
     'checkpoint="x': "cannot read 'checkpoint=\"x': ",
     "checkpoint=run(1)/best.ckpt": (

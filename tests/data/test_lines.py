@@ -69,7 +69,8 @@ def test_a_byte_order_mark_is_no_line(tmp_path: Path, content: bytes) -> None:
             "give plain text, or convert it to UTF-8",
         ),
         (b"a b\nc \0\xff\n", "byte 0x00 at offset 6, line 2", "give plain text"),
-        (b"a\xff\0\n", "byte 0xff at offset 1, line 1", "convert it to UTF-8: iconv -f LATIN1"),
+        (b"a\xff\n", "byte 0xff at offset 1, line 1", "convert it to UTF-8: iconv -f LATIN1"),
+        (b"a\xff\0\n", "byte 0xff at offset 1, line 1", "give a file of text"),
     ],
 )
 def test_bytes_that_are_of_no_text_are_refused(

@@ -115,12 +115,16 @@ def test_the_share_of_unknown_words_of_own_files_is_told(
         return own_text(test=f"{words}\n").remarks()
 
     assert remarks(0) == []
-    assert remarks(5) == ["unknown words: 5.0 % of the test text"]
+    assert remarks(1) == ["unknown words: 1.0 % of the test text"]
+    (some,) = remarks(2)
+    remedy = "; set data.min_count=2, by which training shows unknown words, too, or bring more text"
+    assert some.startswith("warning: unknown words: 2.0 % of the test text")
+    assert some.endswith(remedy)
     (many,) = remarks(6)
     assert many.startswith(
         "warning: unknown words: 6.0 % of the test text: they are all read as one word, so the perplexity says little"
     )
-    assert many.endswith("; bring more text")
+    assert many.endswith(remedy)
     (few_kept,) = own_text(test="z z\n", min_count=3, max_size=3).remarks()
     assert few_kept.endswith(
         "; lower data.min_count below 3, or raise data.max_size above 3, or bring more text"
@@ -128,7 +132,7 @@ def test_the_share_of_unknown_words_of_own_files_is_told(
     (twice,) = own_text(test="z z\n", min_count=2).remarks()
     assert twice.endswith("; bring more text"), "with 1, training would show no unknown word"
     (all_kept,) = own_text(test="z z\n", max_size=1000).remarks()
-    assert all_kept.endswith("; bring more text"), "a bound that left no word out is none to raise"
+    assert all_kept.endswith(remedy), "a bound that left no word out is none to raise"
     monkeypatch.setattr(files.TextFiles, "published", True)
     assert remarks(6) == []
 

@@ -2,14 +2,18 @@
 
 import math
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import hornn
 from hornn.baselines.ngram import KneserNey
 from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import VocabularyRule
-from hornn.use.figures import figures_of_text, require_probabilities
+from hornn.use.figures import as_json, figures_of_text, require_probabilities, warn_of_unknown
 from hornn.use.model import Model
 from hornn.use.scorers import CountScorer, Mixture
 
@@ -78,3 +82,47 @@ def test_a_text_that_is_certain_has_a_score() -> None:
 
 def test_a_text_of_unknown_tokens_alone_has_no_perplexity_of_known_ones() -> None:
     assert "perplexity_known" not in figures_of_text(3.0, 0.0, 2, 2, "word")
+
+
+def test_as_many_unknown_words_as_training_showed_twice_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def warn(unknown: int, counts: Counter[str], min_count: int) -> str:
+        vocabulary = VocabularyRule(min_count=min_count).build(counts)
+        warn_of_unknown(figures_of_text(300.0, 200.0, 100, unknown, "word"), vocabulary)
+        return capsys.readouterr().err
+
+    assert warn(5, Counter("ab"), 1) == ""
+    assert warn(6, Counter("ab"), 1).startswith(
+        "warning: 6.0 % of the tokens are unknown, and read as one word"
+    )
+    tenth = Counter("aaaaaaaaab")
+    assert warn(20, tenth, 2) == ""
+    assert "perplexity known is of all others" in warn(21, tenth, 2)
+
+
+def test_a_record_has_each_character_itself_where_the_output_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding, text in (("utf-8", "\u2603"), ("latin-1", "\\u2603")):
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(encoding=encoding))
+        assert as_json({"text": "\u2603"}) == f'{{"text": "{text}"}}'
+
+
+def test_how_a_network_reads_is_nothing_for_counts(command: Any, folder: Path) -> None:
+    for word in ("batch_size=2", "seq_len=7"):
+        done = command("evaluate", f"checkpoint={folder / 'counts/best.ckpt'}", word)
+        assert "batch_size= and seq_len= say how a network reads, and" in done.err
+
+
+def test_a_model_is_loaded_once(folder: Path) -> None:
+    with pytest.raises(ValueError, match="load names a model twice: name each once"):
+        hornn.load([folder / "kn.arpa", folder / "counts" / ".." / "kn.arpa"])
+
+
+def test_models_of_words_and_of_characters_are_not_mixed() -> None:
+    def counted(text: str, unit: str) -> CountScorer:
+        vocabulary = VocabularyRule().build(Counter(text.split()))
+        counts = KneserNey(len(vocabulary), vocabulary.eos_id, order=1)
+        return CountScorer(unit, counts, vocabulary, Tokenizer(unit, eos=True), None)
+
+    with pytest.raises(
+        ValueError, match="word reads words, and char reads characters: mix models that read alike"
+    ):
+        Mixture([counted("ab cd", "word"), counted("a b c d", "char")])

@@ -118,7 +118,7 @@ def test_a_file_is_continued(
         ("evaluate", ["midi={songs}"], None),
         ("evaluate", ["midi={songs}/none"], "none: No such file or directory"),
         ("evaluate", ["frame_length=1"], "frame_length=1 is of midi=, which is not given"),
-        ("evaluate", [], "data.root and data.name must lead to a folder with train, valid and test"),
+        ("evaluate", [], "there is no folder"),
     ],
 )
 def test_what_is_refused(

@@ -186,6 +186,8 @@ def _explain(error: BaseException) -> str | None:
     match error:
         case OverrideParseException():
             reason = error.message.partition("\nSee http")[0].rstrip(" ^\n").rpartition("\n")[2]
+            if "=~" in str(error.override):
+                return f"cannot read {error.override!r}: write $HOME in the place of ~"
             remedy = "a value with other signs than a plain path has stands in two pairs of quotes, \"KEY='VALUE'\""
             return f"cannot read {error.override!r}: {reason}; write key=value; {remedy}"
         case InstantiationException() if cause is not None:

@@ -119,7 +119,10 @@ def decode(path: Path, start: int, number: int, data: bytes, final: bool) -> tup
     except UnicodeDecodeError as error:
         wrong = error.start
     what, remedy = ("not UTF-8", LATIN1) if data[wrong] else ("no text", UTF16)
-    if start == 0:
-        remedy = next((known for begin, known in OTHERS.items() if data.startswith(begin)), remedy)
+    known = next((known for begin, known in OTHERS.items() if start == 0 and data.startswith(begin)), None)
+    if known is not None:
+        remedy = known
+    elif data[wrong] and 0 in data:
+        what, remedy = "no text", "give a file of text"
     place = f"byte {data[wrong]:#04x} at offset {start + wrong:,}, line {number:,}"
     raise ValueError(f"{shown_name(path)} is {what}: {place}: {remedy}") from None

@@ -17,7 +17,8 @@ from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.metrics import CHARACTERS, WORDS
 
-MANY_UNKNOWN = 0.05  # of the test text: from here on a perplexity says little
+MANY_UNKNOWN = 0.05  # of a text: from here on a perplexity says little
+SOME_UNKNOWN = 0.01  # from here on they cost much where training shows none
 
 
 class TextData(Data):
@@ -134,9 +135,12 @@ class TextData(Data):
         if self.corpus.published or not unknown:
             return []
         line = f"unknown words: {100 * unknown / tokens:.1f} % of the test text"
-        if unknown <= MANY_UNKNOWN * tokens:
-            return [line]
         rule, remedies = self.corpus.rule, ["bring more text"]
+        shows_none = rule.min_count == 1 and not self.vocabulary.unknown_share
+        if unknown <= (SOME_UNKNOWN if shows_none else MANY_UNKNOWN) * tokens:
+            return [line]
+        if shows_none:
+            remedies.insert(0, "set data.min_count=2, by which training shows unknown words, too")
         if rule.max_size is not None and len(self.vocabulary) >= rule.max_size:
             remedies.insert(0, f"raise data.max_size above {rule.max_size:,}")
         if rule.min_count > 2:  # with 1, training would show no unknown word

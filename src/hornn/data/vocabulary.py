@@ -40,6 +40,12 @@ class Vocabulary:
         """The smallest type that the token cache uses for these ids."""
         return np.dtype(np.uint16 if len(self) <= 2**16 else np.int32)
 
+    @property
+    def unknown_share(self) -> float:
+        """Of the training tokens, the share that is `<unk>`."""
+        total = sum(self.counts)
+        return self.counts[self.unk_id] / total if self.unk_id is not None and total else 0.0
+
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Ids of the tokens, `unk_id` for unknown ones. ValueError where there is no `<unk>` for these."""
         if self.unk_id is not None:

@@ -152,7 +152,9 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         score = "" if test is None else f" at a test score of {data.units.show(test)} ({data.units.score})"
         held = f"{folder} holds a run that {result['status']}{score}"
         if other := other_run(result, identity):
-            raise ValueError(f"{held}, and is another one ({other}): {REPLACE}")
+            longer = not other_run(result, identity, ("trainer.max_epochs",))
+            go_on = f"continue_from={folder} with another run_dir goes on from it; or " if longer else ""
+            raise ValueError(f"{held}, and is another one ({other}): {go_on}{REPLACE}")
         if changed := other_code(result.get(CODE), identity.code):
             raise ValueError(
                 f"{held}, by other code ({changed}): overwrite=true replaces it by a run of this code"

@@ -32,6 +32,7 @@ from hornn.use.figures import (
     require_probabilities,
     require_target,
     text_of,
+    warn_of_unknown,
 )
 from hornn.use.opening import mix, names_of, paths_of, weights_of
 from hornn.use.scorers import CountScorer, NetworkScorer, Scorer
@@ -71,6 +72,12 @@ def evaluate(cfg: DictConfig) -> None:
             raise ValueError(
                 f"dynamic_lr= updates the weights of a network, and {scorer.name} counts: leave it out"
             )
+    if (cfg.batch_size != 1 or cfg.seq_len is not None) and not any(
+        isinstance(scorer, NetworkScorer) for scorer in scorers
+    ):
+        raise ValueError(
+            f"batch_size= and seq_len= say how a network reads, and {scorers[0].name} counts: leave them out"
+        )
     run = run_to_record(cfg, scorers[0]) if cfg.record else None
     program = commit() if cfg.record else {}
     lengths = () if cfg.cache is None else require_lengths("cache", cfg.cache)
@@ -106,6 +113,7 @@ def evaluate(cfg: DictConfig) -> None:
         **({"valid_perplexity_by_rate": tried, "rate_chosen_on": chosen_on(model)} if tried else {}),
     }
     report(figures, console, cfg.result)
+    warn_of_unknown(figures, model.vocabulary)
     if run is not None:
         assert isinstance(model, NetworkScorer)
         scored = {

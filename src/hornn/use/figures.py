@@ -1,7 +1,9 @@
 """The figures that a scoring command ends with: shown, checked and written."""
 
+import codecs
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich.console import Console
 
+from hornn.data.text import MANY_UNKNOWN
+from hornn.data.vocabulary import Vocabulary
 from hornn.metrics import bits, perplexity
 from hornn.result import finite
 from hornn.run.identity import FILES, SNAPSHOTS
@@ -48,6 +52,27 @@ def figures_of_text(nll: float, nll_known: float, tokens: int, unknown: int, uni
         "out_of_vocabulary": unknown,
         **({"perplexity_known": perplexity(nll_known / known)} if unknown and known else {}),
     }
+
+
+def warn_of_unknown(figures: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+    """Say on standard error where so much of a text is unknown that its perplexity says little.
+
+    A text may have as many unknown words as training showed, and as many again.
+    """
+    share = figures["out_of_vocabulary"] / figures["tokens"]
+    if share > max(MANY_UNKNOWN, 2 * vocabulary.unknown_share):
+        said = f"warning: {100 * share:.1f} % of the tokens are unknown, and read as one word: perplexity says little"
+        others = "; perplexity known is of all others" if "perplexity_known" in figures else ""
+        console_of_texts(stderr=True).print(said + others, style="yellow", markup=False)
+
+
+def as_json(record: Mapping[str, Any]) -> str:
+    """A record for standard output, with each character itself where the output is in UTF-8.
+
+    In its place another encoding would get `\\N`, which is no JSON.
+    """
+    encoding = sys.stdout.encoding
+    return json.dumps(record, ensure_ascii=encoding is not None and codecs.lookup(encoding).name != "utf-8")
 
 
 def require_target(target: Any, sources: Iterable[Path] = ()) -> None:

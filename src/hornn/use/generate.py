@@ -1,6 +1,5 @@
 """Writes text, or music, with a trained model."""
 
-import json
 from pathlib import Path
 
 from omegaconf import MISSING, DictConfig, OmegaConf
@@ -8,7 +7,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from hornn.data.vocabulary import UNK
 from hornn.shown import shown_lines
 from hornn.use.checkpoints import open_checkpoint
-from hornn.use.figures import console_of_texts
+from hornn.use.figures import as_json, console_of_texts
 from hornn.use.model import TEMPERATURE, Model
 from hornn.use.music import FRAMES, write_music
 from hornn.use.sequences import SequenceScorer, require_neutral
@@ -39,6 +38,6 @@ def generate(cfg: DictConfig) -> None:
     between = "\n" * any("\n" in text for text in written)  # a blank line, where samples have several lines
     for number, text in enumerate(written, start=1):
         if cfg.json:
-            print(json.dumps({"sample": number, "prompt": prompt, "text": text}))
+            print(as_json({"sample": number, "prompt": prompt, "text": text}))
         else:
             console.print(between * (number > 1) + shown_lines(text), markup=False)

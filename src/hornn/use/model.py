@@ -276,6 +276,8 @@ def load(
     paths = [path] if isinstance(path, str | Path) else list(path) if isinstance(path, Iterable) else []
     if not paths or not all(isinstance(each, str | Path) for each in paths):
         raise ValueError(f"load takes a path, or several, got {path!r:.80}")
+    if len({Path(each).resolve() for each in paths}) < len(paths):
+        raise ValueError("load names a model twice: name each once")
     with looked_up_in(config_dir):
         scorers = load_ready([Path(each) for each in paths], device, SEQ_LEN, "fp32")
     if len(scorers) == 1:

@@ -46,7 +46,8 @@ def rescore(cfg: DictConfig) -> None:
         ]
         weights = nbest.find_weights([tables[utterance] for utterance in dev_said], errors, fixed)
         heard = best_of(dev, tables, weights)
-        found = {"weights_found_on": str(cfg.dev)} | error_rates("dev_wer", dev_said, dev, heard)
+        found = {"weights_found_on": str(cfg.dev)} if len(fixed) < len(WEIGHTS) else {}
+        found |= error_rates("dev_wer", dev_said, dev, heard)
     tables, scores = tables_of(model, lists, cfg.batch_size, text_of(cfg, "nbest"))
     heard = best_of(lists, tables, weights)
     for utterance, text in heard.items():

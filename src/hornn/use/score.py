@@ -1,12 +1,10 @@
 """Scores texts, one a line, while they arrive."""
 
-import codecs
-import json
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
@@ -16,7 +14,16 @@ from hornn.command_line.ending import reader_has_gone
 from hornn.data.lines import STANDARD_INPUT, arriving_lines, shown_name
 from hornn.places import OWN_TEXT
 from hornn.run.process import set_up_process
-from hornn.use.figures import console_of_texts, figures_of_text, files_of, report, require_target, text_of
+from hornn.use.figures import (
+    as_json,
+    console_of_texts,
+    figures_of_text,
+    files_of,
+    report,
+    require_target,
+    text_of,
+    warn_of_unknown,
+)
 from hornn.use.model import Model, TokenScores, UnreadableText
 from hornn.use.opening import names_of, open_model, weights_of
 
@@ -36,7 +43,7 @@ def score(cfg: DictConfig) -> None:
     model = Model(open_model(cfg))
     if str(path) == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         print("scoring standard input, one text a line; Ctrl-D ends it", file=sys.stderr)
-    totals, count, plain = Totals(), 0, not writes_utf8(sys.stdout)
+    totals, count = Totals(), 0
     for lines in windows(path, WINDOW * cfg.batch_size):
         started = time.perf_counter()
         scores, wrong = score_readable(model, lines, cfg.batch_size, f"{shown_name(path)}, line", count + 1)
@@ -44,7 +51,7 @@ def score(cfg: DictConfig) -> None:
         count += len(scores)
         for text, tokens in zip(lines, scores, strict=wrong is None):
             totals.add(tokens)
-            print(json.dumps(record_of(text, tokens, cfg.per_token), ensure_ascii=plain))
+            print(as_json(record_of(text, tokens, cfg.per_token)))
         sys.stdout.flush()
         if cfg.result is None and reader_has_gone():
             return
@@ -61,11 +68,7 @@ def score(cfg: DictConfig) -> None:
         **weights_of(model.scorer),
     }
     report(figures, console_of_texts(stderr=True), cfg.result)
-
-
-def writes_utf8(stream: TextIO) -> bool:
-    """Whether a stream has each character itself; in its place another one would get `\\N`, which is no JSON."""
-    return stream.encoding is None or codecs.lookup(stream.encoding).name == "utf-8"
+    warn_of_unknown(figures, model.scorer.vocabulary)
 
 
 def windows(path: Path, size: int) -> Iterator[list[str]]:

@@ -215,6 +215,11 @@ def translate(one: Scorer, other: Scorer) -> np.ndarray:
     """The id in `other` of every word of `one`. ValueError, with the difference, unless both have the same words."""
     words = one.vocabulary.index.keys(), other.vocabulary.index.keys()
     if words[0] != words[1]:
+        read = ["characters" if scorer.tokenizer.unit == "char" else "words" for scorer in (one, other)]
+        if read[0] != read[1]:
+            raise ValueError(
+                f"{one.name} reads {read[0]}, and {other.name} reads {read[1]}: mix models that read alike"
+            )
         said = [
             f"{len(lacking):,} of {scorer.name} alone, such as {min(lacking)!r}"
             for scorer, lacking in ((one, words[0] - words[1]), (other, words[1] - words[0]))

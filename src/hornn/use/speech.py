@@ -1,6 +1,5 @@
 """What a network hears: the words of WAV files or of a corpus with their times, or n-best lists to rescore."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from hornn.data.base import SPLITS
 from hornn.run.process import set_up_process
 from hornn.shown import shown
 from hornn.speech.data import GRAMMARS, SpeechData
-from hornn.use.figures import files_of, require_target
+from hornn.use.figures import as_json, files_of, require_target
 from hornn.use.sequences import SequenceScorer, open_data
 from hornn.use.speech_model import frames_of, open_speech, require_number
 from hornn.writing import write_atomically
@@ -49,7 +48,7 @@ def transcribe(cfg: DictConfig) -> None:
             if cfg.json:
                 times = [{"word": word.text, "begin": word.begin, "end": word.end} for word in words]
                 source = "file" if cfg.split is None else "utterance"
-                print(json.dumps({source: name, "text": text, "words": times}))
+                print(as_json({source: name, "text": text, "words": times}))
                 continue
             print(f"{shown(name)}: {shown(text)}")
             for word in words:

@@ -29,8 +29,12 @@ def evaluate(command: Command, run_dir: Path, tmp_path: Path) -> Callable[..., d
             f"result={figures}",
         ]
         done = command("evaluate", *common, *words)
-        assert (done.code, done.err) == (0, "")
+        assert done.code == 0, done.err
         found: dict[str, Any] = json.loads(figures.read_text())
+        share = found["out_of_vocabulary"] / found["tokens"]
+        known = "; perplexity known is of all others" if "perplexity_known" in found else ""
+        said = f"{100 * share:.1f} % of the tokens are unknown, and read as one word: perplexity says little"
+        assert done.err == (f"warning: {said}{known}\n" if share > 0.05 else "")
         assert f"{found['perplexity']:,.2f}" in done.out
         return found
 

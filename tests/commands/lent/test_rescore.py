@@ -5,6 +5,7 @@ import random
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,16 +123,24 @@ def test_costs_are_better_the_less_they_are(command: Command, run_dir: Path, tmp
 def test_a_weight_that_is_given_is_kept_on_dev(command: Command, run_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "lists.tsv").write_text("u\ta b\t-9\t-1\nu\tc d\t-1\t-1\n")
     (tmp_path / "said.txt").write_text("u a b\n")
-    done = command(
-        "rescore",
-        f"checkpoint={run_dir / 'best.ckpt'}",
-        *(f"nbest={tmp_path / 'lists.tsv'}", f"dev={tmp_path / 'lists.tsv'}"),
-        *(f"dev_references={tmp_path / 'said.txt'}", "old_weight=0.75", "lm_weight=3"),
-        f"result={tmp_path / 'figures.json'}",
-    )
-    assert done.code == 0, done.err
-    weights = json.loads((tmp_path / "figures.json").read_text())["score_weights"]
-    assert (weights["lm_weight"], weights["old_weight"]) == (3, 0.75)
+
+    def rescore(*words: str) -> dict[str, Any]:
+        done = command(
+            "rescore",
+            f"checkpoint={run_dir / 'best.ckpt'}",
+            *(f"nbest={tmp_path / 'lists.tsv'}", f"dev={tmp_path / 'lists.tsv'}"),
+            *(f"dev_references={tmp_path / 'said.txt'}", f"result={tmp_path / 'figures.json'}", *words),
+        )
+        assert done.code == 0, done.err
+        found: dict[str, Any] = json.loads((tmp_path / "figures.json").read_text())
+        return found
+
+    figures = rescore("old_weight=0.75", "lm_weight=3")
+    assert (figures["score_weights"]["lm_weight"], figures["score_weights"]["old_weight"]) == (3, 0.75)
+    assert figures["weights_found_on"] == str(tmp_path / "lists.tsv")
+    figures = rescore("old_weight=0.75", "lm_weight=3", "word_penalty=0")
+    assert "weights_found_on" not in figures, "none was"
+    assert "dev_wer" in figures
 
 
 def test_a_hypothesis_that_cannot_be_scored_is_named(command: Command, tmp_path: Path) -> None:
