@@ -134,6 +134,7 @@ VALUES = {
     "~model": "'model' cannot be left out: drop ~model",
     "~seed": "'seed' cannot be left out: drop ~seed",
     "model=lstm model.order=3": "model=lstm takes: ",
+    "per_token=true": "; per_token is a key of score.py",
     "schedule=constant schedule.factor=0.5": "schedule=constant takes no keys; factor is a key of ",
     "experiment=hornn/modern schedule=constant": "unknown key 'schedule.constant_epochs', which an experiment or a "
     "sweep sets; schedule=constant does not take it: add ~schedule.constant_epochs ~schedule.factor",

@@ -125,7 +125,11 @@ class StrictLoader(Loader):
         said = describe_key(key, accepted, reference, reference.hydra.runtime.choices)
         files = self._choices(parent) if parent and self.has_group(parent) else []
         takers = [choice for choice in files if name in self.keys_of(f"{parent}/{choice}")]
-        return f"{said}; {name} is a key of {parent}={', '.join(takers)}" if takers else said
+        if takers:
+            return f"{said}; {name} is a key of {parent}={', '.join(takers)}"
+        commands = [each for each in self._choices("") if not parent and key in self.keys_of(each)]
+        told = ", ".join(f"{'train' if each == 'config' else each}.py" for each in commands)
+        return f"{said}; {key} is a key of {told}" if told else said
 
     def _describe_missing(self, missing: str, overrides: list[str]) -> str:
         keys = (re.split("[@=]", line.lstrip("+"))[0] for line in overrides)
