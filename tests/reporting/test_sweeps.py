@@ -131,12 +131,12 @@ from reporting.place import SWEEP, read_sweep
         (
             "name: sum-3\n",
             "name: sum-3\n      start: elman\n",
-            "toy.yaml: row 'sum-3' starts from 'elman': give a row with a run that starts from no other",
+            "toy.yaml: row 'sum-3' starts from 'elman': name a row with a run that starts from no other",
         ),
         (
             "name: sum-3\n",
             "name: sum-3\n      start: [rnn, elman]\n",
-            "toy.yaml: row 'sum-3' starts from 'elman': give a row with a run that starts from no other",
+            "toy.yaml: row 'sum-3' starts from 'elman': name a row with a run that starts from no other",
         ),
         (
             "name: sum-3\n",

@@ -70,6 +70,14 @@ def test_a_run_of_an_edited_cell_is_not_continued(
     assert yaml.safe_load((run / "config.yaml").read_text())["code"] == first["code"]
     assert first["starts"][0]["code"] == first["code"]
     own.write(0.25)
+    (tmp_path / "own.txt").write_text("a b\n")
+    best = [f"--config-dir={own.conf}", f"checkpoint={run / 'best.ckpt'}"]
+    scored = command("evaluate", *best, f"text={tmp_path / 'own.txt'}")
+    assert scored.code == 0
+    assert "best.ckpt was trained by other code: the source of halving.Halving was " in scored.err
+    recorded = command("analyse", *best, "record=true")
+    assert recorded.code == 2
+    assert "result.json is of other code (the source of halving.Halving was " in recorded.err
     line = refusal(command("train", *words))
     assert "by other code (the source of halving.Halving was " in line
     assert "overwrite=true replaces it by a run of this code" in line
@@ -93,6 +101,17 @@ def test_a_run_of_an_edited_cell_is_not_continued(
     assert result_of(run)["code"]["source"] != first["code"]["source"]
     own.choose("halving.Rnn")
     assert "the class was halving.Halving there and is halving.Rnn now" in refusal(command("train", *words))
+
+
+def test_a_key_that_the_file_of_a_cell_mistypes_is_not_laid_to_others(
+    command: Command, small: list[str], own: Own
+) -> None:
+    (own.conf / "model" / "odd.yaml").write_text(
+        "_target_: halving.Halving\n_partial_: true\nhidden_size: 4\nhiden_size: 4\n"
+    )
+    line = refusal(command("train", f"--config-dir={own.conf}", *small, "model=odd"))
+    assert "unknown key 'model.hiden_size' (from a config file or the command line); did you mean" in line
+    assert "an experiment or a sweep" not in line
 
 
 def cut_off(command: Command, words: list[str], run: Path, edit: Callable[[dict[str, Any]], None]) -> None:

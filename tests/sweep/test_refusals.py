@@ -132,7 +132,7 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
         ),
         (
             "{name: x, label: x, run: [model=rnn], start: told-of}",
-            "row 'x' of sweep 'mini' starts from 'told-of': give a row with a run that starts from no other",
+            "row 'x' of sweep 'mini' starts from 'told-of': name a row with a run that starts from no other",
         ),
         (
             "{name: x, label: x, run: [model=lstm], start: elman, seeds: [1, 2]}",
@@ -144,7 +144,7 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
         ),
         (
             "{name: x, label: x, run: [model=mixture], start: [elman, told-of]}",
-            "row 'x' of sweep 'mini' starts from 'told-of': give a row with a run that starts from no other",
+            "row 'x' of sweep 'mini' starts from 'told-of': name a row with a run that starts from no other",
         ),
         (
             "{name: x, label: x, run: [model=mixture], start: []}",

@@ -55,7 +55,7 @@ def analyse(cfg: DictConfig) -> None:
             console.print(said, markup=False)
             left_out += 1
             continue
-        result = result_beside(scorer.card or {}, path) if cfg.record or cfg.sweep is not None else None
+        result = result_beside(scorer, path) if cfg.record or cfg.sweep is not None else None
         if result is not None:
             if cfg.sweep is not None and is_measured(result, cfg):
                 console.print(f"{path.parent / RESULT} holds these measurements already", markup=False)

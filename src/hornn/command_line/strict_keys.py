@@ -76,7 +76,10 @@ def check_keys(
         choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     if unknown := list(unknown_keys(cfg, reference, supplied or {})):
         key, accepted = unknown[0]
-        if remedy := taken_away([each for each, _ in unknown], choices):
+        parent, _, name = key.rpartition(".")
+        node = OmegaConf.select(reference, parent) if parent else reference
+        in_its_file = isinstance(node, DictConfig) and name in node
+        if not in_its_file and (remedy := taken_away([each for each, _ in unknown], choices)):
             raise ValueError(f"unknown key {key!r}, which an experiment or a sweep sets; {remedy}")
         where = " (from a config file or the command line)"
         raise ValueError(describe_key(key, accepted, reference, choices, where))

@@ -336,7 +336,7 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
             if row.run is None or first is None or first.run is None or first.start:
                 raise ValueError(
                     f"{path}: row {row.name!r} starts from {name!r}: "
-                    "give a row with a run that starts from no other"
+                    "name a row with a run that starts from no other"
                 )
             if row.seeds != first.seeds:
                 raise ValueError(f"{path}: rows {row.name!r} and {name!r} must have the same seeds")

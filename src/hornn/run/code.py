@@ -131,6 +131,17 @@ def other_code(held: Any, code: Mapping[str, Any], own: bool = False) -> str:
     return ""
 
 
+def changed_since(card: Mapping[str, Any], cell: object) -> str:
+    """How the class of a cell, a user's own, differs from what trained the weights of a checkpoint, in words.
+
+    card: of the checkpoint. Empty where the class is the same, one of this package, or not on record.
+    """
+    kind = type(cell)
+    return other_code(
+        card.get(CODE), code_of({"_target_": f"{kind.__module__}.{kind.__qualname__}"}), own=True
+    )
+
+
 def sources(code: Mapping[str, Any]) -> dict[str, str]:
     """The sources on record, by class."""
     known = {name: source for name, source in code.items() if name not in (CLASS, SOURCE)}

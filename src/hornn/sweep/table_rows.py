@@ -85,7 +85,7 @@ def starts_of(
         for start in starts[name]:
             if start not in runs or start in names or name not in runs:
                 raise ValueError(
-                    f"{where} starts from {start!r}: give a row with a run that starts from no other"
+                    f"{where} starts from {start!r}: name a row with a run that starts from no other"
                 )
             if seeds[name] != seeds[start]:
                 raise ValueError(

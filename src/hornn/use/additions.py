@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from hornn.result import RESULT, read_result, write_result
+from hornn.run.code import changed_since
 from hornn.run.identity import BEST
 from hornn.run.lock import lock_folder
 from hornn.writing import require_writable
@@ -15,9 +16,12 @@ PATIENCE = 10.0  # seconds: another addition takes a moment, a training longer
 SAME = ("status", "name", "seed", "finished")  # two results that agree in these keys are of one run
 
 
-def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
-    """The result of the run that a checkpoint lies in. ValueError where there is none or it is of another run."""
-    path = checkpoint.parent / RESULT
+def result_beside(scorer: Any, checkpoint: Path) -> dict[str, Any]:
+    """The result of the run that the checkpoint of an opened model lies in.
+
+    ValueError where there is none, where it is of another run, or where the user's own cell is another one by now.
+    """
+    path, card = checkpoint.parent / RESULT, scorer.card or {}
     result = read_result(checkpoint.parent)
     if result is None:
         raise ValueError(
@@ -27,6 +31,9 @@ def result_beside(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is not the result of the finished run of {checkpoint}: give the best.ckpt beside it"
         )
+    network = getattr(scorer, "network", None)
+    if network is not None and (changed := changed_since(card, network.cells[0])):
+        raise ValueError(f"{path} is of other code ({changed}): bring that code back, or train anew")
     return result
 
 
@@ -35,9 +42,9 @@ def is_of(result: Mapping[str, Any], card: Mapping[str, Any]) -> bool:
     return all(result.get(key) == card.get(key) for key in ("name", "seed"))
 
 
-def to_record(card: Mapping[str, Any], checkpoint: Path) -> dict[str, Any]:
+def to_record(scorer: Any, checkpoint: Path) -> dict[str, Any]:
     """As `result_beside`. OSError where the result cannot be written again."""
-    result = result_beside(card, checkpoint)
+    result = result_beside(scorer, checkpoint)
     require_writable(checkpoint.parent / RESULT)
     return result
 

@@ -18,6 +18,7 @@ from hornn.data.midi import KEYS
 from hornn.data.tokenizer import ArpaTokenizer, Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.network import SequenceModel
+from hornn.run.code import changed_since
 from hornn.shown import first_line
 from hornn.speech.features import BANDS
 from hornn.use.scorers import CountScorer, NetworkScorer
@@ -42,7 +43,8 @@ PARTS_OF_TEXT: dict[tuple[str, ...], type] = {("data", "valid_is_test"): bool}
 def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | SequenceScorer:
     """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
 
-    device: of a network, cpu or cuda; a line on stderr says why it has no native kernels, where that is so. Raises what
+    device: of a network, cpu or cuda; a line on stderr says why it has no native kernels, where that is so, and another
+    one that a cell of the user's own has changed since the training. Raises what
     `read_checkpoint` and `read_arpa` raise, and ValueError where the weights are of another model than the checkpoint
     says, the device is not there, or the caller made torch's default type another one than fp32.
     """
@@ -66,6 +68,8 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
     if isinstance(network, SequenceModel):  # computed by what suits the device, whatever trained it
         network.backend = network.precision = "auto"
         network.to(device).eval().prepare(torch.device(device))
+        if changed := changed_since(card, network.cells[0]):
+            print(f"warning: {path} was trained by other code: {changed}", file=sys.stderr)
         if network.missing:
             print(f"{network.missing}; scores are the same to rounding, but take longer", file=sys.stderr)
     return opened

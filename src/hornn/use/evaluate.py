@@ -133,7 +133,7 @@ def run_to_record(cfg: DictConfig, scorer: Scorer) -> dict[str, Any]:
             "record=true adds the score of the test split with dynamic evaluation to the run's result: give "
             "dynamic_lr=RATE or a list of rates, and leave out text= and split="
         )
-    return to_record(scorer.card or {}, Path(scorer.name))
+    return to_record(scorer, Path(scorer.name))
 
 
 def check_options(cfg: DictConfig) -> None:

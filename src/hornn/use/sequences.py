@@ -90,7 +90,7 @@ def evaluate_sequences(cfg: DictConfig, scorer: SequenceScorer, console: Console
             f"record=true adds what a network of speech heard, and {scorer.name} is none: leave it out"
         )
     path = Path(scorer.name)
-    run = to_record(scorer.card, path) if cfg.record else None
+    run = to_record(scorer, path) if cfg.record else None
     sizes = cfg.batch_size, cfg.seq_len or CHUNK
     given = (
         None if cfg.midi is None else GivenFiles(cfg.midi, scorer.card, scorer.name, cfg.frame_length, *sizes)
