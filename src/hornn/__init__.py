@@ -6,7 +6,6 @@ back. Each is imported when it is first used, so that what needs no torch does n
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ if not TYPE_CHECKING:  # which would take any name for one of these
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            return version("hornn")
+            return import_module("importlib.metadata").version(__name__)
         if name not in _PLACES:
             raise AttributeError(f"module 'hornn' has no attribute {name!r}; it has: {', '.join(__all__)}")
         return getattr(import_module(_PLACES[name]), name)

@@ -290,3 +290,15 @@ def test_a_name_does_not_act_on_the_terminal(command: Any, folder: Path, tmp_pat
     torch.save(checkpoint, tmp_path / "best.ckpt")
     done = command("evaluate", f"checkpoint={tmp_path / 'best.ckpt'}", "split=test")
     assert "scored   [31mred lines test" in done.out, done.err
+
+
+def test_a_class_that_a_checkpoint_names_acts_on_no_terminal(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = torch.load(folder / NAMES[0], weights_only=True)
+    checkpoint["hornn"]["code"] = {"class": "theirs.\x1b[2JCell"}
+    torch.save(checkpoint, tmp_path / "x.ckpt")
+    hornn.load(tmp_path / "x.ckpt")
+    said = capsys.readouterr().err
+    assert "x.ckpt was trained by other code: the class was theirs. [2JCell there" in said
+    assert "\x1b" not in said

@@ -19,7 +19,7 @@ from hornn.data.tokenizer import ArpaTokenizer, Tokenizer
 from hornn.data.vocabulary import EOS, Vocabulary
 from hornn.network import SequenceModel
 from hornn.run.code import changed_since
-from hornn.shown import first_line
+from hornn.shown import first_line, shown
 from hornn.speech.features import BANDS
 from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
@@ -69,7 +69,7 @@ def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | Se
         network.backend = network.precision = "auto"
         network.to(device).eval().prepare(torch.device(device))
         if changed := changed_since(card, network.cells[0]):
-            print(f"warning: {path} was trained by other code: {changed}", file=sys.stderr)
+            print(shown(f"warning: {path} was trained by other code: {changed}"), file=sys.stderr)
         if network.missing:
             print(f"{network.missing}; scores are the same to rounding, but take longer", file=sys.stderr)
     return opened
