@@ -25,9 +25,8 @@ def log_probs_of(network: SequenceModel, stream: SequenceStream) -> list[np.ndar
             with network.evaluating():
                 features, state = network(chunk.inputs.to(network.device), state)
                 log_probs = network.head.log_probs(features).cpu().numpy()
-            for column, example in enumerate(
-                batch
-            ):  # copies, so that what fills up a short one does not stay
+            # copies, so that what fills up a short one does not stay
+            for column, example in enumerate(batch):
                 parts[example].append(log_probs[: max(0, stream.lengths[example] - read), column].copy())
             read += len(log_probs)
     return [np.concatenate(each) for each in parts]
