@@ -117,8 +117,8 @@ def node(cell: type, **arguments: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (node(Rnn), "^conf/model/mine.yaml lacks hidden_size: "),
-        (node(ReadsItsWeights, hidden_size=3), "^conf/model/mine.yaml lacks radius: "),
+        (node(Rnn), "^model/mine.yaml lacks hidden_size: "),
+        (node(ReadsItsWeights, hidden_size=3), "^model/mine.yaml lacks radius: "),
         (
             node(HalfAsWide, hidden_size=3),
             r"HalfAsWide\.__init__ must set self.output_size to a whole number, got 1.5",

@@ -99,7 +99,7 @@ def bound_cell(model: Mapping[str, Any], choice: str = "NAME") -> partial[Cell]:
     ]
     needed = dict.fromkeys(["hidden_size", *required])
     if lacking := [name for name in needed if name not in (*cell.keywords, "input_size")]:
-        raise ValueError(f"conf/model/{choice}.yaml lacks {', '.join(lacking)}: give it a value there")
+        raise ValueError(f"model/{choice}.yaml lacks {', '.join(lacking)}: give it a value there")
     return cell
 
 

@@ -16,7 +16,7 @@ BAD = {
     # unknown choices
     "model=hornn_fof": f"unknown model 'hornn_fof'; did you mean 'hornn_fofe'? {MODELS}",
     "-m model=rnn,hornn_fof": f"unknown model 'hornn_fof'; did you mean 'hornn_fofe'? {MODELS}",
-    "model=3": f"unknown model '3'; {MODELS}",
+    "model=3": f"unknown model '3'; {MODELS}; a file of your own needs --config-dir=FOLDER",
     "-m model=rnn,hornn_fofe logger=3": "unknown logger '3'; logger is one of: csv",
     "model=null": f"unknown model 'null'; {MODELS}",
     "experiment=hornn/ptbb": f"unknown experiment 'hornn/ptbb'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
@@ -37,6 +37,11 @@ BAD = {
 @pytest.mark.parametrize("command", BAD)
 def test_bad_choice_is_one_line(refuse: Callable[[str], str], command: str) -> None:
     assert BAD[command] in refuse(command)
+
+
+@pytest.mark.each(2)
+def test_who_gives_a_folder_is_not_told_to_give_one(refuse: Callable[[str], str], tmp_path: Path) -> None:
+    assert refuse(f"--config-dir={tmp_path} model=3").strip().endswith(MODELS)
 
 
 @pytest.mark.each(3)

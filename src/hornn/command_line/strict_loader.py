@@ -143,7 +143,10 @@ class StrictLoader(Loader):
         if group == "hydra/launcher" and choice in LAUNCHERS:
             return f"{group}={choice} is not installed: pip install -e '.[slurm]'"
         hint = did_you_mean(nearest_of(choice, self._choices(group)))
-        return f"unknown {group or 'config'} {choice!r}{where}; {hint}{self._list_choices(group)}"
+        has_own = any(place.provider == "command-line" for place in self.get_search_path().get_path())
+        may_be_own = not (hint or has_own or group.startswith("hydra")) and bool(group)
+        own = "; a file of your own needs --config-dir=FOLDER" if may_be_own else ""
+        return f"unknown {group or 'config'} {choice!r}{where}; {hint}{self._list_choices(group)}{own}"
 
     def _list_choices(self, group: str) -> str:
         return f"{group or 'config'} is one of: {', '.join(self._choices(group))}"
