@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from hornn.baselines.cache import require_lengths
 from hornn.card import looked_up_in
 from hornn.checks import require_positive, require_seed, require_truth
 from hornn.data.text import encode, encode_text
@@ -79,7 +80,7 @@ class Model:
         """The network itself, a `hornn.network.SequenceModel`. ValueError for a model of another kind."""
         if isinstance(self.scorer, Mixture):
             raise ValueError(
-                f"a mixture of {len(self.scorer.scorers)} models is no network: load one of them alone"
+                f"a mixture of {len(self.scorer.parts)} models is no network: load one of them alone"
             )
         if not isinstance(self.scorer, NetworkScorer):
             raise ValueError(f"{self.scorer.name} is no network")
@@ -265,26 +266,33 @@ def load(
     fit_on: str | Path | None = None,
     device: str = "cpu",
     config_dir: str | Path | None = None,
+    cache: int | Sequence[int] | None = None,
 ) -> Model:
     """The model of a checkpoint or of an ARPA file; of several, their linear interpolation.
 
     The weights of an interpolation suit the text, or text file, `fit_on`, which no model was trained on; they are equal
     without `fit_on`. device: of networks, cpu or cuda. config_dir: a folder of your own choices, such as
-    model/mine.yaml, that is read before conf, as --config-dir is. Raises FileNotFoundError or ValueError for a file
-    that is absent, damaged or of another program, and ValueError for models of different vocabularies.
+    model/mine.yaml, that is read before conf, as --config-dir is. cache: a unigram cache of so many last tokens of a
+    text, or several, mixed in under a weight from `fit_on`. Raises FileNotFoundError or ValueError for a file that is
+    absent, damaged or of another program, and ValueError for models of different vocabularies.
     """
     paths = [path] if isinstance(path, str | Path) else list(path) if isinstance(path, Iterable) else []
     if not paths or not all(isinstance(each, str | Path) for each in paths):
         raise ValueError(f"load takes a path, or several, got {path!r:.80}")
     if len({Path(each).resolve() for each in paths}) < len(paths):
         raise ValueError("load names a model twice: name each once")
+    lengths = () if cache is None else require_lengths("cache", cache)
+    if lengths and fit_on is None:
+        raise ValueError("the weight of a cache follows from a text: give fit_on")
     with looked_up_in(config_dir):
         scorers = load_ready([Path(each) for each in paths], device, SEQ_LEN, "fp32")
-    if len(scorers) == 1:
+    if len(scorers) == 1 and not lengths:
         if fit_on is not None:
-            raise ValueError("fit_on chooses the weights of several models, got one: leave it out")
+            raise ValueError(
+                "fit_on chooses the weights of several models, got one: leave it out, or give a cache"
+            )
         return Model(scorers[0])
-    mixture = Mixture(scorers)
+    mixture = Mixture(scorers, lengths)
     model = Model(mixture)
     if fit_on is not None:
         mixture.fit(model.encode(fit_on)[0])

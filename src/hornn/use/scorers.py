@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hornn.baselines.cache import cache_scores
+from hornn.baselines.cache import cache_distribution, cache_scores
 from hornn.baselines.counts import CountModel
 from hornn.baselines.mixture import em_weights, interpolate
 from hornn.checks import require_choice
@@ -177,25 +177,31 @@ class Mixture(Scorer):
         return -interpolate(self._log_p(ids), self.weights)
 
     def score_lines(self, ids: np.ndarray, lengths: np.ndarray, batch_size: int) -> np.ndarray:
-        assert not self.lengths, "a cache remembers more than a line"
-        parts = [
+        models = [
             -scorer.score_lines(own[ids], lengths, batch_size)
             for scorer, own in zip(self.scorers, self.ids, strict=True)
         ]
-        return -interpolate(np.stack(parts, axis=1), self.weights)
+        lines = np.split(ids, np.cumsum(lengths)[:-1]) if self.lengths else []
+        caches = [np.concatenate([self._cached(line, length) for line in lines]) for length in self.lengths]
+        return -interpolate(np.stack([*models, *caches], axis=1), self.weights)
 
     def reader(self) -> Reader:
-        assert not self.lengths, "a cache is not read on"
+        models, caches = np.split(self.weights, [len(self.scorers)])
         parts = [
             (scorer.reader(), own, torch.from_numpy(own), weight)
-            for scorer, own, weight in zip(self.scorers, self.ids, self.weights, strict=True)
+            for scorer, own, weight in zip(self.scorers, self.ids, models, strict=True)
         ]
+        history: list[int] = []
 
         def read(ids: Sequence[int]) -> torch.Tensor:
+            history.extend(ids)
             p = sum(
                 weight * part([int(own[i]) for i in ids]).exp()[places] for part, own, places, weight in parts
             )
             assert isinstance(p, torch.Tensor)
+            for length, weight in zip(self.lengths, caches, strict=True):
+                window = np.array(history[-length:], dtype=np.int64)
+                p = p + weight * torch.from_numpy(cache_distribution(window, length, len(self.vocabulary)))
             return p.log()
 
         return read
@@ -207,8 +213,11 @@ class Mixture(Scorer):
     def _log_p(self, ids: np.ndarray) -> np.ndarray:
         """ln P of every token under each part, (N, K)."""
         models = [-scorer.score(own[ids]) for scorer, own in zip(self.scorers, self.ids, strict=True)]
-        caches = [cache_scores(ids, length, len(self.vocabulary)) for length in self.lengths]
+        caches = [self._cached(ids, length) for length in self.lengths]
         return np.stack([*models, *caches], axis=1)
+
+    def _cached(self, ids: np.ndarray, length: int) -> np.ndarray:
+        return cache_scores(ids, length, len(self.vocabulary))
 
 
 def translate(one: Scorer, other: Scorer) -> np.ndarray:
