@@ -67,7 +67,7 @@ def moderation(spread: Spread, metric: str) -> str:
     """How far the rows tell each other's variance, and what decides where a row has one seed and no speakers count."""
     decisive = spread.decisive_alone
     text = (
-        "A row's own variance is drawn towards the others', which count as "
+        "A row's own variance is drawn towards the rows' common variance, which counts as "
         f"{spread.prior.freedom:.1f} degrees of freedom."
     )
     if metric.startswith(RATE):
