@@ -97,7 +97,7 @@ def require_seed(seed: Any) -> int:
         whole = -1 if isinstance(seed, bool) else operator.index(seed)
     except TypeError:
         whole = -1
-    require_range("seed", seed, f"from 0 to {SEEDS - 1}", 0 <= whole < SEEDS)
+    require_range("seed", seed, f"a whole number from 0 to {SEEDS - 1}", 0 <= whole < SEEDS)
     return whole
 
 

@@ -40,7 +40,8 @@ def load(path: Path, loader: Any = Loader) -> Values:
     try:
         content = read_yaml(path.read_text(encoding="utf-8"), loader)
     except ValueError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
+        quotes = "; a text with a colon and a blank in it stands in quotes" * ("mapping values" in str(error))
+        raise ValueError(f"{path} is not YAML: {error}{quotes}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} must hold keys and values, got {type(content).__name__}")
     defaults = content.get("defaults", [])

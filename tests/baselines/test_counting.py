@@ -40,10 +40,10 @@ def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
 
 def test_what_a_network_is_trained_with_is_refused(folder: Folder) -> None:
     run = ["train", *folder.data, *QUIET, *KN, f"run_dir={folder.path / 'refused'}", "trainer=gpu", "seed=2"]
-    assert refusal(folder.run(*run, "optimizer.lr=0.5", "network.num_layers=2")) == (
-        "error: optimizer.lr=0.5 network.num_layers=2 has no effect: model=kn counts, and takes keys of model and data "
-        "alone: leave it out\n"
-    )
+    words = ["optimizer.lr=0.5", "trainer.max_epochs=3", "network.num_layers=2"]
+    said = "has no effect: model=kn counts, and takes keys of model and data alone: leave it out"
+    refused = folder.run(*run, "trainer.max_time=00:00:01:00", *words)
+    assert refusal(refused) == f"error: {' '.join(words)} {said}\n"
 
 
 def test_columns_that_no_network_could_read_are_refused(folder: Folder) -> None:
@@ -95,7 +95,7 @@ def test_a_finished_run_is_kept_and_replaced_on_demand(folder: Folder) -> None:
             "init_from=some.ckpt",
             "init_from=some.ckpt gives weights to a network; model=kn counts: leave it out",
         ),
-        ("seed=-1", "seed must be from 0 to 4294967295, got -1"),
+        ("seed=-1", "seed must be a whole number from 0 to 4294967295, got -1"),
         ("model=kn_cache model.lengths=[0]", "lengths must be one whole number of tokens, 1 or more"),
     ],
 )

@@ -133,6 +133,8 @@ def test_a_finished_run_is_refused_and_replaced_on_demand(
         f"and 9 here): continue_from={run_dir} with another run_dir goes on from it; or give another"
         in more.err
     )
+    fewer = command("train", *small, f"run_dir={run_dir}", "trainer.max_epochs=1")
+    assert "and 1 here): give another run_dir, or overwrite=true to replace it" in fewer.err
     assert contents(run_dir) == before
     assert command("train", *small, f"run_dir={run_dir}", "overwrite=true", "seed=2").code == 0
     assert result_of(run_dir)["seed"] == 2

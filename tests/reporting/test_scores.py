@@ -27,6 +27,16 @@ def test_a_metric_may_be_that_of_an_epoch(epoch: str, value: float | None) -> No
     assert metric_value(result, f"metrics.{epoch}.valid_ppl") == value
 
 
+def test_a_claim_says_that_its_results_hold_no_such_number(place: Any) -> None:
+    text = (place.sweeps / "toy.yaml").read_text().replace("metric: test_ppl", "metric: tset_ppl")
+    claims = '  claims:\n    - {says: "two gain", better: sum-2, than: rnn}\n'
+    place.write_sweep("toy", text.replace("  figure:", f"{claims}  figure:"))
+    place.commit("rnn", 1, 120.0)
+    place.commit("sum-2", 1, 100.0)
+    (verdict,) = table_of(place).verdicts
+    assert str(verdict).endswith("Outcome: not measured yet (results hold no tset_ppl).")
+
+
 def test_bits_are_those_of_characters_alone(place: Any) -> None:
     text = (place.sweeps / "toy.yaml").read_text().replace("test_ppl", "test_bpc")
     place.write_sweep("toy", text)

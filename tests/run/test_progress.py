@@ -86,6 +86,9 @@ def test_a_run_that_has_learned_nothing_says_so(command: Command, small: list[st
     assert said in done.out
     assert "give its schedule or its callback more patience, or try another optimizer.lr" in done.out
     assert "train longer" not in done.out
+    (tmp_path / "fallen/result.json").unlink()  # as if it had been cut in the test
+    again = command("train", *small, "optimizer.lr=1e-9", *fallen, f"run_dir={tmp_path / 'fallen'}")
+    assert said in again.out
 
 
 def test_a_run_that_has_learned_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ def main(cfg: DictConfig) -> None:
     """A run without training: the validation perplexity has its lowest at optimizer.lr = 0.5, the test's its highest.
 
     FAKE_UNIT: `nll` for the scores of music. FAKE_EPOCH: seconds an epoch takes. FAKE_DIVERGE: the rate above which it
-    diverges. FAKE_FAIL: it fails.
+    diverges. FAKE_FAIL: it fails. FAKE_END: it ends with this exit code.
     """
     end_with_launcher()
     identity = identify(HydraConfig.get().runtime.choices, as_dict(cfg))
@@ -35,6 +35,8 @@ def main(cfg: DictConfig) -> None:
     with (run_dir / "starts").open("a") as starts:
         print(len(rows), os.environ["HORNN_SWEEP"], os.environ["HORNN_ROW"], file=starts)
     (run_dir / "gpus").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    if os.environ.get("FAKE_END"):
+        raise SystemExit(int(os.environ["FAKE_END"]))
     if os.environ.get("FAKE_FAIL"):
         raise ValueError("the corpus is on fire")
     distance = 100 * abs(math.log(cfg.optimizer.lr / 0.5))

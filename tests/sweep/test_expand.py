@@ -42,7 +42,7 @@ def test_a_start_that_is_not_done(tmp_path: Path, result: dict[str, Any] | None)
 
 def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     def check(rows: list[Any], *words: str) -> None:
-        overrides = {"task": ["sweeps=mine", "seed=2", *words]}
+        overrides = {"task": ["sweeps=mine", "seed=2", *words], "hydra": []}
         settings = {"overrides": overrides, "runtime": {"choices": {"sweeps": "mine"}}}
         check_not_a_table(OmegaConf.create({"rows": rows}), OmegaConf.create(settings))
 
@@ -55,6 +55,10 @@ def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     check(rows, "model.hidden_size=8")
     check([*rows, {"name": "base", "run": []}])
     check([])
+    check([], "sweep.name=mine", "+sweep.row='wide'")  # a job's own words
+    for word in ("sweep.seeds=[3]", "+sweep.sedes=[3]"):
+        with pytest.raises(ValueError, match=r"^\+?sweep.se.*=\[3\] is of several runs: add -m to run them$"):
+            check(rows, "model.hidden_size=8", word)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,8 @@ def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     ],
 )
 def test_a_damaged_table_is_no_run(table: dict[str, Any]) -> None:
-    settings = OmegaConf.create({"overrides": {"task": ["sweeps=mine"]}, "runtime": {"choices": {}}})
+    overrides = {"task": ["sweeps=mine"], "hydra": []}
+    settings = OmegaConf.create({"overrides": overrides, "runtime": {"choices": {}}})
     with pytest.raises(ValueError, match=r"^sweep 'mine' is a table: add -m to run it$"):
         check_not_a_table(OmegaConf.create({"name": "mine", **table}), settings)
 

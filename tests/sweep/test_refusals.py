@@ -47,6 +47,20 @@ pytestmark = pytest.mark.slow
             ["model=rnn", "seed=1,2", "run_dir=here"],
             "seeds 1 and 2 of rnn would both write to here: leave out run_dir",
         ),
+        (
+            ["sweeps=mini", "sweep.seeds=3,4"],
+            "sweep.seeds=3,4 is several values of a key of the table: write sweep.seeds=[3,4] for one list",
+        ),
+        (["model=rnn", "sweep.name=one,two"], "is several values of a key of the table: give one name"),
+        (
+            ["sweeps=mini", "sweep.metric=valid_ppl"],
+            "sweep.metric is for the report, which reads it in the sweep file: write it there, in mini.yaml",
+        ),
+        (["hydra.sweeper.params=null"], "hydra.sweeper.params must hold keys and values, such as model: "),
+        (
+            ["hydra.sweeper.params={model:[rnn,lstm]}"],
+            "hydra.sweeper.params: model lists its values in one text, such as 'A,B', got ['rnn', 'lstm']",
+        ),
         (["sweeps=mini", "sweep.sedes=[3]"], "sweep: unknown key 'sedes'; it takes: name, "),
         (
             ["sweeps=mini", "sweep.grid.model.order=[1,2]"],
@@ -61,8 +75,8 @@ pytestmark = pytest.mark.slow
         ),
         (["sweeps=mini", "model={order: 3}"], "row 'second-order' of sweep 'mini' sets model.order itself"),
         (
-            ["sweeps=mini", "sweep.paper=null"],
-            "the table of this command has no sweep.paper, or null: give it a",
+            ["sweeps=mini", "sweep.seeds=null"],
+            "the table of this command has no sweep.seeds, or null: give it a",
         ),
         (["seed=interval(1,2)"], "seed=interval(1,2) is no list of values: write seed=VALUE,VALUE"),
     ],
@@ -136,11 +150,11 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
         ),
         (
             "{name: x, label: x, run: [model=lstm], start: elman, seeds: [1, 2]}",
-            "row 'x' of sweep 'mini' starts from 'elman': give both the same seeds, got [1, 2] and the table's",
+            "row 'x' of sweep 'mini' starts from 'elman': give both the same seeds, got [1, 2] and [1]",
         ),
         (
             "{name: x, label: x, run: [model=rnn], start: x}",
-            "row 'x' of sweep 'mini' starts from 'x': give a row",
+            "row 'x' of sweep 'mini' starts from 'x': name a row with a run",
         ),
         (
             "{name: x, label: x, run: [model=mixture], start: [elman, told-of]}",
@@ -153,6 +167,10 @@ def test_the_command_line_cannot_say_what_rows_start_from(launch: Launch) -> Non
         (
             "{name: x, label: x, run: [model=rnn, seed=5]}",
             "row 'x' of sweep 'mini' sets the seed: seeds: [5] does so for a row",
+        ),
+        (
+            "{name: x, label: x, run: [model=rnn, model.hidden_size=16, model.hidden_size=32]}",
+            "row 'x' of sweep 'mini': model.hidden_size is given twice, by model.hidden_size=16 and by ",
         ),
         (
             "{name: x, label: x, run: [model=rn]}",
@@ -171,6 +189,13 @@ def test_a_bad_row_is_one_line(launch: Launch, row: str, message: str) -> None:
     assert err.count("\n") == 1
     assert message in err
     assert not starts()
+
+
+def test_a_metric_that_no_run_measures_is_warned_of(launch: Launch) -> None:
+    write_table(TABLE.replace("metric: test_ppl", "metric: tset_ppl"))
+    code, _, err = launch("sweeps=mini")
+    assert code == 0
+    assert "mini.yaml: no run of ours measures 'tset_ppl'; did you mean 'test_ppl'?" in err
 
 
 @pytest.mark.parametrize(

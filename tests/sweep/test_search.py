@@ -122,8 +122,15 @@ def test_another_failure_ends_the_search_and_its_trial_is_repeated(
     assert done.err.startswith("error: trial 1 of 2 failed, and not by diverging: the corpus is on fire; ")
     (folder,) = runs()
     monkeypatch.delenv("FAKE_FAIL")
+    monkeypatch.setenv("FAKE_END", "124")  # as trainer.max_time ends it
+    done = search("trials=2")
+    assert (done.code, done.err) == (
+        124,
+        "error: trial 1 of 2 was cut off. The same command continues it\n",
+    )
+    monkeypatch.delenv("FAKE_END")
     assert search("trials=2").code == 0
-    assert len((folder / "starts").read_text().splitlines()) == 2
+    assert len((folder / "starts").read_text().splitlines()) == 3
     assert len(runs()) == 2
 
 
@@ -212,13 +219,18 @@ def test_one_search_at_a_time_and_one_search_a_study(search: Command) -> None:
 def test_what_the_command_line_sets_and_what_runs_do_not_have_is_left_out(search: Command) -> None:
     done = search("trials=1", "model=lstm", "+space.loss_reduction=[mean,sum]", "optimizer.lr=0.3")
     assert done.out.splitlines()[1:3] == [
-        "  searched: loss_reduction",
+        "  searched: loss_reduction of mean, sum",
         "  left out: optimizer.lr (set), model.activation (not in these runs)",
     ]
     assert "optimizer.lr=0.3" in shlex.split(done.out.splitlines()[-1])
     assert "optimizer.lr (set)" in search("trials=1", "optimizer={lr: 0.3}").out
     refused = search("trials=1", "+space.model.alpha=[0.3]").err
     assert refused.startswith("error: space.model.alpha: these runs")
+    outside = search("trials=1", "model=lstm", "space.optimizer.lr.low=0.2")
+    assert "  searched: optimizer.lr from 0.2 to 2 (log)" in outside.out
+    assert (
+        "  warning: optimizer.lr=0.1, as these runs have it, lies outside: no trial has it; " in outside.out
+    )
 
 
 def test_trials_share_the_gpus_of_the_launcher(search: Command) -> None:
@@ -257,6 +269,13 @@ def test_trials_share_the_gpus_of_the_launcher(search: Command) -> None:
         (["space.optimizer.lr.high=inf"], "space.optimizer.lr must be a list of values, or {low: "),
         (["space.optimizer.lr.low=5"], "space.optimizer.lr: "),
         (["space.optimizer=null", "space.model=null"], "nothing is left to search"),
+        (
+            ["+space.data.min_count=[1,3]", "data=pydoc"],
+            "space.data.min_count cannot be searched: it decides what validation scores",
+        ),
+        (["hydra.launcher.jobs=4"], "hydra.launcher.jobs=4 has no effect on a search"),
+        (["hydra/launcher=slurm"], "hydra/launcher=slurm has no effect on a search"),
+        (["hydra.sweeper.retry_failed=true"], "hydra.sweeper.retry_failed=true has no effect on a search"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(words: list[str], message: str, search: Command) -> None:

@@ -244,7 +244,8 @@ def test_counts_of_an_infinite_probability_are_refused(folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("nll", "said"), [(math.inf, "no finite score"), (math.nan, "no finite score"), (-0.5, "above 1")]
+    ("nll", "said"),
+    [(math.inf, "no finite perplexity"), (math.nan, "no finite perplexity"), (-0.5, "above 1")],
 )
 def test_a_text_with_a_score_that_no_model_gives_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, nll: float, said: str

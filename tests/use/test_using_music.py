@@ -97,7 +97,11 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_written(
         ("generate", ["to=nowhere/x.mid"], "the folder of nowhere/x.mid does not exist"),
         ("generate", ["to=x.mid", "piece=1.5"], "piece must be from 1 to 77, got 1.5"),
         ("generate", ["to=x.mid", "piece=true"], "piece must be from 1 to 77, got True"),
-        ("generate", ["to=x.mid", "seed=99999999999999999999"], "seed must be from 0 to 4294967295"),
+        (
+            "generate",
+            ["to=x.mid", "seed=99999999999999999999"],
+            "seed must be a whole number from 0 to 4294967295",
+        ),
         (
             "generate",
             ["to=x.mid", "frames=7"],

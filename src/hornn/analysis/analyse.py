@@ -118,6 +118,10 @@ def measure(path: Path, scorer: NetworkScorer, cfg: DictConfig) -> dict[str, Any
     """All measurements of one checkpoint, in plain values; `summary` holds the numbers that tables compare."""
     ids = open_corpus(scorer, cfg).tokens(cfg.split)
     places = find_places(len(ids), 2 * cfg.lags, cfg.windows)
+    if len(places) < cfg.windows:
+        raise ValueError(
+            f"the text has {len(places):,} places behind {2 * cfg.lags:,} tokens, got windows={cfg.windows}: lower it"
+        )
     known = measure_known(scorer, ids, cfg.lags, cfg.targets)
     stages = [measure_stage(stage, ids, places, cfg.lags) for stage in find_stages(path, scorer)]
     card, last = scorer.card, stages[-1]

@@ -46,7 +46,7 @@ def apart(tensor: Tensor) -> Tensor:
 
 
 def find_places(length: int, before: int, number: int) -> np.ndarray:
-    """`number` places spread evenly over a text of `length` tokens, each with `before` tokens in front of it.
+    """At most `number` places spread evenly over a text of `length` tokens, each with `before` tokens in front of it.
 
     Raises ValueError where the text is too short.
     """

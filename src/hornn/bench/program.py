@@ -28,7 +28,7 @@ from hornn.checks import require_choice, require_positive
 from hornn.kernels.recorded import RECURS
 from hornn.machine import processor, processor_flags
 from hornn.run.process import set_up_process
-from hornn.writing import write_atomically
+from hornn.writing import require_writable, write_atomically
 
 SCHEMA_VERSION = 1
 NEEDS = {"roofline": "step"}
@@ -36,6 +36,13 @@ NEEDS = {"roofline": "step"}
 OF_THE_CPU = {"roofline", "loops", "start", "table", "text8"}
 WARM_UP = {"cuda": RECURS + 2}  # times that a GPU does a work before it is measured: it records what recurs
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
+ON = {
+    "environment",
+    "memory_gb",
+    "system",
+    "torch",
+    "python",
+}  # what is told of the machine, beside its processor
 
 
 def run(
@@ -59,9 +66,13 @@ def run(
         raise ValueError(
             "OMP_WAIT_POLICY=PASSIVE makes torch's layers two to three times slower in short steps: unset it"
         )
+    if not out.name:
+        raise ValueError(f"--out must be FOLDER/NAME, got {out}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(out.parent, os.W_OK):
-        raise OSError(f"{out.parent} is not writable: give --out FOLDER/NAME")
+    for path in (out.with_name(f"{out.name}.json"), out.with_name(f"{out.name}.md")):
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder: give another --out FOLDER/NAME")
+        require_writable(path)
     set_up_process()  # as training does; torch's own layers, in this process, profit too
     torch.manual_seed(0)
     where = torch.device(device)
@@ -170,14 +181,20 @@ def read(path: Path) -> dict[str, Any]:
     wrong = [key for key, kind in CONTENTS.items() if not isinstance(results.get(key), kind)]
     if not wrong and set(results["sizes"]) != set(Sizes._fields):
         wrong = ["sizes"]
-    if not wrong and not all(
-        isinstance(row, dict) and row.get("section") in SECTIONS for row in results["rows"]
-    ):
+    if not wrong and not results["machine"].keys() >= ON:
+        wrong = ["machine"]
+    if not wrong and not all(map(is_row, results["rows"])):
         wrong = ["rows"]
     if wrong:
         raise ValueError(f"{path} is damaged: {', '.join(wrong)} cannot be understood; measure again")
     assert isinstance(results, dict)
     return results
+
+
+def is_row(row: Any) -> bool:
+    """Whether it is a row of a known section; what took a time or memory has its ratio to the other side."""
+    known = isinstance(row, dict) and row.get("section") in SECTIONS
+    return known and ("ratio" in row or not row.keys() & {"ours_ms", "ours_mb"})
 
 
 def renew(folder: Path, source: Path) -> list[Path]:

@@ -140,7 +140,9 @@ def same_command() -> str:
 
     A sweep's launcher drops that word by itself where it starts a job a second time.
     """
-    begins_anew = not os.environ.get(LAUNCHED) and any(word.lower() == "overwrite=true" for word in sys.argv)
+    begins_anew = not os.environ.get(LAUNCHED) and any(
+        word.lstrip("+").lower() == "overwrite=true" for word in sys.argv
+    )
     return f"the same command{' without overwrite=true' * begins_anew}"
 
 

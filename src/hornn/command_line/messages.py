@@ -134,11 +134,12 @@ def _check_options() -> None:
         rule = "settings are written key=value, options such as -m stand before or after all of them"
         raise ValueError(f"cannot place {unknown[0]!r} on the command line: {rule}; see --help")
     if not os.environ.get(LAUNCHED):  # a sweep's launcher adds to the words that a table gives a job
-        _check_once(given.overrides)
+        check_once(given.overrides)
 
 
-def _check_once(words: Sequence[str]) -> None:
-    """Raise ValueError for a key that is set twice: Hydra would take the last value and say nothing.
+def check_once(words: Sequence[str], where: str = "") -> None:
+    """Raise ValueError, which begins with `where`, for a key that is set twice: Hydra would take the last value and
+    say nothing.
 
     `+key` and `~key` are other matters: together they take a key's place. `++key` sets what `key` sets.
     """
@@ -146,7 +147,7 @@ def _check_once(words: Sequence[str]) -> None:
     for word in words:
         key, sign, _ = word.removeprefix("++").partition("=")
         if sign and key in given and key[:1] not in ("", "+", "~"):
-            raise ValueError(f"{key} is given twice, by {given[key]} and by {word}: give it once")
+            raise ValueError(f"{where}{key} is given twice, by {given[key]} and by {word}: give it once")
         given[key] = word
 
 

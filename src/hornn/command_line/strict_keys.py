@@ -71,7 +71,7 @@ def check_keys(
     """
     check_classes(cfg, reference)
     for key in left_out(cfg, reference):
-        raise ValueError(f"{key!r} cannot be left out: drop ~{key}")
+        raise ValueError(f"{key!r} cannot be left out: drop ~{key}, or what empties it")
     if choices is None:
         choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     if unknown := list(unknown_keys(cfg, reference, supplied or {})):
@@ -154,10 +154,19 @@ def unknown_keys(
         if isinstance(value, DictConfig | ListConfig):
             yield from unknown_keys(value, other, supplied, where, free)
         elif isinstance(other, DictConfig) and value is not None and not free:
-            raise ValueError(
-                f"{where!r} takes keys ({_list(other)}), not the value {value!r}; if that is a choice, give"
-                f" {where}={value} on the command line or 'override /{where}: {value}' in a file's defaults"
-            )
+            remedy = f"give {where}=null for none, or {where}.KEY=VALUE"
+            if is_group(where):
+                remedy = (
+                    f"if that is a choice, give {where}={value} on the command line or 'override /{where}: {value}' in "
+                    "a file's defaults"
+                )
+            raise ValueError(f"{where!r} takes keys ({_list(other)}), not the value {value!r}; {remedy}")
+
+
+def is_group(key: str) -> bool:
+    """Whether files of the running program's config can be chosen by this key."""
+    hydra = GlobalHydra.instance()
+    return hydra.is_initialized() and bool(hydra.config_loader().list_groups("").count(key))
 
 
 def has_target(value: Any) -> bool:

@@ -115,11 +115,16 @@ class StrictLoader(Loader):
 
     def _describe_setting(self, key: str, accepted: set[str], reference: DictConfig) -> str:
         parent, _, name = key.rpartition(".")
+        chosen: set[str] = set()
         if not parent:
-            chosen = {*reference, *reference.hydra.runtime.choices}  # the groups that this command takes
-            accepted = (accepted | (set(self.list_groups("")) & chosen)) - {"hydra"}
-        if key in accepted:
+            chosen = (
+                set(self.list_groups("")) & reference.hydra.runtime.choices.keys()
+            )  # groups of this command
+            accepted = (accepted | chosen) - {"hydra"}
+        if key in chosen:
             return f"{key!r} is a group without keys: write {key}=CHOICE; {self._list_choices(key)}"
+        if isinstance(node := reference.get(key), DictConfig):
+            return f"{key!r} is no choice of this command, and takes keys: {', '.join(map(str, node))}"
         if parent and self.has_group(parent) and name in self._choices(parent):
             return f"unknown key {key!r}; {did_you_mean(f'{parent}={name}')}{self._list_choices(parent)}"
         said = describe_key(key, accepted, reference, reference.hydra.runtime.choices)

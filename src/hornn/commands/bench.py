@@ -46,8 +46,10 @@ def main() -> str | None:
     from hornn.bench import program  # after the command line is understood: torch takes seconds to load
 
     if options.write:
+        if not Path("docs").is_dir():
+            parser.error("--write renews docs/ and README.md, and there is no docs/ here: go to the checkout")
         return "\n".join(map(str, program.renew(Path(), options.tables))) or None
-    names = options.only.split(",") if options.only else program.SECTIONS
+    names = program.SECTIONS if options.only is None else options.only.split(",")
     plan = program.choose_plan(options.quick, options.rounds)
     program.run(options.out, options.against, names, plan, options.device)
     return None

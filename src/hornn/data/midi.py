@@ -62,8 +62,11 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
     import mido  # the extra `music`; text does without it
 
     # Read before mido reads it: an OSError here is the file system's, and mido raises some for damage, too.
-    with Path(path).open("rb") as file:
-        content = file.read(LARGEST + 1)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no MIDI file {path}: check the path") from None
     if len(content) > LARGEST:
         raise ValueError(
             f"{path} is larger than the {LARGEST:,} bytes that a MIDI file may have: leave it out"

@@ -110,9 +110,10 @@ def judge_claim(claim: Claim, sweep: Sweep, lines: Sequence[Line]) -> Verdict:
             return verdict._replace(
                 outcome=NOT_JUDGED, reason=f"the runs of {', '.join(conflicts)} do not agree"
             )
-        return verdict._replace(
-            reason=", ".join(f"{each} diverged" for each, state in states if state == "diverged")
-        )
+        reasons = [f"{each} diverged" for each, state in states if state == "diverged"]
+        if all(line.measured for side in sides for line in side):
+            reasons.append(f"results hold no {claim.metric}")
+        return verdict._replace(reason=", ".join(reasons))
     best = [min(side, key=mean_validation) for side in sides]
     if reason := what_differs(best, claim.metric):
         each = (f"{line.row.label}: {line.scores[claim.metric].mean:.4g}" for line in best)

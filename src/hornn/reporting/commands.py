@@ -60,12 +60,22 @@ def write_report(
 
     folder, own: as in `find_sweeps`. Raises OSError where `out` cannot be written.
     """
+    is_there = results.is_dir()  # `out` may lie in it
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"cannot write to {out} ({error.strerror}): give --out FOLDER") from error
     tables, found, refused = find_tables(results, folder, own)
     for reason in refused.values():
         warn(found.warnings, "", f"left out: {reason}")
+    if not is_there:
+        warn(
+            found.warnings,
+            "",
+            f"there is no folder {results}: give --results FOLDER, the one that holds the runs",
+        )
     studies = read_studies(results)
     try:
-        out.mkdir(parents=True, exist_ok=True)
         written = write_table_files(tables, out)
         samples = {path.parent.name: read_sample(path) for path in results.glob(SAMPLES)}
         recordings, copied = copy_recordings(results, tables, out)

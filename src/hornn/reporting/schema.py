@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hornn.checks import SEEDS
-from hornn.result import is_of
+from hornn.result import KINDS, is_of
 
 ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a row: files are called after it
 
@@ -58,6 +58,11 @@ WORDS = {  # for a person; int comes beside float alone
     bool: "true or false",
     float: "a number",
     type(None): "null",
+}
+# The first words of keys by which runs of ours can be compared; a corpus of a user's own may measure more.
+MEASURED = KINDS.keys() | {
+    *(f"{split}_{what}" for split in ("valid", "test") for what in ("bpc", "wer", "wer_bigram")),
+    *("acoustic_scale", "acoustic_scale_bigram", "scoring_tokens_per_second", "evaluation", "baselines"),
 }
 NEEDED = {
     *("name", "title", "paper", "metric", "lower_is_better"),

@@ -338,7 +338,7 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
                     f"{path}: row {row.name!r} starts from {name!r}: "
                     "name a row with a run that starts from no other"
                 )
-            if row.seeds != first.seeds:
+            if sorted(row.seeds) != sorted(first.seeds):
                 raise ValueError(f"{path}: rows {row.name!r} and {name!r} must have the same seeds")
         if firsts:
             labels = " and ".join(first.label for first in firsts if first)

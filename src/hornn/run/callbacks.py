@@ -9,10 +9,15 @@ import lightning
 import torch
 from hydra.utils import instantiate
 from lightning.pytorch.callbacks import (
+    BatchSizeFinder,
     Callback,
     DeviceStatsMonitor,
     EarlyStopping,
+    GradientAccumulationScheduler,
+    LearningRateFinder,
+    ModelPruning,
     StochasticWeightAveraging,
+    Timer,
     WeightAveraging,
 )
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
@@ -35,6 +40,16 @@ from hornn.result import LETTERS, SAMPLES
 from hornn.run.announce import console
 from hornn.run.code import WATCHES
 from hornn.run.identity import SNAPSHOTS
+
+# Callbacks of Lightning's that restore checkpoints of their own, want updates or weights of other kinds, or end a
+# training within an epoch -> what to do instead.
+UNFIT: dict[type[Callback], str] = {
+    LearningRateFinder: "give -m optimizer.lr=A,B, or search by tune.py",
+    BatchSizeFinder: "give -m data.batch_size=A,B",
+    GradientAccumulationScheduler: "give a larger data.batch_size",
+    ModelPruning: "leave it out",
+    Timer: "give trainer.max_time",
+}
 
 
 class OfText(Callback):
@@ -82,6 +97,9 @@ def build_callbacks(nodes: Mapping[str, Any], data: Data) -> list[Callback]:
 
 def check_callback(callback: Callback, where: str, units: Units) -> None:
     """Refuse what would only fail in the training."""
+    for kind, remedy in UNFIT.items():
+        if isinstance(callback, kind):
+            raise ValueError(f"{where} is Lightning's {kind.__name__}, which does not work here: {remedy}")
     if isinstance(callback, DeviceStatsMonitor):
         require_package("psutil", where)
     if isinstance(callback, WeightAveraging | StochasticWeightAveraging):

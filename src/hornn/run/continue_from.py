@@ -35,7 +35,9 @@ def carry_over(source: Path, identity: Identity, data: Data) -> None:
         raise FileNotFoundError(f"{name} is no folder: give the folder of a finished run")
     for file in (LAST, BEST):
         if not (source / file).is_file():
-            raise FileNotFoundError(f"{name} has no {file}: give the folder of a finished run")
+            raise FileNotFoundError(
+                f"{name} has no {file}: give the folder of a finished run, with all its files"
+            )
     last, best = (read_checkpoint(source / file) for file in (LAST, BEST))
     try:
         check_same(name, last[CARD], identity)

@@ -29,6 +29,7 @@ from hornn.run.identity import (
     COLUMNS,
     COUNTS_READ,
     INIT_FROM,
+    MACHINE,
     WITHOUT_EFFECT,
     Identity,
     require_same_text,
@@ -112,9 +113,12 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
 
 def is_of_networks(override: str, config: Mapping[str, Any]) -> bool:
     """Whether a word of the command line sets what decides a network's numbers and has no part in counting."""
-    top = override.lstrip("+~").partition("=")[0].partition(".")[0]
-    elsewhere = {*COUNTS_READ, INIT_FROM, *(key.partition(".")[0] for key in WITHOUT_EFFECT)}
-    return top in config and top not in elsewhere
+    key = override.lstrip("+~").partition("=")[0]
+    top = key.partition(".")[0]
+    has_part = any(
+        key in (each, each.partition(".")[0]) or key.startswith(f"{each}.") for each in WITHOUT_EFFECT
+    )
+    return top in config and top not in (*COUNTS_READ, INIT_FROM) and not has_part and key not in MACHINE
 
 
 def measure(model: FittedModel, data: Data) -> dict[str, Any]:

@@ -18,7 +18,18 @@ from hornn.result import content_of, read_result, score_of, write_result
 from hornn.run.announce import announce, conclude
 from hornn.run.code import CODE, other_code
 from hornn.run.epochs import METRICS
-from hornn.run.identity import BEST, CONFIG, FILES, INIT_FROM, LAST, SNAPSHOTS, Identity, other_run, without
+from hornn.run.identity import (
+    BEST,
+    CONFIG,
+    FILES,
+    INIT_FROM,
+    LAST,
+    SNAPSHOTS,
+    Identity,
+    differing,
+    other_run,
+    without,
+)
 from hornn.run.keeper import PAYLOAD
 from hornn.run.lock import lock_folder
 from hornn.run.loggers import RunLogger, end_logging, explain_lost_wandb
@@ -58,7 +69,7 @@ class OpenRun:
         """
         if not self.main:
             return
-        for name in (*FILES, SNAPSHOTS):
+        for name in (LAST, *FILES, SNAPSHOTS):  # first what a run that was cut here would go on from
             for temporary in self.dir.glob(f".{name}.*"):  # of a writer that was killed
                 temporary.unlink()
             if not self.resume:
@@ -152,8 +163,8 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         score = "" if test is None else f" at a test score of {data.units.show(test)} ({data.units.score})"
         held = f"{folder} holds a run that {result['status']}{score}"
         if other := other_run(result, identity):
-            longer = not other_run(result, identity, ("trainer.max_epochs",))
-            go_on = f"continue_from={folder} with another run_dir goes on from it; or " if longer else ""
+            go_on = f"continue_from={folder} with another run_dir goes on from it; or "
+            go_on = go_on if has_more_epochs(identity, result) else ""
             raise ValueError(f"{held}, and is another one ({other}): {go_on}{REPLACE}")
         if changed := other_code(result.get(CODE), identity.code):
             raise ValueError(
@@ -170,6 +181,16 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / LAST} lacks a part of a run ({error!r}): {REPLACE}") from error
     return folder / LAST
+
+
+def has_more_epochs(identity: Identity, held: Mapping[str, Any]) -> bool:
+    """Whether this is the run of a result with a larger trainer.max_epochs, which was what ended that run."""
+    key, records = "trainer.max_epochs", held.get("metrics")
+    if held["status"] != "completed" or not records or other_run(held, identity, (key,)):
+        return False
+    ended, asked = differing(held, identity.to_dict()).get(key, (None, None))
+    more = type(ended) is type(asked) is int and (asked > ended or asked == -1)
+    return more and records[-1].get("epoch") == ended
 
 
 def require_same(identity: Identity, data: Data, card: Mapping[str, Any]) -> None:

@@ -292,5 +292,5 @@ def without(node: Mapping[str, Any], dropped: Collection[str], path: str = "") -
     return {
         key: without(value, dropped, f"{path}{key}.") if isinstance(value, Mapping) else value
         for key, value in node.items()
-        if not key.startswith("_") and f"{path}{key}" not in dropped
+        if not str(key).startswith("_") and f"{path}{key}" not in dropped
     }

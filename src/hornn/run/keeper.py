@@ -72,7 +72,7 @@ class RunKeeper(Checkpoint):
         self.best: Epoch | None = None
         self.began = False  # an epoch, here and now: what a checkpoint brought was whole
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
-        self.reason = ""  # of its schedule, where that ended the training here and now
+        self.reason = ""  # of its schedule, where that ended the training
         self.explained = False  # what an epoch's line shows
         self.clock = Clock()  # of the running epoch
         self.random = torch.get_rng_state()
@@ -174,7 +174,8 @@ class RunKeeper(Checkpoint):
                 "memory_mb": peak_memory_mb(device),
             }
         )
-        note_best(trainer.loggers, module.units.logged("valid", self.best["valid_nll"]))
+        best = self.best["valid_nll"], self.best.get("valid_accuracy")
+        note_best(trainer.loggers, module.units.logged("valid", *best))
         module.tally("train").clear()
         module.grad_norms = []
         self.clock = Clock()
@@ -198,6 +199,7 @@ class RunKeeper(Checkpoint):
             "records": self.records,
             "best": self.best,
             "stopped": self.stopped,
+            "reason": self.reason,
             "seconds": self.clock.seconds,
             "starts": self.starts.all(),
             "schedule": module.schedule.state_dict(),
@@ -215,6 +217,7 @@ class RunKeeper(Checkpoint):
         self.stream = checkpoint["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]
         module.carry_on(saved)
         self.records, self.best, self.stopped = saved["records"], saved["best"], saved["stopped"]
+        self.reason = str(saved.get("reason", ""))  # checkpoints of earlier versions have none
         # Of the best epoch before a newer best.ckpt the weights are gone: the epoch that is run again takes its place,
         # also where a GPU computes it to other digits.
         if self.best and read_checkpoint(self.folder / BEST)["global_step"] > self.best["step"]:

@@ -20,7 +20,7 @@ from hornn.run.termination import ProcessLost
 from hornn.shown import first_line
 
 TAG_LENGTH = 64  # that Weights & Biases allows
-BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc")  # their summary shows the best epoch
+BEST_SO_FAR = ("valid/ppl", "valid/nll", "valid/bpc", "valid/accuracy")  # their summary shows the best epoch
 STEP = "trainer/global_step"  # by which Lightning logs
 PACKAGES = ("tensorboard", "mlflow")  # that the choices of these names need
 

@@ -21,6 +21,7 @@ from hornn.sweep.run_state import moment_of_files
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
 SEED = re.compile(r"seed=(0|[1-9]\d*)")
+OF_TABLES = re.compile(r"\+*(sweep\.(?!name=|row=)|hydra\.sweeper\.)")  # words that say nothing of one run
 NO_SETTING = ("--", "hydra.", "seed=", "overwrite=", "sweep.name=")  # words that make no other row of a job
 
 
@@ -138,18 +139,26 @@ def options_of(settings: Any) -> list[str]:
     """What of a command line, beside its overrides, decides how a config is composed; `settings`: its `hydra` node."""
     folders = [source.path for source in settings.runtime.config_sources if source.provider == "command-line"]
     paths = [word for word in settings.overrides.hydra if word.startswith("hydra.searchpath")]
-    return [*(f"--config-dir={folder}" for folder in folders), *paths]
+    name = settings.job.config_name
+    own = [] if name in (None, "config", "tune") else [f"--config-name={name}"]
+    return [*(f"--config-dir={folder}" for folder in folders), *own, *paths]
 
 
 def check_not_a_table(sweep: Any, settings: Any) -> None:
     """Raise ValueError where one run is given a table (its `sweep` node) and nothing that tells the table's runs apart.
 
     Hydra would train the default model by the table's settings. A row that sets nothing is such a run; `settings`: the
-    `hydra` node.
+    `hydra` node. Likewise for words that only a table takes.
     """
     table: Any = OmegaConf.to_container(sweep, resolve=False)
     words: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)  # the values may not be there
     given = {word.partition("=")[0] for word in words}
+    listed: Any = OmegaConf.to_container(settings.get("sweeper") or OmegaConf.create(), resolve=False)
+    params = listed.get("params") or {}
+    of_tables = [word for word in (*words, *settings.overrides.hydra) if OF_TABLES.match(word)]
+    if of_tables or (params and given.isdisjoint(params)):
+        asked = " ".join(of_tables) or f"sweeps={settings.runtime.choices.get('sweeps')}"
+        raise ValueError(f"{asked} is of several runs: add -m to run them")
     runs = runs_listed(table)
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
         many = "a grid" if table.get("grid") else f"a table of {len(runs)} runs"

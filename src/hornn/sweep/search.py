@@ -20,8 +20,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.text import Text
 
-from hornn.checks import require_file_name, require_positive
-from hornn.data.content import content_of
+from hornn.checks import require_file_name
+from hornn.command_line.ending import same_command
 from hornn.places import as_typed
 from hornn.recipe import flatten
 from hornn.reporting.grid_rows import as_text
@@ -30,16 +30,17 @@ from hornn.reporting.scores import key_of
 from hornn.reporting.studies import SUMMARY, show_score
 from hornn.run.code import own_source
 from hornn.run.composed import as_dict
-from hornn.run.identity import identify, text_keys, without
+from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, keys_of, options_of
 from hornn.sweep.gpus import Pool, gpu_names
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
-from hornn.sweep.outcome import changed_code
+from hornn.sweep.outcome import CutOff, changed_code
 from hornn.sweep.progress import duration
 from hornn.sweep.record import RECORDINGS, Record
 from hornn.sweep.run_state import claim, result_of
-from hornn.sweep.space import constants, distribution, leaves
+from hornn.sweep.search_rules import check_constant, check_launcher, check_numbers, check_run
+from hornn.sweep.space import constants, distribution, holds, in_words, leaves
 from hornn.sweep.study import (
     METRIC,
     POSITION,
@@ -77,6 +78,8 @@ def search(cfg: DictConfig, program: Path) -> None:
     runs = Runs(cfg, program)
     distributions = {key: distribution(optuna, key, values) for key, values in runs.space.items()}
     check_numbers(cfg)
+    if isinstance(cfg.study, bool):
+        raise ValueError(f"study must be a name, got {cfg.study}")
     name = str(cfg.study or runs.name)
     require_file_name("study", name)
     if f"{name}.json" == SUMMARY or name == RECORDINGS:
@@ -120,20 +123,6 @@ def search(cfg: DictConfig, program: Path) -> None:
     lock.close()
 
 
-def check_numbers(cfg: DictConfig) -> None:
-    """Raise ValueError for numbers of trials that cannot be, and for a `pruning` without its numbers."""
-    require_positive(trials=cfg.trials, jobs=cfg.jobs, batch=cfg.batch)
-    if cfg.jobs > cfg.batch:
-        raise ValueError(
-            f"jobs={cfg.jobs}: only batch={cfg.batch} trials are drawn at a time: give fewer jobs, or a larger batch, "
-            "which makes another search"
-        )
-    if cfg.pruning is not None and not (
-        isinstance(cfg.pruning, DictConfig) and {"trials", "epoch"} <= cfg.pruning.keys()
-    ):
-        raise ValueError(f"pruning must hold trials and epoch, or be null, got {cfg.pruning}")
-
-
 class Runs:
     """What the trials have in common: the words of their command lines, their GPUs, and the space to search.
 
@@ -144,6 +133,7 @@ class Runs:
     def __init__(self, cfg: DictConfig, program: Path) -> None:
         asked = HydraConfig.get()
         own = list(asked.overrides.hydra)
+        check_launcher(own)
         parsed = OverridesParser.create().parse_overrides(list(asked.overrides.task))
         keys = [key for override in parsed for key in keys_of(override)]
         script = Path(asked.launcher.get("program") or program)
@@ -170,8 +160,9 @@ class Runs:
             if key in keys:
                 self.left_out.append(f"{key} (set)")
             elif key in known:
+                check_constant(key)
                 self.space[key] = values
-            elif any(given.startswith(f"space.{key}") for given in keys):
+            elif any(f"{given}.".startswith(f"space.{key}.") for given in keys):
                 raise ValueError(f"space.{key}: these runs have no {key}; --cfg job shows what they have")
             else:
                 self.left_out.append(f"{key} (not in these runs)")
@@ -188,6 +179,7 @@ class Runs:
         if own_source(identity.code):  # an edited cell is searched anew
             search["code"] = dict(identity.code)
         self.identity = hashlib.sha256(json.dumps(search, sort_keys=True).encode()).hexdigest()[:10]
+        self.own = {key: known[key] for key in self.space}  # what the runs have without a search
         self.name = f"{choices['model']}-{choices['data']}-{self.identity}".replace("/", "_")
 
     def settings(self, found: Mapping[str, Any]) -> list[str]:
@@ -209,30 +201,6 @@ def refuse_other_code(job: Job) -> None:
         raise ValueError(
             f"{job.run_dir} holds a run of other code ({changed}): move it away, or give another seed=, which draws "
             "other constants"
-        )
-
-
-def check_run(config: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
-    """Raise ValueError where trials would share a folder, be a table, or be chosen by test text."""
-    for key in ("run_dir", "overwrite"):
-        if config[key]:
-            raise ValueError(
-                f"{key}={config[key]} in a search: each trial has its own folder and continues in it"
-            )
-    if choices.get("sweeps") or config["sweep"] != {"name": None}:
-        raise ValueError(
-            "a search is of one model on one corpus: leave out sweeps; `python src/train.py -m sweeps=...` runs them"
-        )
-    if config["data"].get("valid_bytes") == 0:
-        raise ValueError(
-            f"data={choices['data']} validates on its test text, by which nothing may be chosen: cut validation text "
-            "from the training text with data.valid_bytes=1000000"
-        )
-    data = config["data"]
-    if {"valid", "test"} <= {*text_keys(data)} and content_of(["valid"], data) == content_of(["test"], data):
-        raise ValueError(
-            f"data.valid={data['valid']} is the test text, by which nothing may be chosen: give another file than "
-            f"data.test={data['test']}, such as lines cut from the training text"
         )
 
 
@@ -313,7 +281,10 @@ def score_text(score: float, metric: str) -> str:
 
 
 def raise_fault(attempt: Attempt) -> None:
-    """Raise ValueError for a trial that failed, and not by diverging, with the end of its log above."""
+    """Raise CutOff for a trial that was cut off, as by trainer.max_time, and ValueError for one that failed, and not by
+    diverging, with the end of its log above."""
+    if attempt.job.cut_off:
+        raise CutOff(f"{attempt.title} was cut off. {same_command().capitalize()} continues it")
     for line in attempt.last_lines:
         say(f"    {line}", "dim")
     reason = attempt.job.error or "its process was terminated"
@@ -324,9 +295,17 @@ def raise_fault(attempt: Attempt) -> None:
 
 def announce(title: str, runs: Runs) -> None:
     say(title, "bold")
-    say(f"  searched: {', '.join(runs.space)}")
+    places = [f"{key} {in_words(values)}" for key, values in runs.space.items()]
+    say(f"  searched: {f'{chr(10)}            '.join(places)}")
     if runs.left_out:
         say(f"  left out: {', '.join(runs.left_out)}")
+    for key, values in runs.space.items():
+        if not holds(values, runs.own[key]):
+            say(
+                f"  warning: {key}={as_text(runs.own[key])}, as these runs have it, lies outside: no trial has it; "
+                f"space.{key} sets the place of the search",
+                "yellow",
+            )
 
 
 def show_best(study: Any, runs: Runs) -> None:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hornn.reporting.grid_rows import as_text
+
 
 def leaves(space: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Each constant, as its key in the config of a run, with where to search it; null ones are left out."""
@@ -48,3 +50,17 @@ def written(value: Any, place: Any) -> Any:
     if not isinstance(value, float) or hasattr(place, "choices"):
         return value
     return min(max(float(f"{value:.4g}"), place.low), place.high)
+
+
+def in_words(values: Any) -> str:
+    """Where a constant is searched, for a person."""
+    if isinstance(values, list):
+        return f"of {', '.join(map(as_text, values))}"
+    return f"from {values['low']:g} to {values['high']:g}{' (log)' * bool(values.get('log'))}"
+
+
+def holds(values: Any, value: Any) -> bool:
+    """Whether the place of a search holds this value."""
+    if isinstance(values, list):
+        return value in values
+    return isinstance(value, int | float) and bool(values["low"] <= value <= values["high"])

@@ -16,14 +16,14 @@ from rich.console import Console
 
 from hornn.checks import require_truth
 from hornn.command_line.ending import interrupted_at_once, same_command
-from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
+from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference, did_you_mean, nearest_of
 from hornn.recipe import flatten
 from hornn.reporting.configs import Files
 from hornn.reporting.departures import Recipe
-from hornn.reporting.grid_rows import grid_rows
+from hornn.reporting.grid_rows import Value, as_text, grid_rows
 from hornn.reporting.inheritance import load_sweep
-from hornn.reporting.schema import SWEEP_KEYS, check_known
-from hornn.reporting.sweeps import define
+from hornn.reporting.schema import MEASURED, SWEEP_KEYS, check_known
+from hornn.reporting.sweeps import Sweep, define
 from hornn.run.identity import BEST, INIT_FROM
 from hornn.sweep.expand import ROW, compose, compose_job, jobs_on_record, keys_of
 from hornn.sweep.job import Job
@@ -31,6 +31,8 @@ from hornn.sweep.onlooker import Onlooker
 from hornn.sweep.outcome import conclude
 from hornn.sweep.slurm_queue import Queue
 from hornn.sweep.table_rows import check_table, picked, runs_of, seeds_of, starts_of, with_starts
+
+OF_RUNS = ("name", "rows", "grid", "seeds")  # keys of a table that say what is run
 
 
 class TableSweeper(Sweeper):
@@ -80,7 +82,9 @@ class TableSweeper(Sweeper):
     def _batch(self, arguments: Sequence[str]) -> list[list[str]]:
         """The overrides of each job: every product of the command line's values, of a table in each row and seed."""
         parser = OverridesParser.create(config_loader=self.loader)
-        parsed = parser.parse_overrides([*(f"{k}={v}" for k, v in self.params.items()), *arguments])
+        parsed = parser.parse_overrides([*words_of(self.params), *arguments])
+        for override in parsed:
+            check_one_value(override)
         of_table = {key for override in parsed for key in keys_of(override) if key.startswith("sweep.")}
         # What they say is in the config by now; the name goes on to each job, for launchers of Hydra's own.
         given = [each for each in parsed if {*keys_of(each)}.isdisjoint(of_table - {"sweep.name"})]
@@ -88,7 +92,7 @@ class TableSweeper(Sweeper):
         table = {key: value for key, value in table.items() if (key, value) != ("name", None)}
         chosen = self.settings.hydra.runtime.choices.get("sweeps")
         check_table(table, chosen)
-        self._check_words(of_table, bool(table.get("rows") or "grid" in table))
+        self._check_words(of_table, bool(table.get("rows") or "grid" in table), chosen)
         if not chosen:
             check_name(table.get("name"), self.loader.get_group_options("sweeps"))
         batch = product_of(given)
@@ -125,10 +129,14 @@ class TableSweeper(Sweeper):
             jobs.append([*product, *runs[name], *start, *kept, f"{ROW}'{name}'", *seed])
         return jobs
 
-    def _check_words(self, keys: set[str], has_rows: bool) -> None:
+    def _check_words(self, keys: set[str], has_rows: bool, chosen: str | None) -> None:
         """Raise ValueError for a key of `sweep` on the command line by which nothing is set."""
         for key in sorted(keys - {"sweep.name"}):
             check_known([key.split(".")[1]], SWEEP_KEYS, "sweep")
+            if chosen and key.split(".")[1] not in OF_RUNS:
+                raise ValueError(
+                    f"{key} is for the report, which reads it in the sweep file: write it there, in {chosen}.yaml"
+                )
             if not has_rows:
                 raise ValueError(
                     f"{key} is of a table: give one by sweeps=NAME; without a table, seed=1,2 gives seeds"
@@ -233,7 +241,17 @@ def check_file(chosen: str, loader: Any, configs: Composed) -> None:
         found = dict(folders)
         known = found.keys() <= {"hydra", "main", "command-line", "schema"}
         of_report = Files(content, found["main"], found.get("command-line"))
-        define(path, content, of_report if known else configs)
+        warn_of_metrics(define(path, content, of_report if known else configs))
+
+
+def warn_of_metrics(sweep: Sweep) -> None:
+    """Warn of a metric that no run of ours measures and no row has a published number of: it may be mistyped."""
+    for metric in sweep.metrics:
+        is_published = any(metric.key in row.published for row in sweep.rows)
+        if metric.key.partition(".")[0] not in MEASURED and not is_published:
+            said = f"warning: {sweep.path}: no run of ours measures {metric.key!r}; "
+            said += did_you_mean(nearest_of(metric.key, MEASURED)) or "its table may stay empty"
+            Console(stderr=True, highlight=False, soft_wrap=True).print(said, style="yellow", markup=False)
 
 
 def check_job(cfg: DictConfig, job: DictConfig, references: dict[str, DictConfig]) -> None:
@@ -267,11 +285,31 @@ def check_name(name: str | None, files: Sequence[str]) -> None:
         raise ValueError(f"sweep.name={name} is the name of a sweep file: give another one, or sweeps={name}")
 
 
+def words_of(params: Any) -> list[str]:
+    """`hydra.sweeper.params` as overrides. ValueError for a value that is no plain one."""
+    where = "hydra.sweeper.params"
+    if not isinstance(params, Mapping):
+        raise ValueError(f"{where} must hold keys and values, such as model: 'rnn,lstm', got {params!r}")
+    for key, value in params.items():
+        if not isinstance(value, Value):
+            raise ValueError(f"{where}: {key} lists its values in one text, such as 'A,B', got {value!r}")
+    return [f"{key}={as_text(value)}" for key, value in params.items()]
+
+
+def check_one_value(override: Override) -> None:
+    """Raise ValueError for several values of a key of the table itself, of which no row would be made."""
+    for key in keys_of(override) if override.is_sweep_override() else ():
+        if key.startswith("sweep."):
+            values = str(override.input_line).partition("=")[2]
+            remedy = "give one name" if key == "sweep.name" else f"write {key}=[{values}] for one list"
+            raise ValueError(f"{override.input_line} is several values of a key of the table: {remedy}")
+
+
 def product_of(overrides: Sequence[Override]) -> list[list[str]]:
     """Every combination of the listed values; of two settings of one key the last counts."""
     values = {}
     for override in overrides:
-        key = override.get_key_element()
+        key = override.get_key_element().removeprefix("++")  # which sets what the key alone sets
         if not override.is_sweep_override():
             values[key] = [str(override.input_line)]
         elif override.is_discrete_sweep():

@@ -5,6 +5,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from hornn.command_line.messages import check_once
 from hornn.reporting.schema import ROW_KEYS, SWEEP_KEYS, check_known, read_seeds, rows_named
 from hornn.run.identity import INIT_FROM
 from hornn.sweep.expand import keys_of
@@ -55,6 +56,7 @@ def runs_of(
         if row["run"] is None:
             continue
         words = [str(word) for word in row["run"]]
+        check_once(words, f"{where}: ")
         for override in parser.parse_overrides(words):
             if override.is_sweep_override():
                 raise ValueError(f"{where}: {override.input_line} is several runs; a row is one")
@@ -77,7 +79,11 @@ def starts_of(
     """Row -> the rows whose networks the row starts from or mixes. `given`: keys that the command line sets."""
     starting = [row for row in table["rows"] if "start" in row]
     names = {str(row["name"]) for row in starting}
-    seeds = {str(row["name"]): row.get("seeds", "the table's") for row in table["rows"]}
+    common = table.get("seeds", [1])
+    seeds = {
+        str(row["name"]): sorted(read_seeds(row.get("seeds", common), f"row {row['name']!r}: seeds"))
+        for row in table["rows"]
+    }
     starts = {}
     for row in starting:
         name, where = str(row["name"]), f"row {row['name']!r} of sweep {table.get('name')!r}"

@@ -45,7 +45,12 @@ def is_of(result: Mapping[str, Any], card: Mapping[str, Any]) -> bool:
 def to_record(scorer: Any, checkpoint: Path) -> dict[str, Any]:
     """As `result_beside`. OSError where the result cannot be written again."""
     result = result_beside(scorer, checkpoint)
-    require_writable(checkpoint.parent / RESULT)
+    try:
+        require_writable(checkpoint.parent / RESULT)
+    except OSError as error:
+        raise OSError(
+            f"{error}".partition(": give")[0] + ": copy the run's folder, or leave out record=true"
+        ) from error
     return result
 
 

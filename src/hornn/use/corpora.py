@@ -78,11 +78,9 @@ def require_one_text(scorers: Iterable[Scorer], data: TextData) -> None:
     """Raise ValueError for the first model that is of another text than `data`, or reads it by another vocabulary."""
     for scorer in scorers:
         if not is_trained_on(scorer, data):
-            there = content_of(scorer.card["data"]) if scorer.card else "which it does not name"
             raise ValueError(
-                f"{scorer.name} was trained on another text than data={data.name} ({there}; here "
-                f"{content_of(data.describe())}) or with another vocabulary: mix models of one text, and give their "
-                "settings of data="
+                f"{scorer.name} was trained on another text, or with another vocabulary, than the corpus {data.name} "
+                "here: mix models of one text"
             )
 
 

@@ -110,7 +110,7 @@ def evaluate(cfg: DictConfig) -> None:
         "precision": model.precision,
         "tokens_per_second": len(ids) / seconds,
         **weights_of(model),
-        **({"valid_perplexity_by_rate": tried, "rate_chosen_on": chosen_on(model)} if tried else {}),
+        **({"validation_by_rate": tried, "rate_chosen_on": chosen_on(model)} if tried else {}),
     }
     report(figures, console, cfg.result)
     warn_of_unknown(figures, model.vocabulary)

@@ -33,7 +33,7 @@ def require_probabilities(mean: float, name: str, dynamic_lr: float | None = Non
             cause = (
                 f"a token has the probability 0, or {cause}; a mixture with another model knows such a token"
             )
-        raise ValueError(f"{name} gives no finite score ({mean}): {cause}")
+        raise ValueError(f"{name} gives no finite perplexity ({mean:g} nats per token): {cause}")
     if mean < 0:
         raise ValueError(f"{name} gives probabilities above 1: it is damaged, make or copy it again")
 
@@ -79,6 +79,8 @@ def require_target(target: Any, sources: Iterable[Path] = ()) -> None:
     """Raise ValueError or OSError unless a file can be written there, beside the files that are read; null is none."""
     if target is None:
         return
+    if isinstance(target, bool) or not isinstance(target, str | int | Path):
+        raise ValueError(f"a file to write must be a path, got {target!r}: give one path")
     path = Path(str(target))
     require_folder(path)
     if path.is_dir():

@@ -23,6 +23,10 @@ def open_model(cfg: DictConfig) -> Scorer:
 def paths_of(cfg: DictConfig) -> list[Path]:
     """The files of `checkpoint` and of `mix`. ValueError where one comes twice, or none is there to be mixed with."""
     given = list(cfg.mix) if isinstance(cfg.mix, ListConfig) else [] if cfg.mix is None else [cfg.mix]
+    if isinstance(named := OmegaConf.select(cfg, "checkpoint", throw_on_missing=False), ListConfig):
+        raise ValueError(
+            f"checkpoint= takes one file, got {len(named)}: mix=[PATH,PATH] interpolates several"
+        )
     alone = [] if given and OmegaConf.is_missing(cfg, "checkpoint") else [cfg.checkpoint]
     names = [str(name) for name in [*alone, *given]]
     if len({Path(name).resolve() for name in names}) < len(names):

@@ -130,7 +130,7 @@ def test_the_rate_that_ended_in_no_score_is_named(
     monkeypatch.setattr(NetworkScorer, "score", lambda scorer, ids: np.full(len(ids), next(nats)))
     words = ["dynamic_lr=[0.01,0.1]", f"data.cache_dir={tmp_path / 'cache'}"]
     done = command("evaluate", f"checkpoint={run_dir / 'best.ckpt'}", *words)
-    assert "gives no finite score (800.0): dynamic_lr=0.1 is too large" in refusal(done)
+    assert "gives no finite perplexity (800 nats per token): dynamic_lr=0.1 is too large" in refusal(done)
 
 
 def test_known_tokens_have_the_perplexity_of_their_own_scores(

@@ -158,7 +158,9 @@ def test_a_checkpoint_with_weights_that_are_no_numbers(
 ) -> None:
     rewrite(run_dir / "best.ckpt", lambda c: c["state_dict"]["network.head.W_out"].fill_(float("nan")))
     words = (f"checkpoint={run_dir / 'best.ckpt'}", f"data.cache_dir={tmp_path / 'cache'}")
-    assert "gives no finite score (nan): its weights are damaged" in refusal(command("evaluate", *words))
+    assert "gives no finite perplexity (nan nats per token): its weights are damaged" in refusal(
+        command("evaluate", *words)
+    )
     assert "gives no finite probabilities" in refusal(command("generate", words[0]))
 
 

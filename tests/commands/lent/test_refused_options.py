@@ -35,7 +35,7 @@ EVALUATE = {
     "arpa=/proc/kn.arpa": "cannot write /proc/kn.arpa (",
     "dynamic_lr=inf": "dynamic_lr must be > 0 and finite, or a list of such rates, got inf",
     "dynamic_lr=true": "dynamic_lr must be > 0 and finite, or a list of such rates, got True",
-    "dynamic_lr=1e30 seq_len=5": "gives no finite score",
+    "dynamic_lr=1e30 seq_len=5": "gives no finite perplexity",
     "cache=99999999999999999999": "cache must be at most 9223372036854775807, got",
     "seq_len=99999999999999999999": "seq_len must be at most 9223372036854775807, got",
     "splt=test": "did you mean 'split'?",

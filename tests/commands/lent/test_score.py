@@ -230,7 +230,7 @@ def test_the_lines_before_one_of_probability_0_have_their_records(
     what = (
         "'zz' is none of"
         if content.split("\n")[bad - 1] == "zz"
-        else f"{tmp_path / 'b.arpa'} gives no finite score (inf): a token has the probability 0"
+        else f"{tmp_path / 'b.arpa'} gives no finite perplexity (inf nats per token): a token has the probability 0"
     )
     assert f"own.txt, line {bad}: {what}" in refusal(done)
     assert [json.loads(line)["text"] for line in done.out.splitlines()] == content.split("\n")[: bad - 1]
