@@ -1,5 +1,6 @@
 """The record of a run's epochs, written and read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -43,4 +44,9 @@ def test_a_file_that_is_no_whole_table(
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / METRICS).mkdir()
+    assert read_epochs(tmp_path) == []
+
+
+def test_a_pipe_in_the_place_of_the_file_holds_no_epochs(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / METRICS)
     assert read_epochs(tmp_path) == []

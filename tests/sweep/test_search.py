@@ -210,7 +210,8 @@ def test_what_a_kill_leaves_of_the_journal_is_mended(search: Command) -> None:
 def test_one_search_at_a_time_and_one_search_a_study(search: Command) -> None:
     assert search("trials=1", "study=mine").code == 0
     assert "of other runs or another space" in search("trials=1", "study=mine", "model=hornn").err
-    assert "of other runs or another space" in search("trials=1", "study=mine", "space.model=null").err
+    for word in ("space.model=null", "pruning=null"):
+        assert "of other runs or another space" in search("trials=1", "study=mine", word).err
     with claim(Path("outputs/studies/mine")) as _:  # type: ignore[union-attr]
         assert search("trials=2", "study=mine").err.startswith("error: another process is searching in ")
 

@@ -28,8 +28,11 @@ def read_epochs(run_dir: Path) -> list[Epoch]:
 
     There are none before the first epoch's end, and none in a file that cannot be read.
     """
+    path = run_dir / METRICS
+    if path.exists() and not path.is_file():  # a pipe has no end
+        return []
     try:
-        text = (run_dir / METRICS).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
         rows = list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
     except (OSError, UnicodeDecodeError, csv.Error):
         return []

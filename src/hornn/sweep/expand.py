@@ -101,8 +101,9 @@ def compose_jobs(
                 other.overwrite, other.place = True, place
         else:
             jobs[identity.folder] = job
+    found = {folder.resolve(): job for folder, job in jobs.items()}
     for job in jobs.values():
-        job.after = [jobs[folder] for folder in start_folders(job) if folder in jobs]
+        job.after = [found[path] for folder in start_folders(job) if (path := folder.resolve()) in found]
     return list(jobs.values())
 
 

@@ -61,6 +61,7 @@ from hornn.writing import write_atomically
 FOLDER = Path("outputs", "studies")
 JOURNAL = "journal.log"
 BATCH = 4  # that a search is not named after
+PRUNING = {"trials": 5, "epoch": 3}  # likewise
 # Keys of the search beside the keys of its runs.
 OWN = ("trials", "jobs", "batch", "study", "pruning", "space")
 
@@ -176,6 +177,8 @@ class Runs:
         }
         if cfg.batch != BATCH:
             search["batch"] = cfg.batch
+        if cfg.pruning != PRUNING:
+            search["pruning"] = cfg.pruning and OmegaConf.to_container(cfg.pruning)
         if own_source(identity.code):  # an edited cell is searched anew
             search["code"] = dict(identity.code)
         self.identity = hashlib.sha256(json.dumps(search, sort_keys=True).encode()).hexdigest()[:10]
