@@ -193,6 +193,7 @@ def serve(
     Raises ValueError for a port that is none, OSError for one that is taken, and what `write` raises.
     """
     with Server(port) as server:
+        say(f"writing {page} ...")
         server.report = report = Report(write, page)
         say(report.written.said)
         say(f"{server.address} shows it and follows the results; Ctrl-C ends it")
