@@ -1,8 +1,8 @@
 """Higher-order recurrent networks for acoustic modelling: one tap beside the RNN's, for ReLU and sigmoid.
 
 Source of all: Zhang & Woodland, "High order recurrent neural networks for acoustic modelling" (ICASSP 2018),
-the poster, whose equations have a bias; it is on unless `bias` is false. None of the sizes are in the poster: the sizes
-that give its numbers of parameters are deduced.
+the poster, whose equations have a bias; it is on unless `bias` is false. The poster has 500 units in figure 2, and 1000
+with projections to 500 in table 2; the sizes that give table 1's numbers of parameters are deduced.
 """
 
 from typing import ClassVar, NamedTuple

@@ -50,7 +50,7 @@ class Text8(Corpus):
     variant `synthetic`: `root`/text8/text8.synthetic, words drawn at random (`hornn.data.synthetic`), named
     `text8-synthetic`: it shows what the whole of text8 takes, and nothing of language.
     valid_bytes: how much of the end of the training text is the validation split; with 0 there is none, and
-    the test split is validated on, as the papers did. The border before the validation
+    the test split is validated on, as the SCRN paper did. The border before the validation
     split falls on a blank, and in `head` the border before the test split, too.
     release: of the variant, another one in tests.
     """

@@ -139,7 +139,8 @@ class MomentumSGD(ClippedOptimizer):
     bound). A parameter group may set its own values of these: biases that are a matrix need one without a max-norm.
 
     Source: Soltani's thesis, section 6.1; the clip from section 4 of the HORNN paper. Departures: the thesis bounds
-    |w|^2 by c, we bound |w|; the incoming weights of one unit from one tap or from the input are a vector of their own.
+    |w|^2 by c, we bound |w|; the incoming weights of one unit from one tap or from the input are a vector of their own;
+    outgoing weights are not bounded, and the rows of the output layer are.
     The constants of weight decay and max-norm are not published. The thesis explains
     clipping by the norm (section 3.2); which kind the published 5.0 is of is not said.
 
