@@ -40,9 +40,9 @@ def test_a_run_has_the_files_and_keys_of_a_network_s(folder: Folder) -> None:
 
 def test_what_a_network_is_trained_with_is_refused(folder: Folder) -> None:
     run = ["train", *folder.data, *QUIET, *KN, f"run_dir={folder.path / 'refused'}", "trainer=gpu", "seed=2"]
-    words = ["optimizer.lr=0.5", "trainer.max_epochs=3", "network.num_layers=2"]
+    words = ["optimizer.lr=0.5", "network.num_layers=2"]
     said = "has no effect: model=kn counts, and takes keys of model and data alone: leave it out"
-    refused = folder.run(*run, "trainer.max_time=00:00:01:00", *words)
+    refused = folder.run(*run, "trainer.max_epochs=3", *words)
     assert refusal(refused) == f"error: {' '.join(words)} {said}\n"
 
 
@@ -70,6 +70,9 @@ def test_what_a_table_trains_its_networks_with_makes_no_other_run(
     result, first = folder.result("same"), folder.result("kn")
     assert (result["name"], result["test_ppl"]) == (first["name"], first["test_ppl"])
     assert result["seed"] == 5
+    monkeypatch.delenv("HORNN_SWEEP")
+    said = folder.train("epochs", *KN, "seed=7", "trainer.max_epochs=3").out
+    assert "of networks alone, without effect here: trainer.max_epochs=3" in " ".join(said.split())
     folder.train("other", *KN, "model.order=2")
     assert folder.result("other")["name"] != first["name"]
 

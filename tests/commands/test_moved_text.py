@@ -164,8 +164,10 @@ def test_a_mixture_is_of_models_of_one_text(command: Command, trained: Path) -> 
     assert command("train", *other).code == 0
     mixed = f"mix=[{trained}/kn/best.ckpt,other/best.ckpt]"
     line = refusal(command("evaluate", mixed, *places))
-    assert line.startswith("error: other/best.ckpt was trained on another text than data=files")
-    assert "mix models of one text" in line
+    assert line.startswith(
+        "error: other/best.ckpt was trained on another text, or with another vocabulary, than the corpus files"
+    )
+    assert line.endswith(" here: mix models of one text\n")
 
 
 def test_a_text_of_the_training_is_not_written_over(command: Command, trained: Path) -> None:

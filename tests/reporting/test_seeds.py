@@ -103,7 +103,7 @@ def test_a_row_whose_seeds_scatter_has_an_error_of_its_own(place: Any) -> None:
     assert spread.prior
     (note,) = (text for text in table_notes(table) if text.startswith("Spread over seeds"))
     assert spread.decisive_alone == Errors(spread.of(Score(None, (1.0,), None))).decisive
-    assert f"which count as {spread.prior.freedom:.1f} degrees of freedom" in note
+    assert f"which counts as {spread.prior.freedom:.1f} degrees of freedom" in note
     scattered, other = (errors_of_mean(lines[name], "test_ppl", spread) for name in ("rnn", "max-2"))
     assert scattered.total == pytest.approx(math.sqrt(20 / 9 / 10), rel=0.2)
     assert other.total < scattered.total / 5

@@ -232,34 +232,10 @@ def test_a_callback_of_a_users_own(train: Command, tmp_path: Path, monkeypatch: 
             ["+callbacks.ema._target_=lightning.pytorch.callbacks.EMAWeightAveraging"],
             "callbacks.ema averages weights behind the back of best.ckpt",
         ),
-        (
-            [
-                "+callbacks.sums._target_=lightning.pytorch.callbacks.GradientAccumulationScheduler",
-                "+callbacks.sums.scheduling={0:2}",
-            ],
-            "GradientAccumulationScheduler, which does not work here: give a larger data.batch_size",
-        ),
-        (
-            [
-                "+callbacks.ends._target_=lightning.pytorch.callbacks.Timer",
-                "+callbacks.ends.duration={hours:1}",
-            ],
-            "callbacks.ends is Lightning's Timer, which does not work here: give trainer.max_time",
-        ),
-        (
-            ["+callbacks.finds._target_=lightning.pytorch.callbacks.LearningRateFinder"],
-            "callbacks.finds is Lightning's LearningRateFinder",
-        ),
     ],
 )
 def test_refused_callbacks(train: Command, words: list[str], said: str) -> None:
     assert said in refusal(train("run", *words))
-
-
-def test_lightnings_own_checkpoints_lie_in_a_folder_of_their_own(train: Command, tmp_path: Path) -> None:
-    done = train("run", "+callbacks.more._target_=lightning.pytorch.callbacks.ModelCheckpoint")
-    assert done.code == 0, done.err
-    assert len(list(tmp_path.glob("run/*/*/checkpoints/epoch=*.ckpt"))) == 1
 
 
 def test_a_package_that_is_missing_is_named_with_its_installation(

@@ -317,9 +317,9 @@ def test_generate_takes_the_same_options(command: Any, folder: Path) -> None:
         ({"length": 1.5}, "length must be a whole number >= 1, got 1.5"),
         ({"temperature": "x"}, "temperature must be >= 0 and finite, got 'x'"),
         ({"top_p": "x"}, r"top_p must be in \(0, 1\] or null, got 'x'"),
-        ({"seed": None}, "seed must be from 0 to 4294967295, got None"),
-        ({"seed": 1.5}, "seed must be from 0 to 4294967295, got 1.5"),
-        ({"seed": True}, "seed must be from 0 to 4294967295, got True"),
+        ({"seed": None}, "seed must be a whole number from 0 to 4294967295, got None"),
+        ({"seed": 1.5}, "seed must be a whole number from 0 to 4294967295, got 1.5"),
+        ({"seed": True}, "seed must be a whole number from 0 to 4294967295, got True"),
         ({"seed": np.int64(-1)}, f"from 0 to 4294967295, got {re.escape(repr(np.int64(-1)))}"),
     ],
 )

@@ -63,9 +63,11 @@ def count(config: Mapping[str, Any], identity: Identity, starts: Starts) -> None
         )
     without_effect = [word for word in starts.overrides if is_of_networks(word, config)]
     of_table = os.environ.get(IN_SWEEP)  # the launcher sets it: a table has words for all its rows
-    if without_effect and not of_table:
+    # how long and where to train is soon said for several models alike, and is told alone
+    refused = [word for word in without_effect if not word.lstrip("+~").startswith("trainer.")]
+    if refused and not of_table:
         raise ValueError(
-            f"{' '.join(without_effect)} has no effect: model={identity.choices['model']} counts, and takes keys of "
+            f"{' '.join(refused)} has no effect: model={identity.choices['model']} counts, and takes keys of "
             "model and data alone: leave it out"
         )
     wanted = data.counted or data.predicts
