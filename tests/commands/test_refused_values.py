@@ -23,7 +23,7 @@ VALUES = {
     "trainer.max_epochs=0": "trainer.max_epochs must be >= 1, or -1 for no bound, got 0",
     "trainer.max_steps=0": "trainer.max_steps must be >= 1 update, or -1 for no bound, got 0",
     "checkpoint_every=-1": "checkpoint_every must be >= 0 updates, got -1",
-    "seed=-1": "seed must be from 0 to 4294967295, got -1",
+    "seed=-1": "seed must be a whole number from 0 to 4294967295, got -1",
     # outside a range or a choice
     "model.alpha=0": "alpha must be a number strictly between 0 and 1, got 0",
     "model.alpha=1": "alpha must be a number strictly between 0 and 1, got 1",

@@ -120,7 +120,7 @@ GENERATE = {
     "temperature=inf": "temperature must be >= 0 and finite, got inf",
     "temperature=hot": "temperature must be >= 0 and finite, got 'hot'",
     "seed=null": "seed must be a whole number, got null",
-    "seed=-1": "seed must be from 0 to 4294967295, got -1",
+    "seed=-1": "seed must be a whole number from 0 to 4294967295, got -1",
     "allow_unk=no": "allow_unk must be true or false, got 'no'",
     "json=7": "json must be true or false, got 7",
     "top_p=true": "top_p must be in (0, 1] or null, got True",
