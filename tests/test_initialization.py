@@ -21,6 +21,10 @@ def test_sparse_start() -> None:
     norms = torch.linalg.vector_norm(weight, dim=-1)
     assert_close(norms, norms[:, :1].expand(-1, 30))  # rows are scaled first, then the whole
     assert float((weight > 0).sum() / (weight != 0).sum()) == pytest.approx(0.5, abs=0.1)
+    sizes = (weight.abs() / weight.abs().amax(-1, keepdim=True))[weight != 0]
+    assert [float((sizes < share).double().mean()) for share in (0.25, 0.5, 0.75)] == pytest.approx(
+        [0.25, 0.5, 0.75], abs=0.1
+    )  # of U(-1, 1)
     with pytest.raises(ValueError, match=r"recurrent_fan_in must be at most the state's width 50, got 51"):
         make_sparse(weight, 51)
 

@@ -137,6 +137,16 @@ def test_words_are_told_apart_by_their_counts() -> None:
     )
 
 
+def test_a_class_of_words_begins_with_its_bound() -> None:
+    counts = [9, 10, 99, 100]
+    known = describe_known(np.zeros((1, 4)), np.log([1.0, 2.0, 3.0, 4.0]), np.arange(4), counts)
+    assert {label: curve["targets"] for label, curve in known["by_count"].items()} == {
+        "below 10": 1,
+        "10 to 99": 2,
+        "100 to 999": 1,
+    }
+
+
 def test_signals_are_those_of_the_cell() -> None:
     """With recurrent weights of 0 nothing is pooled; with large inputs every unit is saturated."""
     network = build("hornn")

@@ -38,6 +38,7 @@ def test_lower_case() -> None:
         ("A 3-tuple in utf-8 of os.path()...", "a N-tuple in utf-8 of os.path () ..."),
         ('The "x" (or y) -- e.g. __init__!', 'the " x " ( or y ) -- e.g . __init__ !'),
         ("N <unk> Ünï ²", "N <unk> ünï ²"),
+        ("N-4 or n-4", "N-N or n-4"),
     ],
 )
 def test_english(line: str, tokens: str) -> None:

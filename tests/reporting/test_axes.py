@@ -16,6 +16,7 @@ from hornn.reporting.axes import (
     WIDTH,
     Axes,
     Point,
+    Scale,
     distance,
     path_of,
     round_numbers,
@@ -240,3 +241,11 @@ def test_a_bar_is_at_the_height_of_its_label_and_a_number_beyond_its_end() -> No
     bar = next(picture.iter(f"{SVG}rect")).attrib
     middle = float(bar["y"]) + float(bar["height"]) / 2
     assert middle == pytest.approx(float(texts["one"]["y"]) - 0.35 * SMALL, abs=0.2)
+
+
+def test_the_marks_of_a_logarithmic_axis_are_its_own_powers_of_ten() -> None:
+    scale = Scale("k")
+    scale.log, scale.drawn = True, [1.0, 1000.0]
+    scale.fit()
+    assert sorted(scale.marked()) == pytest.approx([1, 10, 100, 1000])
+    assert [scale.share(value) for value in (1, 1000)] == pytest.approx([0.0, 1.0], abs=0.1)

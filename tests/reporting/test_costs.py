@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hornn.reporting.cost_panels import time_unit, training_times
+from hornn.reporting.cost_panels import draw_costs, time_unit, training_times
 from hornn.reporting.costs import costs_excerpt
 from hornn.reporting.run_data import page_data
 from reporting.place import SWEEP, table_of
@@ -57,6 +57,15 @@ def test_a_time_of_a_shared_gpu_or_of_several_devices_is_no_number_of_a_row(plac
 )
 def test_a_unit_of_time_is_one_of_which_there_are_two(seconds: float, unit: str) -> None:
     assert time_unit(seconds)[0] == unit
+
+
+def test_costs_are_in_the_units_of_their_axes(place: Any) -> None:
+    place.commit("sum-2", 1, **epochs(2, 3600.0), num_parameters=8_640_000)
+    place.commit("rnn", 1, **epochs(1, 1800.0), num_parameters=4_000_000)
+    table, drawn = table_of(place), {}
+    draw_costs(table.sweep.metrics[0], table.lines, lambda _, places, unit: drawn.setdefault(unit, places))
+    assert drawn["millions"] == pytest.approx({"sum-2": 8.64, "rnn": 4.0})
+    assert drawn["hours"] == pytest.approx({"sum-2": 2.0, "rnn": 0.5})
 
 
 def test_a_pace_on_another_device_is_none_of_the_best_run(place: Any) -> None:

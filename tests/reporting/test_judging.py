@@ -21,6 +21,37 @@ def test_a_decided_gain_on_another_corpus_need_not_be_as_large(place: Any, broke
     assert claims_of(place)[0].endswith("Outcome: confirmed.")
 
 
+def test_the_mean_over_seeds_says_which_of_several_rows_is_judged(place: Any, broken: Any) -> None:
+    """The row of the lucky seed has the worse mean on validation."""
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("sum-3", 1, 100.0)
+    for row, scores in (("sum-2", (104.0, 130.0, 140.0)), ("max-2", (125.0, 120.0, 122.0))):
+        for seed, valid in enumerate(scores[1:], start=1):
+            place.commit(
+                row, seed, scores[0], valid_ppl=valid if row == "max-2" else valid + 10 * (-1) ** seed
+            )
+    assert "Measured: Sum, order 3: 100; Max, order 2: 125; 20.0 % better" in claims_of(place)[0]
+
+
+def test_a_shortfall_is_told_where_more_is_better_too(place: Any, broken: Any) -> None:
+    """Published are 108 and 110."""
+    path = broken("  figure:", CLAIMS + "  figure:")
+    path.write_text(path.read_text().replace("lower_is_better: true", "lower_is_better: false"))
+    for row, score in (("sum-3", 90.0), ("max-2", 125.0), ("sum-2", 125.0)):
+        place.commit(row, 1, score)
+    told = claims_of(place)[0]
+    assert "Sum, order 3 itself is 17 % worse than published" in told
+    assert "Max, order 2 itself" not in told
+
+
+def test_dynamic_evaluation_is_told_by_the_mean_over_seeds(place: Any, broken: Any) -> None:
+    broken("  figure:", CLAIMS + "  figure:")
+    place.commit("max-2", 1, 125.0)
+    for seed, score in ((1, 110.0), (2, 114.0)):
+        place.commit("rnn", seed, 120.0, dynamic={"test_ppl": score})
+    assert "RNN by dynamic evaluation, as published: 112)" in claims_of(place)[-1]
+
+
 def test_a_claim_of_little_that_the_published_numbers_contradict_says_so(place: Any, broken: Any) -> None:
     """Published are 1.8 % more, where at most 1 % is claimed."""
     broken("  figure:", CLAIMS.replace("at_most: 2", "at_most: 1") + "  figure:")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hornn.reporting.axes import Axes
 from hornn.reporting.commands import keep_for_commit, write_report
 from hornn.reporting.excerpts import rows_excerpt
 from hornn.reporting.json_table import table_json
@@ -38,7 +39,9 @@ MEMORY: dict[str, Any] = {
     "summary": {"gradient_reach": 7},
     "stages": [{**STAGE, "stage": "start", "epoch": 0}, STAGE],
     "known": {"perplexity": [200.0, 110.0, 100.5], "whole": 100.0},
-    "factors": [{"layer": 1, "values": [0.5, 0.9], "units": [{"factor": 0.9, "words": ["<b>", "stocks"]}]}],
+    "factors": [
+        {"layer": 1, "values": [0.5, 0.7, 0.9], "units": [{"factor": 0.9, "words": ["<b>", "stocks"]}]}
+    ],
 }
 
 
@@ -56,6 +59,26 @@ def test_a_measured_row_is_drawn(filled: Any) -> None:
     page = (filled.results / "report" / "index.html").read_text()
     assert "<h2>Memory</h2>" in page
     assert "reads most of: &lt;b&gt;, stocks." in page
+
+
+def test_what_is_drawn_are_the_numbers_of_the_result(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[list[tuple[float, float]]] = []
+    bands: list[tuple[list[tuple[int, float]], ...]] = []
+    monkeypatch.setattr(Axes, "line", lambda self, points, *_, **__: lines.append(points))
+    monkeypatch.setattr(Axes, "band", lambda self, low, high, *_: bands.append((low, high)))
+    c = {key: [10 * norm for norm in norms] for key, norms in NORMS.items()}
+    after = {**STAGE, "gradient": {"all": NORMS, "h": NORMS, "c": c}}
+    filled.commit("sum-2", 1, 90.0, memory={**MEMORY, "stages": [after]})
+    assert draw_memory(table_of(filled))
+    gradient, known, h, cell, pooled, saturated = ([pytest.approx(point) for point in line] for line in lines)
+    assert gradient == [(1, 1.0), (2, 0.1), (3, 1e-7)]
+    assert known == [(1, 100.0), (2, 10.0), (3, 0.5)]
+    assert (h, cell) == ([(1, 2.0), (2, 0.2), (3, 0.0)], [(1, 20.0), (2, 2.0), (3, 0.0)])
+    assert pooled == [(1, 1.0), (3, 2.0)]
+    assert saturated == [(1, 10.0), (2, 20.0), (3, 30.0)]
+    ((low, high),) = bands
+    assert [value for _, value in low] == pytest.approx([0.5, 0.05, 1e-7])
+    assert [value for _, value in high] == pytest.approx([1.5, 0.15, 1e-7])
 
 
 def test_rows_of_a_group_share_a_colour_and_differ_in_their_dashes(filled: Any) -> None:

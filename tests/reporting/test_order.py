@@ -44,6 +44,16 @@ def test_both_orders_of_the_rows(place: Any) -> None:
     )
 
 
+def test_rows_that_measure_alike_are_in_no_order(place: Any) -> None:
+    """Published are 111, 108 and 110; two of the three pairs are equal here."""
+    for row, score in (("sum-2", 120.0), ("sum-3", 110.0), ("max-2", 120.0)):
+        place.commit(row, 1, score)
+    (order,) = table_of(place).orders
+    equal = order._replace(measured=(120.0, 120.0, 120.0))
+    assert order.summary.startswith("2 of the 3 pairs")
+    assert equal.summary.startswith("0 of the 3 pairs")
+
+
 def test_rows_of_different_data_are_not_compared(place: Any) -> None:
     """Nats of one corpus against nats of another agree with the paper whatever the networks do."""
     read = {name: {"name": name, "text_checksum": name} for name in ("news", "plays")}

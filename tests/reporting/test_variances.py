@@ -67,6 +67,20 @@ def test_rows_that_are_alike_count_nearly_as_one() -> None:
     )
 
 
+def test_a_prior_is_a_mean_over_all_degrees_of_freedom() -> None:
+    """By the definition, with the likelihood and its best value found on a grid."""
+    parts = [Variance(value, 2) for value in (0.5, 1.0, 9.0)]
+    values = np.exp(np.linspace(math.log(0.5), math.log(9.0), 4001))
+    best = []
+    for freedom in FREEDOMS:
+        logs = [log_likelihood(parts, Prior(value, freedom)) for value in values]
+        best.append((max(logs), float(values[int(np.argmax(logs))])))
+    weights = np.exp(np.array([log for log, _ in best]) - max(log for log, _ in best))
+    prior = prior_of(parts)
+    assert prior.value == pytest.approx(np.average([value for _, value in best], weights=weights), rel=1e-2)
+    assert prior.freedom == pytest.approx(weights.sum() / (weights / np.array(FREEDOMS)).sum(), rel=1e-2)
+
+
 def test_one_row_more_switches_no_rule() -> None:
     """As one variance grows from what chance explains to what it does not, the prior tells less, without a jump."""
     others = drawn(math.inf, 12, 2)

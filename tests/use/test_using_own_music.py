@@ -8,6 +8,7 @@ import pytest
 
 import hornn
 from hornn.data.midi import KEYS
+from hornn.use.music import begun
 from hornn.use.pieces import frame_length_of
 from outcome import Command
 
@@ -52,6 +53,14 @@ def run(command: Command, songs: Path) -> Path:
 @pytest.fixture(scope="module")
 def network(run: Path) -> hornn.MusicModel:
     return hornn.load_music(run / "best.ckpt")
+
+
+def test_notes_of_the_prompt_are_not_counted_as_written() -> None:
+    """Each frame of the tune begins a note; a key that is held begins none."""
+    assert begun(tune(16), 8) == 8
+    held = np.zeros((16, KEYS), dtype=np.uint8)
+    held[4:, 39] = 1
+    assert (begun(held, 0), begun(held, 8)) == (1, 0)
 
 
 def test_files_are_scored_as_the_split_that_they_are(command: Command, run: Path, songs: Path) -> None:
