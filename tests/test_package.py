@@ -65,8 +65,8 @@ def test_the_wheel_works_outside_of_the_checkout(installed: Path, tmp_path: Path
         said = run(entry, "--help")
         assert shown in said
         assert "python src" not in said
-    refused = run("analyse", "sweep=memory", fails=True)
-    assert "train some with `hornn train -m sweeps=memory`" in refused
+    refused = run("train", "sweeps=[memory]", fails=True)
+    assert "give hornn train -m sweeps=memory" in refused
     assert (installed / "hornn" / "py.typed").is_file()
 
 

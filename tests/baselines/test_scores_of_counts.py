@@ -100,11 +100,11 @@ def test_what_cannot_be_mixed_as_a_run(folder: Folder, tmp_path: Path) -> None:
         ((f"init_from=['{kn}']", "model.lengths=[0]"), "lengths must be one whole number of tokens"),
         (
             (f"init_from=['{kn}']", "model.lengths=[5]", f"data.test={tmp_path / 'test.txt'}"),
-            f"{kn} was trained on another text than data=files (checksum ",
+            f"{kn} was trained on another text, or with another vocabulary, than the corpus files here: ",
         ),
         (
             (f"init_from=['{kn}']", "model.lengths=[5]", "data.max_size=4"),
-            "or with another vocabulary: mix models of one text",
+            "or with another vocabulary, than the corpus files here: mix models of one text",
         ),
     ):
         given = [*folder.data, *QUIET, "model=mixture", *words, f"run_dir={folder.path / 'refused'}"]

@@ -4,6 +4,7 @@ import gc
 from functools import partial
 
 import pytest
+import torch
 
 from hornn.bench import meter
 from hornn.bench.meter import PATIENCE, Meter
@@ -110,5 +111,5 @@ def allocate(megabytes):
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_memory_is_the_rise_of_the_peak_in_a_process_of_its_own():
-    rise = meter.apart(meter.memory_of, partial(allocate, 64), meter.CPU)
+    rise = meter.apart(meter.memory_of, partial(allocate, 64), torch.device("cpu"))
     assert 64 <= rise < 80

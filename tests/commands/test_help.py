@@ -56,7 +56,7 @@ def test_help_of_train_shows_groups_choices_and_keys(command: Command) -> None:
         pytest.param(
             *(
                 "generate",
-                ["checkpoint", "prompt", "length: 50", "temperature: 0.8", "seed: 1", "json: false"],
+                ["checkpoint", "prompt", "length: 50", "temperature: null", "seed: 1", "json: false"],
             ),
             marks=pytest.mark.thorough,
         ),

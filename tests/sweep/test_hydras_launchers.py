@@ -173,7 +173,7 @@ def test_runs_that_were_cut_off_are_named(launch: Launch, monkeypatch: pytest.Mo
     monkeypatch.setattr("hornn.sweep.workers.CUT_OFF", (2,))  # as if the refusal were such an end
     code, _, err = launch(FAKE_REFUSE="rnn")
     assert (code, err) == (
-        2,
+        124,
         "error: 2 of 4 jobs were cut off: elman seed=1; deeper seed=1. The same command continues them\n",
     )
     assert statuses() == ["queued", "done", "queued", "done"]

@@ -131,11 +131,8 @@ def test_rows_that_only_come_along_are_not_overwritten(launch: Launch) -> None:
     record = recorded()
     counts = {row: len(starts()[entry.run_dir]) for (row, _), entry in record.items()}
     assert counts == {"elman": 1, "second-order": 1, "both": 2}
-
-    same = "    - {name: again, label: again, run: [model=rnn, model.bias=false]}\n"
-    write_table(f"{TABLE}{same}    - {{name: deep, label: deep, run: [model=lstm], start: elman}}\n")
-    assert launch("sweeps=mini", "hydra.sweeper.only=[deep,again]", "overwrite=true").code == 0
-    assert len(starts()[record["elman", 1].run_dir]) == 2, "it is the run of a row that was picked"
+    assert launch("sweeps=mini", "hydra.sweeper.only=[both,elman]", "overwrite=true").code == 0
+    assert len(starts()[record["elman", 1].run_dir]) == 2, "it is picked, too"
 
 
 def test_the_product_of_the_command_line(launch: Launch) -> None:
@@ -175,12 +172,12 @@ def test_a_table_without_runs_yet(launch: Launch) -> None:
 
 @pytest.mark.thorough
 def test_rows_that_are_one_run_share_it(launch: Launch) -> None:
-    write_table(TABLE + "    - {name: again, label: again, run: [model=rnn, model.bias=false]}\n")
-    assert launch("sweeps=mini", ONE_EPOCH).code == 0
-    record = recorded()
-    assert record["elman", 1].run_dir == record["again", 1].run_dir
-    assert len(starts()) == 2
-    assert all(len(lines) == 1 for lines in starts().values())
+    """By a key that changes no number."""
+    assert launch("model=rnn", "trainer.profiler=null,simple", "sweep.name=mine", ONE_EPOCH).code == 0
+    record = recorded("mine")
+    assert {row for row, _ in record} == {"trainer.profiler=null", "trainer.profiler=simple"}
+    assert len({entry.run_dir for entry in record.values()}) == 1
+    assert [len(lines) for lines in starts().values()] == [1]
 
 
 def test_a_failure_is_shown_at_once_and_the_others_go_on(launch: Launch) -> None:

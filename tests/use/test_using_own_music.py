@@ -109,7 +109,7 @@ def test_a_file_is_continued(
             "names 2 pieces, and one is continued: give one file",
         ),
         ("generate", ["to=x.mid", "midi={songs}/test/0.mid", "piece=1"], "are both to be continued"),
-        ("generate", ["to=x.mid", "midi=none.mid"], "none.mid: No such file or directory"),
+        ("generate", ["to=x.mid", "midi=none.mid"], "there is no MIDI file none.mid: check the path"),
         ("generate", ["to=x.mid", "midi=[]"], "midi= names no MIDI file"),
         (
             "generate",
@@ -125,7 +125,7 @@ def test_a_file_is_continued(
         ("evaluate", ["midi={songs}/test", "result={songs}/test/0.mid"], "is a file that this command reads"),
         ("evaluate", ["midi={songs}/test", "split=test"], "midi= is scored in place of a split"),
         ("evaluate", ["midi={songs}"], None),
-        ("evaluate", ["midi={songs}/none"], "none: No such file or directory"),
+        ("evaluate", ["midi={songs}/none"], "none: check the path"),
         ("evaluate", ["frame_length=1"], "frame_length=1 is of midi=, which is not given"),
         ("evaluate", [], "there is no folder"),
     ],

@@ -80,10 +80,7 @@ def starts_of(
     starting = [row for row in table["rows"] if "start" in row]
     names = {str(row["name"]) for row in starting}
     common = table.get("seeds", [1])
-    seeds = {
-        str(row["name"]): sorted(read_seeds(row.get("seeds", common), f"row {row['name']!r}: seeds"))
-        for row in table["rows"]
-    }
+    listed = {str(row["name"]): row.get("seeds", common) for row in table["rows"]}
     starts = {}
     for row in starting:
         name, where = str(row["name"]), f"row {row['name']!r} of sweep {table.get('name')!r}"
@@ -93,9 +90,10 @@ def starts_of(
                 raise ValueError(
                     f"{where} starts from {start!r}: name a row with a run that starts from no other"
                 )
-            if seeds[name] != seeds[start]:
+            seeds = [sorted(read_seeds(listed[each], f"row {each!r}: seeds")) for each in (name, start)]
+            if seeds[0] != seeds[1]:
                 raise ValueError(
-                    f"{where} starts from {start!r}: give both the same seeds, got {seeds[name]} and {seeds[start]}"
+                    f"{where} starts from {start!r}: give both the same seeds, got {seeds[0]} and {seeds[1]}"
                 )
         if INIT_FROM in given:
             raise ValueError(
