@@ -36,13 +36,8 @@ NEEDS = {"roofline": "step"}
 OF_THE_CPU = {"roofline", "loops", "start", "table", "text8"}
 WARM_UP = {"cuda": RECURS + 2}  # times that a GPU does a work before it is measured: it records what recurs
 CONTENTS = {"date": str, "machine": dict, "sizes": dict, "rounds": dict, "filtered": bool, "rows": list}
-ON = {
-    "environment",
-    "memory_gb",
-    "system",
-    "torch",
-    "python",
-}  # what is told of the machine, beside its processor
+# What is told of the machine, beside its processor.
+ON = {"environment", "memory_gb", "system", "torch", "python"}
 
 
 def run(

@@ -117,9 +117,8 @@ class StrictLoader(Loader):
         parent, _, name = key.rpartition(".")
         chosen: set[str] = set()
         if not parent:
-            chosen = (
-                set(self.list_groups("")) & reference.hydra.runtime.choices.keys()
-            )  # groups of this command
+            # the groups of this command
+            chosen = set(self.list_groups("")) & reference.hydra.runtime.choices.keys()
             accepted = (accepted | chosen) - {"hydra"}
         if key in chosen:
             return f"{key!r} is a group without keys: write {key}=CHOICE; {self._list_choices(key)}"

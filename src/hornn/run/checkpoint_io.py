@@ -16,9 +16,8 @@ class AtomicCheckpointIO(CheckpointIO):
         self.card = card
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        Path(path).parent.mkdir(
-            parents=True, exist_ok=True
-        )  # a user's ModelCheckpoint has a folder of its own
+        # a user's ModelCheckpoint has a folder of its own
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         write_checkpoint(checkpoint, Path(path), self.card)
 
     def load_checkpoint(

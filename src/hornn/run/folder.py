@@ -163,8 +163,8 @@ def find_unfinished(identity: Identity, data: Data) -> Path | None:
         score = "" if test is None else f" at a test score of {data.units.show(test)} ({data.units.score})"
         held = f"{folder} holds a run that {result['status']}{score}"
         if other := other_run(result, identity):
-            go_on = f"continue_from={folder} with another run_dir goes on from it; or "
-            go_on = go_on if has_more_epochs(identity, result) else ""
+            more = has_more_epochs(identity, result)
+            go_on = f"continue_from={folder} with another run_dir goes on from it; or " if more else ""
             raise ValueError(f"{held}, and is another one ({other}): {go_on}{REPLACE}")
         if changed := other_code(result.get(CODE), identity.code):
             raise ValueError(

@@ -299,7 +299,8 @@ def raise_fault(attempt: Attempt) -> None:
 def announce(title: str, runs: Runs) -> None:
     say(title, "bold")
     places = [f"{key} {in_words(values)}" for key, values in runs.space.items()]
-    say(f"  searched: {f'{chr(10)}            '.join(places)}")
+    indented = "\n            "
+    say(f"  searched: {indented.join(places)}")
     if runs.left_out:
         say(f"  left out: {', '.join(runs.left_out)}")
     for key, values in runs.space.items():
