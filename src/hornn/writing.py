@@ -45,11 +45,11 @@ def write_atomically(path: Path, text: str | Iterable[str]) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def require_writable(path: Path) -> None:
+def require_writable(path: Path, remedy: str = "give another path") -> None:
     """Raise OSError, which names `path`, unless `write_atomically` can write there; nothing that is there changes."""
     trial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         trial.touch()
         trial.unlink()
     except OSError as error:
-        raise OSError(f"cannot write {path} ({error.strerror}): give another path") from error
+        raise OSError(f"cannot write {path} ({error.strerror}): {remedy}") from error

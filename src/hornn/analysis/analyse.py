@@ -24,7 +24,7 @@ from hornn.run.identity import BEST
 from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
 from hornn.sweep.record import FOLDER, read_record, require_record
-from hornn.use.additions import record, result_beside
+from hornn.use.additions import FOR_READING, record, result_beside
 from hornn.use.checkpoints import open_checkpoint
 from hornn.use.corpora import open_corpus
 from hornn.use.figures import console_of_texts, files_of, require_probabilities, require_target
@@ -60,7 +60,7 @@ def analyse(cfg: DictConfig) -> None:
             if cfg.sweep is not None and is_measured(result, cfg):
                 console.print(f"{path.parent / RESULT} holds these measurements already", markup=False)
                 continue
-            require_writable(path.parent / RESULT)
+            require_writable(path.parent / RESULT, FOR_READING)
         figures = rounded(measure(path, scorer, cfg))
         show(figures, console)
         if cfg.result is not None:

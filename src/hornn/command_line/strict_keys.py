@@ -166,7 +166,7 @@ def unknown_keys(
 def is_group(key: str) -> bool:
     """Whether files of the running program's config can be chosen by this key."""
     hydra = GlobalHydra.instance()
-    return hydra.is_initialized() and bool(hydra.config_loader().list_groups("").count(key))
+    return hydra.is_initialized() and key in hydra.config_loader().list_groups("")
 
 
 def has_target(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """What no search may be: without these rules it would choose by test text, or heed no word of the command line."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -60,10 +61,7 @@ def check_launcher(words: Iterable[str]) -> None:
     for word in words:
         key = word.lstrip("+~").partition("=")[0]
         allowed = key.removeprefix("hydra.launcher.") in OF_LAUNCHER or word == "hydra/launcher=process"
-        if (
-            key.startswith(("hydra.launcher", "hydra/launcher", "hydra.sweeper", "hydra/sweeper"))
-            and not allowed
-        ):
+        if re.match(r"hydra[./](launcher|sweeper)", key) and not allowed:
             raise ValueError(
                 f"{word} has no effect on a search, which starts its trials on this machine: leave it out; jobs= says "
                 "how many run at a time, hydra.launcher.gpus= on which GPUs"
@@ -72,7 +70,8 @@ def check_launcher(words: Iterable[str]) -> None:
 
 def check_constant(key: str) -> None:
     """Raise ValueError for a key whose values make scores that do not compare."""
-    if key.removeprefix("data.") in OF_SCORES and key.startswith("data."):
+    group, _, name = key.partition(".")
+    if group == "data" and name in OF_SCORES:
         raise ValueError(
             f"space.{key} cannot be searched: it decides what validation scores, and by each value another text or "
             f"vocabulary would be scored; give {key}= one value"

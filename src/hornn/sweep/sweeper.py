@@ -82,7 +82,7 @@ class TableSweeper(Sweeper):
     def _batch(self, arguments: Sequence[str]) -> list[list[str]]:
         """The overrides of each job: every product of the command line's values, of a table in each row and seed."""
         parser = OverridesParser.create(config_loader=self.loader)
-        parsed = parser.parse_overrides([*words_of(self.params), *arguments])
+        parsed = parser.parse_overrides([*as_overrides(self.params), *arguments])
         for override in parsed:
             check_one_value(override)
         of_table = {key for override in parsed for key in keys_of(override) if key.startswith("sweep.")}
@@ -231,6 +231,7 @@ def check_file(chosen: str, loader: Any, configs: Composed) -> None:
     """Raise ValueError, which names the file, for a sweep file that a report would refuse once all is trained.
 
     What the command line changes of it does not count. configs: for files of `hydra.searchpath`, which no report reads.
+    Warns as `warn_of_metrics`.
     """
     places = loader.get_search_path().get_path()
     folders = [(place.provider, Path(place.path.removeprefix("file://"))) for place in places]
@@ -285,7 +286,7 @@ def check_name(name: str | None, files: Sequence[str]) -> None:
         raise ValueError(f"sweep.name={name} is the name of a sweep file: give another one, or sweeps={name}")
 
 
-def words_of(params: Any) -> list[str]:
+def as_overrides(params: Any) -> list[str]:
     """`hydra.sweeper.params` as overrides. ValueError for a value that is no plain one."""
     where = "hydra.sweeper.params"
     if not isinstance(params, Mapping):

@@ -14,6 +14,7 @@ from hornn.writing import require_writable
 
 PATIENCE = 10.0  # seconds: another addition takes a moment, a training longer
 SAME = ("status", "name", "seed", "finished")  # two results that agree in these keys are of one run
+FOR_READING = "copy the run's folder, or leave out record= and sweep="  # where a run can only be read
 
 
 def result_beside(scorer: Any, checkpoint: Path) -> dict[str, Any]:
@@ -45,12 +46,7 @@ def is_of(result: Mapping[str, Any], card: Mapping[str, Any]) -> bool:
 def to_record(scorer: Any, checkpoint: Path) -> dict[str, Any]:
     """As `result_beside`. OSError where the result cannot be written again."""
     result = result_beside(scorer, checkpoint)
-    try:
-        require_writable(checkpoint.parent / RESULT)
-    except OSError as error:
-        raise OSError(
-            f"{error}".partition(": give")[0] + ": copy the run's folder, or leave out record=true"
-        ) from error
+    require_writable(checkpoint.parent / RESULT, FOR_READING)
     return result
 
 
