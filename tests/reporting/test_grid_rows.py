@@ -63,7 +63,9 @@ def test_a_row_keeps_its_name_when_values_are_added(place: Place) -> None:
 
 def test_an_axis_may_name_lists_of_overrides(place: Place) -> None:
     named = "cell: {plain: [model=rnn], two: [model=hornn, model.order=2, optimizer.lr=1e-2]}"
-    text = GRID.replace("model: [rnn, hornn]\n    model.order: [2, 3]", named)
+    text = GRID.replace("model: [rnn, hornn]\n    model.order: [2, 3]", named).replace(
+        "hornn: HORNN", "two: HORNN"
+    )
     sweep = read_sweep(place.write_sweep("net", text))
     assert [row.name for row in sweep.rows][1:] == [
         *("plain-hidden_size8", "plain-hidden_size16", "two-hidden_size8", "two-hidden_size16")
@@ -99,6 +101,16 @@ def test_names_are_the_last_words_of_keys_where_these_differ() -> None:
         ("model.order:", "1:", "sweep.grid: an axis is called after a key of the config, got 1"),
         ("  grid:\n    model: [rnn, hornn]", "  grid: 3\n  x:\n    model: [rnn]", "sweep: unknown key 'x'"),
         ('"{} units"', "3", "sweep.labels: model.hidden_size must be put in words, got 3"),
+        (
+            "{hornn: HORNN",
+            "{horn: HORNN",
+            "sweep.labels: the grid has no 'horn'; it has: hornn, model, model.",
+        ),
+        (
+            GRID[GRID.index("  grid:") :],
+            "",
+            "sweep.grid must hold axes, such as model.order: [2, 3], got None",
+        ),
         ("hidden_size=900", "hidden_size=8", "rows 'wide' and 'rnn-hidden_size8' have the same run"),
         ("name: wide", "name: rnn-hidden_size8", "have the same name rnn-hidden_size8: keep one"),
         (

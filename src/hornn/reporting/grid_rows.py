@@ -114,6 +114,11 @@ def grid_rows(
     for key in grid:
         if key not in held:
             raise ValueError(f"{where}: no run of the grid has a key {key!r}")
+    words = {*grid, *(as_text(value) for key in groups for value in grid[key])}
+    for key in labels:
+        if key not in words:
+            named = ", ".join(sorted(words))
+            raise ValueError(f"{where.removesuffix('grid')}labels: the grid has no {key!r}; it has: {named}")
     return check_rows(list(rows.values()), where), tuple(
         Axis(key, axis_label(key, short[key], labels), tuple(setting.value for setting in axis))
         for key, axis in zip(grid, axes, strict=True)

@@ -194,8 +194,8 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
     metrics, published_on = read_metrics(node, path), node.get("published_on", "")
     combined: list[GridRow] = []
     axes: tuple[Axis, ...] = ()
-    if "grid" in node:
-        combined, axes = grid_rows(node["grid"], node.get("labels", {}), configs, f"{path}: sweep.")
+    if "grid" in node or "labels" in node:
+        combined, axes = grid_rows(node.get("grid"), node.get("labels", {}), configs, f"{path}: sweep.")
     row_of = partial(read_row, metrics=metrics, configs=configs, path=path, published_on=published_on)
     read = [row_of(each) for each in node.get("rows", ())]
     for each in combined:

@@ -223,7 +223,7 @@ class Composed:
 
 
 def rows_of_grid(table: Mapping[str, Any], configs: Composed) -> list[dict[str, Any]]:
-    rows, _ = grid_rows(table["grid"], table.get("labels") or {}, configs, f"sweep {table.get('name')!r}: ")
+    rows, _ = grid_rows(table["grid"], {}, configs, f"sweep {table.get('name')!r}: ")
     return [{"name": row.name, "run": list(row.run)} for row in rows]
 
 
