@@ -156,13 +156,9 @@ def check_all_steps(cell: Cell, x: Tensor, state: State) -> None:
             refuse(cell, "all_steps", "gives other gradients than the steps")
 
 
-def grads_of(y: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+def grads_of(y: Tensor, weights: Sequence[Tensor]) -> Sequence[Tensor]:
     """Of the sum of squares of outputs, with respect to these weights; zeros where there is none."""
-    found = torch.autograd.grad(y.square().sum(), weights, retain_graph=True, allow_unused=True)
-    return [
-        torch.zeros_like(weight) if grad is None else grad
-        for grad, weight in zip(found, weights, strict=True)
-    ]
+    return torch.autograd.grad(y.square().sum(), weights, retain_graph=True, materialize_grads=True)
 
 
 @torch.enable_grad()

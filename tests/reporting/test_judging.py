@@ -8,7 +8,7 @@ import pytest
 
 from hornn.reporting.scores import Score
 from hornn.reporting.seeds import Spread
-from hornn.reporting.variances import Prior, Variance, prior_of
+from hornn.reporting.variances import Variance, prior_of
 from reporting.place import CLAIMS, claims_of, table_of
 
 
@@ -109,4 +109,4 @@ def test_a_row_of_little_scatter_counts_as_it_is() -> None:
 
 
 def test_a_moderated_error_is_known_no_better_than_the_pooled_one() -> None:
-    assert Spread(0.05, 5, Prior(0.0025, 30.0)).of(Score(None, (1.0, 1.1), None)).freedom == 5
+    assert Spread(0.05, 5, Variance(0.0025, 30.0)).of(Score(None, (1.0, 1.1), None)).freedom == 5

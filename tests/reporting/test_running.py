@@ -47,11 +47,14 @@ def test_a_run_at_work_says_its_epoch_and_its_time_left(at_work: Any) -> None:
         assert [record["valid_ppl"] for record in run.records] == [200.0, 150.0]
 
 
-def test_a_run_that_its_launcher_starts_is_running(at_work: Any) -> None:
+@pytest.mark.parametrize("recorded", ["queued", "running", "failed", "done"])
+def test_a_run_that_its_launcher_starts_is_running(at_work: Any, recorded: str) -> None:
     place, folder = at_work
+    place.record({"row": "sum-2", "seed": 1, "status": recorded, "name": "aaaa", "error": "a full disk"})
     with (folder / ".claim").open("a") as claim:
         fcntl.flock(claim, fcntl.LOCK_EX)
-        assert line_of(table_of(place), "sum-2").runs[0].state == "running"
+        (run,) = line_of(table_of(place), "sum-2").runs
+        assert (run.state, run.problem) == ("running", "")
 
 
 def test_a_run_that_was_killed_in_its_first_epoch(at_work: Any) -> None:

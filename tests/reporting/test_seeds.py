@@ -22,7 +22,7 @@ from hornn.reporting.seeds import (
     spread_for,
     spread_over_seeds,
 )
-from hornn.reporting.variances import Prior, Variance
+from hornn.reporting.variances import Variance
 from reporting.place import CLAIMS, claims_of, line_of, table_of
 from reporting.shipped import ROOT
 
@@ -164,7 +164,7 @@ def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
         place.commit("sum-2", seed, 100.0 + sign * math.sqrt(0.5))
     line = line_of(table_of(place), "rnn")
     assert errors_of_mean(line, "test_ppl", None).total == 0
-    spread = Spread(0.01, 9, Prior(1e-4, 9.0))
+    spread = Spread(0.01, 9, Variance(1e-4, 9.0))
     assert errors_of_mean(line, "test_ppl", spread).total == 0
     other = line_of(table_of(place), "sum-2")
     error = errors_of_gain(line, other, "test_ppl", spread)

@@ -191,6 +191,11 @@ sweep:
         read_sweep(path)
 
 
+def test_a_start_has_the_seeds_of_its_row_if_the_table_gives_them(broken: Callable[[str, str], Path]) -> None:
+    own = "name: sum-3\n      seeds: [2, 1]\n      start: rnn\n"
+    assert next(row for row in read_sweep(broken("name: sum-3\n", own)).rows if row.start).start == ("rnn",)
+
+
 def test_a_row_takes_a_key_away_with_its_value_or_without(broken: Callable[[str, str], Path]) -> None:
     words = ("~model.hidden_size", "~model.hidden_size=400")
     bare, full = (

@@ -8,7 +8,6 @@ import pytest
 
 from hornn.reporting.variances import (
     FREEDOMS,
-    Prior,
     Variance,
     log_likelihood,
     pooled,
@@ -37,10 +36,10 @@ def test_students_t_has_its_known_quantiles() -> None:
 
 def test_the_likelihood_is_the_one_of_the_f_distribution() -> None:
     """Its density with 2 and 2 degrees of freedom is 1 / (1 + x)^2; the logarithms differ by a constant."""
-    low, high = (log_likelihood([Variance(value, 2)], Prior(4.0, 2.0)) for value in (2.0, 12.0))
+    low, high = (log_likelihood([Variance(value, 2)], Variance(4.0, 2.0)) for value in (2.0, 12.0))
     assert low - high == pytest.approx(2 * math.log((1 + 3.0) / (1 + 0.5)))
     ratios = np.random.default_rng(0).f(3, 7, 200_000)
-    near, far = (log_likelihood([Variance(value, 3)], Prior(1.0, 7.0)) for value in (1.0, 4.0))
+    near, far = (log_likelihood([Variance(value, 3)], Variance(1.0, 7.0)) for value in (1.0, 4.0))
     share = np.mean(abs(ratios - 4) < 0.1) / np.mean(abs(ratios - 1) < 0.1)
     assert math.exp(far - near) * 4.0**0.5 == pytest.approx(share, rel=0.05), (
         "the constant holds x^(d / 2 - 1)"
@@ -73,7 +72,7 @@ def test_a_prior_is_a_mean_over_all_degrees_of_freedom() -> None:
     values = np.exp(np.linspace(math.log(0.5), math.log(9.0), 4001))
     best = []
     for freedom in FREEDOMS:
-        logs = [log_likelihood(parts, Prior(value, freedom)) for value in values]
+        logs = [log_likelihood(parts, Variance(value, freedom)) for value in values]
         best.append((max(logs), float(values[int(np.argmax(logs))])))
     weights = np.exp(np.array([log for log, _ in best]) - max(log for log, _ in best))
     prior = prior_of(parts)
@@ -91,8 +90,8 @@ def test_one_row_more_switches_no_rule() -> None:
 
 def test_a_row_counts_as_much_as_its_own_seeds_tell() -> None:
     prior = prior_of(drawn(6, 400, 4))
-    assert prior.moderate(Variance(0.0, 0)) == pytest.approx((prior.value, prior.freedom))
-    own = prior.moderate(Variance(40.0, 4))
+    assert pooled((prior, Variance(0.0, 0))) == pytest.approx((prior.value, prior.freedom))
+    own = pooled((prior, Variance(40.0, 4)))
     assert own.freedom == prior.freedom + 4
     assert own.value == pytest.approx((prior.freedom * prior.value + 160) / own.freedom)
 

@@ -224,6 +224,10 @@ def test_what_python_refuses(network: hornn.MusicModel, run: Path) -> None:
         (lambda: network.generate(temperature=-1), "temperature must be >= 0"),
         (lambda: hornn.load(run / "best.ckpt"), r"in Python hornn\.load_music or hornn\.load_speech"),
         (
+            lambda: hornn.load_speech(run / "best.ckpt"),
+            "is no network of speech: give one that was trained with",
+        ),
+        (
             lambda: hornn.load_music(run / "best.ckpt", frame_length=0),
             "frame_length must be a number of quarter",
         ),

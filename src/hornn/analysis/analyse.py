@@ -25,10 +25,10 @@ from hornn.run.process import set_up_process
 from hornn.run.provenance import commit, device_name
 from hornn.sweep.record import FOLDER, read_record, require_record
 from hornn.use.additions import FOR_READING, record, result_beside
-from hornn.use.checkpoints import open_checkpoint
+from hornn.use.checkpoints import Opened, open_checkpoint
 from hornn.use.corpora import open_corpus
 from hornn.use.figures import console_of_texts, files_of, require_probabilities, require_target
-from hornn.use.scorers import CountScorer, NetworkScorer
+from hornn.use.scorers import NetworkScorer
 from hornn.use.sequences import SequenceScorer
 from hornn.writing import require_writable, write_atomically
 
@@ -73,7 +73,7 @@ def analyse(cfg: DictConfig) -> None:
         )
 
 
-def why_without_states(opened: NetworkScorer | CountScorer | SequenceScorer) -> str:
+def why_without_states(opened: Opened) -> str:
     if isinstance(opened, SequenceScorer):
         return "is no model of text"
     how = "reads the last word alone" if isinstance(opened, NetworkScorer) else "counts"

@@ -51,11 +51,7 @@ def norms_by_lag(
     features, layers = unroll(network, inputs.to(network.device), state)
     loss = network.head.nll(features[-1:], targets[None].to(network.device)).sum()
     tensors = [tensor for layer in layers for step in layer.states[:-1] for tensor in step]
-    found = torch.autograd.grad(loss, tensors, allow_unused=True)
-    gradients = iter(
-        torch.zeros_like(tensor) if gradient is None else gradient
-        for tensor, gradient in zip(tensors, found, strict=True)
-    )
+    gradients = iter(torch.autograd.grad(loss, tensors, materialize_grads=True))
     squares: dict[str, list[Tensor]] = {}
     for number, layer in enumerate(layers):
         for step in layer.states[:-1]:

@@ -72,12 +72,11 @@ def lines_with(table: Table, metric: Metric) -> list[Line]:
 
 def draw_by_x(metric: Metric, lines: Sequence[Line], figure: Figure, styles: Styles) -> Plot:
     """The metric against the rows' x, a line for each group, the published numbers beside the measured ones."""
+    lines = [line for line in lines if line.row.x is not None]
     groups: dict[str, list[Line]] = {}
-    for line in sorted(
-        (line for line in lines if line.row.x is not None), key=lambda line: line.row.x or 0.0
-    ):
+    for line in sorted(lines, key=lambda line: line.row.x or 0.0):
         groups.setdefault(line.row.group, []).append(line)
-    by_table = dict.fromkeys(line.row.group for line in lines if line.row.x is not None)
+    by_table = dict.fromkeys(line.row.group for line in lines)
     drawn = {group: line_style(groups[group], styles) for group in by_table}
 
     def paint(axes: Axes) -> None:
@@ -102,12 +101,10 @@ def draw_by_x(metric: Metric, lines: Sequence[Line], figure: Figure, styles: Sty
         axes.x.ticks = {place: f"{place:g}" for line in lines if (place := line.row.x) is not None}
         label_ends(axes, ends)
 
-    several = any(line.row.x is not None and line.scores[metric.key].deviation is not None for line in lines)
+    several = any(line.scores[metric.key].deviation is not None for line in lines)
     bars = ", with one standard deviation where a row has several seeds" if several else ""
     parts = [f"Full marks: measured{bars}"]
-    shown = [
-        line for line in lines if line.row.x is not None and line.scores[metric.key].comparable is not None
-    ]
+    shown = [line for line in lines if line.scores[metric.key].comparable is not None]
     if shown:
         left_out = ", without dynamic evaluation" if any(line.row.dynamic for line in shown) else ""
         parts.append(f"open marks and broken lines: published{left_out}")

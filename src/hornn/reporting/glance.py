@@ -9,6 +9,7 @@ from hornn.reporting.axes import round_numbers
 from hornn.reporting.numbers import UNVERIFIED_SIGN, format_number, format_published
 from hornn.reporting.panels import COLOURS, Panel
 from hornn.reporting.run_data import address
+from hornn.reporting.scores import TEST_SCORES
 from hornn.reporting.svg import element, picture, shortened
 from hornn.reporting.tables import Table
 
@@ -17,7 +18,6 @@ LABELS, PLOT = 188, 128  # widths within a column: a row's label, its dots; its 
 HEADING, TITLE, AXIS = 30, 24, 26  # heights: a paper's name, a table's title, the numbers of its axis
 BETTER, WORSE = COLOURS[0], COLOURS[1]
 NAME = "Published and measured numbers of all tables"
-METRICS = ("test_ppl", "test_bpc", "test_nll")
 
 
 class Dots(NamedTuple):
@@ -109,7 +109,7 @@ def strips_by_paper(tables: Iterable[Table]) -> dict[str, list[Strip]]:
     for table in sorted(tables, key=lambda table: (-len(table.compared), table.sweep.name)):
         paper = table.paper
         for metric in table.sweep.metrics:
-            if metric.key not in METRICS:
+            if metric.key not in TEST_SCORES:
                 continue
             rows = []
             for line in table.lines:

@@ -227,19 +227,19 @@ def run_of(job: Entry, file: Path) -> Run:
         if run.result and job.name != run.name:
             return Run(job.seed, "damaged", file, problem=f"it is run {run.name}, the record's is {job.name}")
         return run
-    if job.status == "done":
-        return Run(job.seed, "lost", problem=f"{file} is gone", name=job.name)
     return unfinished(job, file.parent)
 
 
 def unfinished(job: Entry, folder: Path) -> Run:
     """A run without a result: how far it is says its folder, as in `hornn.sweep.status`; the record may be older."""
     so_far = read_run_so_far(folder)
-    state = job.status
-    if state in ("queued", "running"):
-        stopped = "unfinished" if has_begun(folder) else "queued"
-        state = "running" if so_far.at_work else stopped
-    problem = job.error or ""
+    state, problem = "unfinished" if has_begun(folder) else "queued", job.error or ""
+    if so_far.at_work:
+        state, problem = "running", ""
+    elif job.status == "done":
+        state, problem = "lost", f"{folder / RESULT} is gone"
+    elif job.status == "failed":
+        state = job.status
     return Run(job.seed, state, None, {}, problem, job.name, folder, so_far.records, so_far.in_words())
 
 

@@ -11,6 +11,7 @@ from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric, Published, Sweep
 from hornn.result import MEMORY, of_characters, score_of, unit_of
 
+TEST_SCORES = ("test_ppl", "test_bpc", "test_nll")  # by which words, characters and music are compared
 DYNAMIC_EVALUATION = "dynamic."  # begins the scores of a run that is evaluated so, too
 # What counts steps back, of which `lags` were looked at.
 REACHES = tuple(

@@ -8,7 +8,7 @@ from hornn.reporting.lines import TIMES, Line, by_data, departures_of
 from hornn.reporting.numbers import is_count
 from hornn.reporting.scores import REACHES, Score
 from hornn.reporting.utterances import error_over_speakers
-from hornn.reporting.variances import Prior, Variance, pooled, prior_of, student, total
+from hornn.reporting.variances import Variance, pooled, prior_of, student, total
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
 ROUNDING = 1 / 12  # the variance of a whole number of steps: seeds that agree are rounded alike
@@ -24,11 +24,11 @@ class Spread(NamedTuple):
 
     share: float
     freedom: float
-    prior: Prior
+    prior: Variance
 
     def of(self, score: Score) -> Variance:
         """The variance of one run of a row, relative to its mean."""
-        own = self.prior.moderate(variance_of(score))
+        own = pooled((self.prior, variance_of(score)))
         return Variance(own.value, min(own.freedom, self.freedom))
 
     @property

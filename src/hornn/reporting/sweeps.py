@@ -203,7 +203,7 @@ def define(path: Path, content: dict[str, Any], configs: Configs | None = None) 
         read.append(place(row, axes, each))
     if not read:
         raise ValueError(f"{path}: sweep: rows is missing")
-    rows = join(read, path)
+    rows = join(read, path, seeds)
     require_unlike(rows, path)
     names = {row.name: row for row in rows}
     figure = read_figure(node, axes, path)
@@ -326,7 +326,7 @@ def read_row(
     )
 
 
-def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
+def join(rows: Sequence[Row], path: Path, seeds: Sequence[int]) -> tuple[Row, ...]:
     """The rows; a row that starts from another one has that in its recipe."""
     by_name = {row.name: row for row in rows}
     joined = []
@@ -338,7 +338,7 @@ def join(rows: Sequence[Row], path: Path) -> tuple[Row, ...]:
                     f"{path}: row {row.name!r} starts from {name!r}: "
                     "name a row with a run that starts from no other"
                 )
-            if sorted(row.seeds) != sorted(first.seeds):
+            if sorted(row.seeds or seeds) != sorted(first.seeds or seeds):
                 raise ValueError(f"{path}: rows {row.name!r} and {name!r} must have the same seeds")
         if firsts:
             labels = " and ".join(first.label for first in firsts if first)

@@ -9,12 +9,11 @@ from hornn.recipe import read_yaml
 from hornn.reporting.grid_rows import Axis, GridRow, as_text, main_axis, short_names
 from hornn.reporting.run_numbers import known_name
 from hornn.reporting.runs import read_run
-from hornn.reporting.scores import key_of
+from hornn.reporting.scores import TEST_SCORES, key_of
 from hornn.reporting.sweeps import Figure, Metric, Row, Sweep, place
 from hornn.result import LARGEST, RESULT, score_of
 from hornn.sweep.record import Entry, read_record
 
-SCORES = ("test_ppl", "test_bpc", "test_nll")
 WORD_ERRORS = ("test_wer", "test_wer_bigram")
 FILE_ELSEWHERE = (
     "The file sweeps/{}.yaml, which has the title, labels and claims of this table, was not read: --config-dir=FOLDER "
@@ -71,7 +70,7 @@ def metrics_of(paths: Iterable[Path]) -> tuple[Metric, ...]:
     results = [read_run(path, 0).result for path in paths]
     keys = {key_of(result, "test") for result in results if score_of(result, "test") is not None}
     keys |= {key for result in results for key in WORD_ERRORS if key in result}
-    shown = [key for key in (*SCORES, *WORD_ERRORS) if key in (keys or {"test_ppl"})]
+    shown = [key for key in (*TEST_SCORES, *WORD_ERRORS) if key in (keys or {"test_ppl"})]
     return tuple(Metric(key, known_name(key), True) for key in shown)
 
 

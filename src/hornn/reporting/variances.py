@@ -37,34 +37,23 @@ def pooled(parts: Sequence[Variance]) -> Variance:
     return Variance(sum(part.freedom * part.value for part in parts) / freedom if freedom else 0.0, freedom)
 
 
-class Prior(NamedTuple):
-    """What the rows of a table say of each other's variance: it counts as so many degrees of freedom of each row."""
-
-    value: float
-    freedom: float
-
-    def moderate(self, own: Variance) -> Variance:
-        """The variance of a row, drawn from its own towards the others'."""
-        freedom = self.freedom + own.freedom
-        return Variance((self.freedom * self.value + own.freedom * own.value) / freedom, freedom)
-
-
-def prior_of(parts: Sequence[Variance]) -> Prior:
+def prior_of(parts: Sequence[Variance]) -> Variance:
     """The prior that explains how far the variances of the rows differ: by chance, or beyond chance.
 
+    It counts as so many degrees of freedom of each row: pooled with it, a row's own is drawn towards the others'.
     Each of FREEDOMS, with the value that is likeliest with it, counts by its likelihood: the value is their mean, the
     degrees of freedom their harmonic mean. So one seed more never switches from one rule to another.
     """
     parts = with_least(parts)
-    priors = [Prior(likeliest(parts, freedom), freedom) for freedom in FREEDOMS]
+    priors = [Variance(likeliest(parts, freedom), freedom) for freedom in FREEDOMS]
     logs = [log_likelihood(parts, prior) for prior in priors]
     weights = [math.exp(log - max(logs)) for log in logs]
     pairs = list(zip(weights, priors, strict=True))
     value = sum(weight * prior.value for weight, prior in pairs) / sum(weights)
-    return Prior(value, sum(weights) / sum(weight / prior.freedom for weight, prior in pairs))
+    return Variance(value, sum(weights) / sum(weight / prior.freedom for weight, prior in pairs))
 
 
-def log_likelihood(parts: Iterable[Variance], prior: Prior) -> float:
+def log_likelihood(parts: Iterable[Variance], prior: Variance) -> float:
     """Of these variances, up to a constant: value / prior.value follows F with both degrees of freedom.
 
     Source: Smyth 2004, Linear models and empirical Bayes methods, section 4.
@@ -81,7 +70,7 @@ def likeliest(parts: Sequence[Variance], freedom: float) -> float:
     """The value of a prior with these degrees of freedom that makes the variances likeliest: there the slope is 0."""
 
     def slope(value: float) -> float:
-        moderated = (Prior(value, freedom).moderate(part).value for part in parts)
+        moderated = (pooled((Variance(value, freedom), part)).value for part in parts)
         return sum(
             part.freedom * (part.value / each - 1) for part, each in zip(parts, moderated, strict=True)
         )

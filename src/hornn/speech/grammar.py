@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hornn.baselines.arpa import arpa_lines, parse_arpa
+from hornn.baselines.arpa import DATA, arpa_lines, parse_arpa
 from hornn.baselines.ngram import BackoffModel, KneserNey
 from hornn.data.vocabulary import EOS
 from hornn.speech.lexicon import Lexicon
 
 SHIPPED, BIGRAM = "shipped", "bigram"
-DATA = b"\\data\\"
 
 
 class Grammar(NamedTuple):

@@ -24,6 +24,7 @@ from hornn.speech.features import BANDS
 from hornn.use.scorers import CountScorer, NetworkScorer
 from hornn.use.sequences import SequenceScorer
 
+Opened = NetworkScorer | CountScorer | SequenceScorer
 ARPA = ".arpa"
 GZIP = b"\x1f\x8b"
 # What commands read of a card beside the model itself: each part by its keys, and its kind.
@@ -40,7 +41,7 @@ PARTS_OF_TEXT: dict[tuple[str, ...], type] = {("data", "valid_is_test"): bool}
 
 
 @torch.inference_mode(False)  # a caller's would make weights whose changes nobody counts
-def open_checkpoint(path: Path, device: str) -> NetworkScorer | CountScorer | SequenceScorer:
+def open_checkpoint(path: Path, device: str) -> Opened:
     """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
 
     device: of a network, cpu or cuda; a line on stderr says why it has no native kernels, where that is so, and another
@@ -96,7 +97,7 @@ def check_card(card: Mapping[str, Any]) -> None:
             raise TypeError(f"{'.'.join(keys)} is {part!r:.80}")
 
 
-def require_text(opened: NetworkScorer | CountScorer | SequenceScorer) -> NetworkScorer | CountScorer:
+def require_text(opened: Opened) -> NetworkScorer | CountScorer:
     """Raise ValueError for a model of separate sequences."""
     if isinstance(opened, SequenceScorer):
         raise ValueError(

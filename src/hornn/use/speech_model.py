@@ -18,7 +18,7 @@ from hornn.speech.features import filterbank, normalise, read_wave
 from hornn.speech.grammar import SHIPPED
 from hornn.speech.recogniser import Hypothesis, Word, acoustic_scores, from_plain
 from hornn.use.additions import is_of
-from hornn.use.checkpoints import open_checkpoint
+from hornn.use.checkpoints import Opened, open_checkpoint
 from hornn.use.figures import require_each_once
 from hornn.use.posteriors import log_probs_of
 from hornn.use.sequences import SequenceScorer
@@ -45,12 +45,12 @@ class SpeechModel:
     Raises ValueError for a model of something else and for parts that do not fit.
     """
 
-    def __init__(self, scorer: SequenceScorer, acoustic_scale: float | None = None) -> None:
-        card = scorer.card
-        if "recogniser" not in card:
+    def __init__(self, scorer: Opened, acoustic_scale: float | None = None) -> None:
+        if not isinstance(scorer, SequenceScorer) or "recogniser" not in scorer.card:
             raise ValueError(
                 f"{scorer.name} is no network of speech: give one that was trained with data=an4"
             )
+        card = scorer.card
         delay: Any = card.get("delay")
         self.recogniser, self.counts = from_plain(card["recogniser"]), card["counts"]
         if (
@@ -175,7 +175,4 @@ def load_speech(
 
 def open_speech(path: Path, device: str, acoustic_scale: float | None = None) -> SpeechModel:
     """The network of speech of a checkpoint. ValueError for one of anything else; else as `open_checkpoint`."""
-    opened = open_checkpoint(path, device)
-    if not isinstance(opened, SequenceScorer):
-        raise ValueError(f"{path} is no network of speech: give one that was trained with data=an4")
-    return SpeechModel(opened, acoustic_scale)
+    return SpeechModel(open_checkpoint(path, device), acoustic_scale)
