@@ -4,18 +4,23 @@ The tests see more: `tests/cells/test_contract.py` holds derivatives, chunks and
 """
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
 
-from hornn.cells.base import Cell, State
+from hornn.cells.base import ACTIVATIONS, Cell, State
 from hornn.shown import first_line
 
 T, B = 2, 3  # steps and columns
+UNBOUNDED = "linear"  # an `activation` beside those with a bound
+OF_MODULE = vars(nn.Module()).keys()
 OURS, TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)
 
 
@@ -40,25 +45,34 @@ def check_contract(cell: Cell) -> None:
     try:
         check_attributes(cell)
         x = 0.1 * torch.randn(T, B, cell.input_size, generator=torch.Generator().manual_seed(0))
-        held = dict(vars(cell))
+        held, kept = dict(vars(cell)), {name: tensor.clone() for name, tensor in registered(cell)}
         first, again = try_out(cell, x), try_out(cell, x)
         if not all(map(alike, (*first[:3], *first.state), (*again[:3], *again.state))):
             refuse(cell, "step", "gives other numbers when it is called again: remember nothing on self")
-        for name in (name for name, value in vars(cell).items() if value is not held.get(name, refuse)):
+        changed = [name for name, value in vars(cell).items() if value is not held.get(name, refuse)]
+        changed += [name for name, tensor in registered(cell) if not same(tensor, kept[name])]
+        for name in changed:
             refuse(
                 cell,
                 f"self.{name}",
                 "is set within a step: only y_t and the state are read, and __init__ sets constants",
             )
-        with in_part(type(cell), "project_input"):
-            alone = cell.project_input(x[1:])
-        if not alike(alone, first.project_input[1:]):
-            refuse(cell, "project_input", "mixes steps: each row must be a function of its own input alone")
+        for t in range(T):
+            for part, given, whole in (
+                ("project_input", x, first.project_input),
+                ("project_output", first.step, first.project_output),
+            ):
+                with in_part(type(cell), part):
+                    alone = getattr(cell, part)(given[t : t + 1])
+                if not alike(alone, whole[t : t + 1]):
+                    refuse(cell, part, "mixes steps: each row must be a function of its own row alone")
         other = x.clone()
         other[:, 0] += 1
         for part, before, after in zip(Trial._fields[:3], first, try_out(cell, other), strict=False):
             if not alike(before[:, 1:], after[:, 1:]):
                 refuse(cell, part, "mixes columns: another text in column 0 changes what column 1 gives")
+        check_names(cell, first.state)
+        check_paths(cell, first.project_input[0], x)
         check_gradients(cell, x)
         if type(cell).is_parallel():
             check_all_steps(cell, x, first.state)
@@ -69,20 +83,83 @@ def check_contract(cell: Cell) -> None:
 
 
 def check_attributes(cell: Cell) -> None:
-    """Raise ValueError unless the constructor has set what a run reads."""
-    if not isinstance(getattr(cell, "activation", None), str):
+    """Raise ValueError unless the constructor has set what a run reads, and all that it trains and keeps."""
+    activation = getattr(cell, "activation", None)
+    if activation not in (*ACTIVATIONS, UNBOUNDED):
         refuse(
             cell,
             "__init__",
-            'must set self.activation = "tanh", "sigmoid" or "relu", or "linear" for no bound',
+            'must set self.activation = "tanh", "sigmoid" or "relu", or "linear" for no bound, '
+            f"got {activation!r}",
         )
-    if not isinstance(cell.recurrent, tuple):
-        refuse(cell, "recurrent", f'must be a tuple such as ("W_h",), got {cell.recurrent!r}')
+    for name in ("recurrent", "counters"):
+        if not isinstance(names := getattr(cell, name), tuple):
+            refuse(cell, name, f'must be a tuple such as ("W_h",), got {names!r}')
+    known = {id(tensor) for _, tensor in registered(cell)}
+    for path, module in cell.named_modules():
+        if isinstance(module, _DropoutNd):
+            refuse(
+                cell, path, "draws for one process alone: use hornn.columns.drop where self.training says so"
+            )
+        if isinstance(module, _NormBase):
+            refuse(cell, path, "mixes columns: nn.LayerNorm takes each one alone")
+        for name, value in vars(module).items():
+            if name not in OF_MODULE and any(id(tensor) not in known for tensor in tensors_in(value)):
+                refuse(
+                    cell,
+                    ".".join(filter(None, ("self", path, name))),
+                    "holds a tensor that is neither trained nor kept: use self.weight, nn.ParameterList or "
+                    "register_buffer",
+                )
     for name, weight in cell.named_parameters():
         if not weight.numel():
             refuse(cell, name, f"holds no number, its shape is {list(weight.shape)}: leave it out")
         if not weight.is_contiguous():
             refuse(cell, name, f"must be contiguous, its strides are {weight.stride()}: write .contiguous()")
+
+
+def registered(cell: Cell) -> Iterator[tuple[str, Tensor]]:
+    """What a checkpoint keeps of it, by name."""
+    return chain(cell.named_parameters(), cell.named_buffers())
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors of an attribute, less those that torch computes from others."""
+    if isinstance(value, Tensor):
+        if value.is_leaf:
+            yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(each)
+
+
+def check_names(cell: Cell, state: State) -> None:
+    """Raise ValueError unless `counters` and `histories` tell of tensors that the state has."""
+    if not isinstance(cell.histories, Mapping):
+        refuse(cell, "histories", f'must be a dict such as {{"history": 0}}, got {cell.histories!r}')
+    has = f"the state has: {', '.join(state._fields)}"
+    for name in cell.counters:
+        if name not in state._fields:
+            refuse(cell, "counters", f"names {name!r}; {has}")
+    known = [
+        name for name in cell.histories if name in state._fields
+    ]  # a class may name its subclasses', too
+    if cell.histories and not known:
+        refuse(cell, "histories", f"names {', '.join(map(repr, cell.histories))}; {has}")
+    for name in known:
+        tensor, place = getattr(state, name), cell.histories[name]
+        if tensor.numel() and not (tensor.ndim > 2 and -len(tensor) <= place < len(tensor)):
+            refuse(cell, "histories", f"has no place {place!r} in state.{name} {tuple(tensor.shape)}")
+
+
+def check_paths(cell: Cell, u_t: Tensor, x: Tensor) -> None:
+    """Raise ValueError unless it tells its paths as tensors (B, width) by name."""
+    with in_part(type(cell), "paths"):
+        told = cell.paths(u_t, cell.initial_state(B))
+    if not isinstance(told, Mapping):
+        refuse(cell, "paths", f"must give a dict of tensors ({B}, any), got {kind(told)}")
+    for name, tensor in told.items():
+        check_tensor(cell, "paths", str(name), tensor, (B, None), x)
 
 
 def try_out(cell: Cell, x: Tensor, begin: State | None = None) -> Trial:
@@ -125,7 +202,14 @@ def try_out(cell: Cell, x: Tensor, begin: State | None = None) -> Trial:
     with in_part(type(cell), "project_output"):
         out = cell.project_output(y)
     last = "step" if type(cell).project_output is Cell.project_output else "project_output"
-    check_tensor(cell, last, "y of all steps", out, (T, B, cell.output_size), x)
+    check_tensor(cell, last, "y of all steps", out, (T, B, None), x)
+    if out.shape[-1] != cell.output_size:
+        refuse(
+            cell,
+            last,
+            f"gives y of width {out.shape[-1]}, where the cell says {cell.output_size}: tell "
+            "super().__init__(input_size, hidden_size, output_size) the width of y",
+        )
     if not out.isfinite().all():
         refuse(cell, last, "gives nan or inf within two steps: see its equations and network.init_std")
     return Trial(u, y, out, state)
@@ -228,7 +312,10 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 def kind(value: Any) -> str:
-    return f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+    if isinstance(value, Tensor):
+        return f"a tensor {tuple(value.shape)}"
+    several = f" of {len(value)}" if type(value) is tuple else ""
+    return f"a {type(value).__name__}{several}"
 
 
 def refuse(cell: Cell, part: str, why: str) -> NoReturn:

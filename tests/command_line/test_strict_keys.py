@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from hornn.command_line.strict_keys import BY_FILE, check_keys
+from hornn.command_line.strict_keys import BY_FILE, GIVEN, check_keys
 from hornn.run.identity import GROUPS
 
 TOP = "the top level takes: action, checkpoint, experiment, logger, model, run_dir, seed, tags, trainer"
@@ -194,3 +194,11 @@ def test_a_class_is_the_choice_of_a_file(group: str, key: str) -> None:
 def test_check_keys_hides_what_the_program_supplies() -> None:
     with pytest.raises(ValueError, match=r"unknown key 'model.value' .* model takes: context$"):
         check_keys(REFERENCE, REFERENCE, {"model": {"value"}})
+
+
+def test_a_cell_without_its_size_names_the_key_that_it_needs() -> None:
+    typed = {"model": {"_target_": "hornn.cells.elman.Rnn", "_partial_": True, "hiden_size": 8}}
+    config = OmegaConf.create(typed)
+    takes = r"did you mean 'model.hidden_size'\? model takes: activation, bias, hidden_size$"
+    with pytest.raises(ValueError, match=takes):
+        check_keys(config, config, GIVEN)

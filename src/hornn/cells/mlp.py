@@ -13,6 +13,7 @@ from hornn.checks import is_number, require_choice, require_range
 from hornn.columns import drop
 
 UNITS = (*ACTIVATIONS, "maxout", "lp")
+LARGEST_P = 1e6  # in fp32 far more loses gradients, and this is the maximum already
 
 
 class Units(nn.Module, ABC):
@@ -151,7 +152,7 @@ class Mlp(nn.ModuleList):
 
 
 def require_p(p: float, learn_p: bool) -> None:
-    """Raise ValueError unless p is finite and >= 1, and > 1 where it is learned."""
+    """Raise ValueError unless p is 1 to `LARGEST_P`, and > 1 where it is learned."""
     lowest = "> 1 to be learned" if learn_p else ">= 1"
-    holds = is_number(p) and (p > 1 if learn_p else p >= 1)
-    require_range("p", p, f"a finite number {lowest}", holds)
+    holds = is_number(p) and (p > 1 if learn_p else p >= 1) and p <= LARGEST_P
+    require_range("p", p, f"a number {lowest} and at most {LARGEST_P:g}", holds)

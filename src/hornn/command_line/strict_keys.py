@@ -33,6 +33,7 @@ GIVEN = {  # arguments that the program gives a target, or lets nobody give, by 
     "model": ("eos_id",),
     "trainer": ("callbacks", "logger", "plugins", "default_root_dir", "enable_checkpointing", "barebones"),
 }
+SIZE = "hidden_size"  # required by a cell, and never given by the program
 OPEN = ("logger", "callbacks")  # groups of which several files, and nodes of a user's own, can be chosen
 LOGGER = ("run_dir", "identity", "resume")  # what the function of a logger is given
 BY_FILE = ("model", "head", "network", "data", "optimizer", "schedule")  # groups whose files choose a class
@@ -66,7 +67,8 @@ def check_keys(
     A node with `_target_` takes the parameters of that callable, any other node the keys that `reference` has
     at the same path. A mapping given as an argument, or one that is empty in `reference`, may hold any keys.
     `supplied`: path of a node -> arguments that the program itself gives the target, so that no key may set
-    them; required arguments of a `_partial_` that `reference` leaves out count as supplied without being named.
+    them; required arguments of a `_partial_` that `reference` leaves out count as supplied without being named, except
+    `SIZE`.
     `choices`: the file of each group, None for the running job's.
     """
     check_classes(cfg, reference)
@@ -185,7 +187,12 @@ def _arguments(node: DictConfig, expected: Any, path: str, supplied: Collection[
         for parameter in found.values()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         and parameter.name not in supplied
-        and (parameter.default is not parameter.empty or not completed or parameter.name in expected)
+        and (
+            parameter.default is not parameter.empty
+            or not completed
+            or parameter.name in expected
+            or parameter.name == SIZE
+        )
     }
 
 
