@@ -128,6 +128,20 @@ def test_a_result_does_not_say_where_the_machine_keeps_corpora() -> None:
     ]
 
 
+def test_a_checkout_whose_path_is_no_text_has_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / os.fsdecode(b"l\xe4n")
+    package = folder / "src" / "hornn"
+    package.mkdir(parents=True)
+    (package / "one.py").touch()
+    by = ["git", "-C", str(folder), "-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+    for words in (["init"], ["add", "."], ["commit", "-m", "all"]):
+        subprocess.run([*by, *words], check=True, capture_output=True)
+    monkeypatch.setattr(provenance, "PACKAGE", package)
+    assert provenance.commit()["dirty"] is False
+
+
 def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results and tables that were kept while runs go on do not mark those runs."""
 
@@ -151,6 +165,8 @@ def test_changes_of_the_program_alone_are_changes(tmp_path: Path, monkeypatch: p
     found = provenance.commit()
     assert len(found["commit"]) == 40
     assert found["dirty"] is False
+    monkeypatch.setenv("GIT_DIR", str(provenance.PACKAGE / "of somebody else"))
+    assert provenance.commit() == found
     for path, dirty in ((tmp_path / "sweeps" / "mine.yaml", False), (program.with_name("mine.py"), True)):
         path.parent.mkdir(exist_ok=True)
         path.write_text("new")

@@ -11,7 +11,7 @@ import torch
 from hornn.archive import look_through
 from hornn.run.identity import BEST
 from hornn.shown import first_line
-from hornn.writing import replacing
+from hornn.writing import LIMITS, replacing
 
 FORMAT = 2
 CARD = "hornn"  # the key of the part that says what the checkpoint holds
@@ -44,7 +44,9 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: Path, card: Mapping[st
         # After Ctrl-C or SIGTERM within a file, torch fails to end it.
         if (signalled := error.__context__) and not isinstance(signalled, Exception):
             raise signalled from None
-        raise OSError(f"{path} could not be written ({error}): is the disk full?") from error
+        cause = error if isinstance(error, OSError) else error.__context__
+        remedy = LIMITS.get(getattr(cause, "errno", 0), "is the disk full?")
+        raise OSError(f"{path} could not be written ({error}): {remedy}") from error
 
 
 REMEDY = "give the path of a best.ckpt or last.ckpt"

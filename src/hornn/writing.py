@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import IO, Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # a disk, or a user's part of it
+LIMITS = {  # of a process, and how they are raised
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f)",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+}
 
 
 @contextmanager

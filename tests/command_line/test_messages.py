@@ -1,6 +1,7 @@
 """Errors in words: the one line on stderr and the exit code, and what keeps its traceback."""
 
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -244,3 +245,30 @@ def test_a_library_for_which_the_address_space_has_no_room(
         start("train")
     said = "is limited to 300 MiB (ulimit -v), and torch needs several GiB: raise the limit\n"
     assert capsys.readouterr().err.endswith(said if limit > 0 else "")
+
+
+@pytest.mark.parametrize("home", ["", None])
+def test_without_a_home_the_system_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    if home is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", home)
+    seen: dict[str, str] = {}
+    monkeypatch.setattr(
+        ending, "import_module", lambda name: SimpleNamespace(run=lambda: seen.update(os.environ))
+    )
+    start("train")
+    assert seen["HOME"] == pwd.getpwuid(os.getuid()).pw_dir
+
+
+def test_the_script_of_another_checkout_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Python takes an installed package first where PYTHONSAFEPATH keeps the script's folder out of its path."""
+    (tmp_path / "hornn").mkdir()
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "train.py")])
+    with pytest.raises(SystemExit):
+        start("train")
+    assert "leave out -P, -I and PYTHONSAFEPATH" in capsys.readouterr().err

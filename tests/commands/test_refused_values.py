@@ -163,6 +163,12 @@ def test_a_value_from_the_environment(
 
 
 def test_no_home(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the environment nor of a user whom the system knows."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
     for name in ("HOME", "HORNN_DATA", "HORNN_CACHE"):
         monkeypatch.delenv(name, raising=False)
     assert refusal(command("train", f"run_dir={tmp_path / 'run'}")) == (

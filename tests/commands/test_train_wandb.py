@@ -55,3 +55,12 @@ def test_wandb_without_a_login_is_one_line(process: Command, small: list[str], t
     assert "wandb login" in err
     assert "logger=wandb_offline" in err
     assert "epoch" not in out
+
+
+def test_a_wrong_variable_of_wandb_is_named(process: Command, small: list[str], tmp_path: Path) -> None:
+    run = f"run_dir={tmp_path / 'run'}"
+    code, _, err = process("train", *small, "logger=wandb_offline", run, WANDB_BASE_URL="garbage")
+    assert code == 2
+    assert err.startswith("error: Weights & Biases cannot start a run (WANDB_BASE_URL=garbage: ")
+    assert err.endswith("): unset that variable\n")
+    assert err.count("\n") == 1

@@ -126,6 +126,16 @@ def test_no_home(fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) 
     assert "set HORNN_CACHE to one that can be written" in str(library.why_not())
 
 
+def test_a_path_that_ninja_cannot_read(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = fresh("exit 0")
+    monkeypatch.setenv("HORNN_CACHE", str(tmp_path / "a $ here"))
+    said = library.why_not() or ""
+    assert "has a $, which ninja takes for a variable): move the checkout or the cache" in said
+    assert not calls.exists()
+
+
 def test_threads_that_load_at_once_build_once(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,19 +8,21 @@ process works on the run. 124: a training's time was over (`trainer.max_time`), 
 import errno
 import io
 import os
+import pwd
 import resource
 import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
-from hornn.places import as_typed
+from hornn.places import PACKAGE, as_typed
 from hornn.shown import first_line, shown
-from hornn.writing import FULL
+from hornn.writing import FULL, LIMITS
 
 # In the environment of a sweep's job, whose standard input is then a pipe that its launcher holds open.
 LAUNCHED = "HORNN_LAUNCHED"
@@ -36,6 +38,7 @@ REMEDIES = {
     errno.EROFS: "it can only be read there: choose another folder",
     errno.EEXIST: "a file is in the way, or a link that leads nowhere: move it, or mount what it leads to",
     **dict.fromkeys(FULL, "free some space on that disk"),
+    **LIMITS,
 }
 
 
@@ -43,10 +46,20 @@ def start(command: str) -> None:
     """Run a command of `hornn.commands`; Ctrl-C is one line from here on, also while the command is imported."""
     for name in [name for name, value in os.environ.items() if name.startswith("HORNN_") and not value]:
         del os.environ[name]  # an empty variable is none: for a path it would mean the current folder
+    if not os.environ.get("HOME"):  # as services have it
+        os.environ.pop("HOME", None)
+        with suppress(KeyError):  # a user whom the system does not know
+            os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
     try:
         os.getcwd()
     except FileNotFoundError:
         end("the current folder is there no more: go to another one", FAILED)
+    beside = Path(sys.argv[0]).resolve().parent / PACKAGE.name
+    if beside.is_dir() and beside != PACKAGE.resolve():
+        end(
+            f"{sys.argv[0]} would run the code of {PACKAGE}, not {beside}: leave out -P, -I and PYTHONSAFEPATH",
+            FAILED,
+        )
     try:
         with interrupted_at_once():
             module = import_module(f"hornn.commands.{command}")

@@ -120,6 +120,12 @@ def _compile(library: Path, namespace: str, flags: Sequence[str]) -> None:
     from torch.utils import cpp_extension  # imports setuptools: slow, and needed only here
 
     folder = library.parent / "build"
+    for path in (SOURCE, folder):
+        if "$" in str(path):
+            raise NativeError(
+                f"the native kernels cannot be built ({path} has a $, which ninja takes for a variable): move the "
+                "checkout or the cache to another folder, or set network.backend=eager"
+            )
     # A build that was killed leaves a lock file that torch would wait for.
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

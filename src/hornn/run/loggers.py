@@ -133,10 +133,19 @@ def wandb_logger(
             settings=wandb.Settings(silent=offline),  # online it prints the run's address
         )
     except wandb.Error as error:
-        login = "log in once with `wandb login`"
-        remedy = f"see to the network, or {login}" if isinstance(error, wandb.errors.CommError) else login
+        remedy = "log in once with `wandb login`, see to the variables WANDB_*"
+        if isinstance(error, wandb.errors.CommError):
+            remedy = f"see to the network, or {remedy}"
         raise ValueError(
             f"Weights & Biases cannot start a run ({first_line(error)}): {remedy}, or use logger=wandb_offline"
+        ) from error
+    except ValueError as error:  # pydantic's, of a variable
+        wrong = [
+            f"WANDB_{'_'.join(map(str, each['loc'])).upper()}={each['input']}: {each['msg']}"
+            for each in getattr(error, "errors", list)()
+        ]
+        raise ValueError(
+            f"Weights & Biases cannot start a run ({'; '.join(wrong) or first_line(error)}): unset that variable"
         ) from error
     logger = RunLogger(experiment=run, log_model=log_model)
     run.define_metric("*", step_metric=STEP, step_sync=True)

@@ -54,6 +54,10 @@ def circumstances(data: Data, device: torch.device) -> dict[str, Any]:
     }
 
 
+# They lead git elsewhere, as where a hook of somebody's repository starts a training.
+OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+
+
 def versions() -> dict[str, str]:
     names = ("hornn", "torch", "lightning", "hydra-core", "omegaconf", "wandb", "torchmetrics", "numpy")
     return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
@@ -69,11 +73,14 @@ def commit() -> dict[str, Any]:
     def git(*words: str) -> str | None:
         try:
             done = subprocess.run(
-                ["git", "--no-optional-locks", "-C", root, *words], capture_output=True, text=True, check=True
+                ["git", "--no-optional-locks", "-C", root, *words],
+                capture_output=True,
+                check=True,
+                env={name: value for name, value in os.environ.items() if name not in OTHER_REPOSITORY},
             )
         except (OSError, subprocess.CalledProcessError):
             return None
-        return done.stdout.strip()
+        return os.fsdecode(done.stdout).strip()
 
     # A package may lie in somebody's repository.
     ours = git("rev-parse", "--show-toplevel") == str(root.resolve())

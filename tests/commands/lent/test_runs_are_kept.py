@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_no_half_checkpoint(train: Command, tmp_path: Path) -
     assert code == 2
     assert err.count("\n") == 1
     assert "best.ckpt" in err
-    assert "is the disk full?" in err
+    assert "raise the limit on the size of a file (ulimit -f)" in err
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left <= {".lock", "config.yaml", "csv"}
     assert train().code == 0  # with space again, the same command runs
