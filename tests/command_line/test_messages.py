@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -272,3 +273,13 @@ def test_the_script_of_another_checkout_is_refused(
     with pytest.raises(SystemExit):
         start("train")
     assert "leave out -P, -I and PYTHONSAFEPATH" in capsys.readouterr().err
+
+
+def test_the_same_command_begins_anew_until_it_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py", "overwrite=true"])
+    monkeypatch.setattr(ending, "BEGUN", Event())
+    assert ending.describe_stop("interrupted", continues=True) == "interrupted; the same command continues"
+    ending.BEGUN.set()
+    assert ending.describe_stop("interrupted", continues=True).endswith(
+        "the same command without overwrite=true continues"
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hornn.optim.schedules import Constant, ConstantThenHalve, HalveOnPlateau, InverseTime, Schedule
+from hornn.optim.schedules import Constant, ConstantThenHalve, Decision, HalveOnPlateau, InverseTime, Schedule
 
 
 def rates(schedule: Schedule, losses: list[float]) -> list[float]:
@@ -112,3 +112,24 @@ def test_a_schedule_refuses_another_s_state(state: dict[str, Any]) -> None:
 def test_schedules_refuse(build: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+class MeanOfLosses(Schedule):
+    """A schedule of a user's own, whose state is a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses: list[float] = []
+
+    def decide(self, epoch: int, step: int, valid_nll: float) -> Decision:
+        self.losses.append(valid_nll)
+        return Decision()
+
+
+def test_a_state_may_hold_a_list_of_numbers() -> None:
+    one, other = MeanOfLosses(), MeanOfLosses()
+    rates(one, [2.0, 1.0])
+    other.load_state_dict(one.state_dict())
+    assert other.losses == [2.0, 1.0]
+    with pytest.raises(TypeError, match="is not of MeanOfLosses"):
+        other.load_state_dict({"losses": ["2.0"]})

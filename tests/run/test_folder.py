@@ -231,5 +231,5 @@ def test_a_checkpoint_without_a_part_is_not_gone_on_with(
     torch.save(checkpoint, run / "last.ckpt")
     line = refusal(command("train", *words))
     assert (
-        "as float16, a run keeps it in float32" if part == "weights" else "does not hold all that"
+        "as float16, a run keeps it in float32" if part == "weights" else "the run cannot go on from"
     ) in line

@@ -7,7 +7,7 @@ from threading import Event, Timer
 
 import pytest
 
-from hornn.run.lock import LOCK, Busy, is_locked, lock_folder
+from hornn.run.lock import LOCK, Busy, is_locked, lock_folder, require_held
 
 
 def test_who_is_patient_gets_the_lock_that_another_leaves(tmp_path: Path) -> None:
@@ -55,3 +55,15 @@ def test_a_lock_is_seen_and_leaves_with_its_process(tmp_path: Path) -> None:
     assert is_locked(tmp_path / LOCK)
     held.close()
     assert not is_locked(tmp_path / LOCK)
+
+
+def test_a_folder_that_is_moved_is_no_more_held(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with lock_folder(folder) as held:
+        require_held(held, folder)
+        folder.rename(tmp_path / "moved")
+        require_held(held, tmp_path / "moved")
+        with pytest.raises(OSError, match="run was moved or removed while the run was at work"):
+            require_held(held, folder)
+        with lock_folder(folder), pytest.raises(OSError, match="continues in the folder that was moved"):
+            require_held(held, folder)

@@ -57,7 +57,4 @@ def test_a_state_of_the_program_s_own_optimizer_has_the_shapes_of_weights(
     more = [f"continue_from={tmp_path / 'run'}", f"run_dir={tmp_path / 'more'}", "trainer.max_epochs=2"]
     done = command("train", *kept, "schedule=constant", *more)
     assert done.code == 2
-    assert (
-        "last.ckpt does not hold all that a run needs to go on (the state of the optimizer has the"
-        in done.err
-    )
+    assert "last.ckpt (the state of the optimizer has the" in done.err

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,26 @@ def test_a_folder_that_is_removed_ends_its_job_alone(launch: Launch) -> None:
     assert code == 2
     assert "elman seed=2: failed" in out
     assert statuses() == ["done", "failed"] * 2
+
+
+@pytest.mark.parametrize("name", [".lock", ".claim", "train.log", "result.json", ""])
+def test_a_folder_that_cannot_be_used_ends_its_job_alone(launch: Launch, name: str) -> None:
+    assert launch("sweeps=mini", "sweep.seeds=[1]", ONE_EPOCH).code == 0
+    folder = Path(recorded()["elman", 1].run_dir)
+    for path in folder.iterdir():
+        path.unlink()
+    if name:
+        (folder / name).mkdir()
+    else:
+        folder.rmdir()
+        folder.write_text("a file in the way")
+    code, out, err = launch("sweeps=mini", "sweep.seeds=[1,2]", ONE_EPOCH)
+    assert code == 2
+    assert re.search(
+        rf"elman seed=1: failed: \S*{folder.name}\S*: (Is a directory|Not a directory|File exists)", out
+    )
+    assert err.startswith("error: 1 of 4 jobs failed: elman seed=1. ")
+    assert statuses() == ["failed", "done", "done", "done"]
 
 
 def test_another_run_with_the_same_hash(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def test_a_job_that_another_process_has_gives_its_gpu_back(
     monkeypatch.setattr("hornn.sweep.workers.claim", lambda folder: None)
     job: Any = SimpleNamespace(run_dir=tmp_path, gpus=1, claim=None, status="queued", error=None)
     workers: Any = SimpleNamespace(pool=Pool(["0"], 1), left=[])
-    workers._leave = lambda job, status: workers.left.append(status)
+    workers._leave = lambda job, status, error: workers.left.append(status)
     Workers._try(workers, job, watched=0)
     assert workers.left == ["elsewhere"]
     assert workers.pool.take(1) == ["0"]

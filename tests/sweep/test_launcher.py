@@ -231,6 +231,10 @@ def test_gpus_are_shared_out(launch: Launch) -> None:
     given = [lines[0].partition("HORNN_RUNS_ON_GPU=")[2] for lines in starts().values()]
     given = [each.partition(" FORCE_COLOR")[0] for each in given]
     assert sorted(given) == [f"1 CUDA_VISIBLE_DEVICES={gpu}" for gpu in (3, 3, 5, 5)]
+    words = ("sweeps=mini", "overwrite=true", ONE_EPOCH, "hydra.launcher.gpus=[]")
+    assert launch(*words, CUDA_VISIBLE_DEVICES="3,5").code == 0
+    again = [lines[-1] for lines in starts().values() if len(lines) > 1]
+    assert [line.count("HORNN_RUNS_ON_GPU=None CUDA_VISIBLE_DEVICES= ") for line in again] == [1] * 2, again
     code, _, err = launch("sweeps=mini", "trainer=gpu", "hydra.launcher.gpus=[]")
     assert code == 2
     assert (

@@ -28,6 +28,9 @@ from hornn.writing import FULL, LIMITS
 LAUNCHED = "HORNN_LAUNCHED"
 # Also there: the name of the sweep, the names of the job's row and of its run, and how many jobs share its GPU.
 IN_SWEEP, IN_ROW, IN_RUN, RUNS_ON_GPU = "HORNN_SWEEP", "HORNN_ROW", "HORNN_RUN", "HORNN_RUNS_ON_GPU"
+BEGUN = (
+    threading.Event()
+)  # set once a run has taken the place of what was there, which overwrite=true asks for
 FAILED = 2
 UNFINISHED = 124  # what timeout(1) says
 INTERRUPTED = 128 + signal.SIGINT
@@ -112,7 +115,8 @@ def interrupted_at_once(continues: bool = False) -> Iterator[None]:
 
 def describe_stop(how: str, continues: bool) -> str:
     """How a command was stopped and, where the same one goes on from there, that it does."""
-    return f"{how}; {same_command()} continues" if continues else how
+    again = same_command() if BEGUN.is_set() else "the same command"
+    return f"{how}; {again} continues" if continues else how
 
 
 def run(main: Callable[[], str | None], needed: bool = False) -> None:

@@ -31,9 +31,12 @@ class Schedule(ABC):
         return dict(vars(self))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """TypeError for the state of another schedule, or of what is no number."""
+        """TypeError for the state of another schedule, or of what is no number, no list of numbers and not None."""
         own = state.keys() <= {*vars(self), "scale"}
-        if not own or not all(isinstance(value, int | float | None) for value in state.values()):
+        numbers = [
+            each for value in state.values() for each in (value if isinstance(value, list) else [value])
+        ]
+        if not own or not all(isinstance(value, int | float | None) for value in numbers):
             raise TypeError(f"the state {state} is not of {type(self).__name__}")
         vars(self).update(state)
 

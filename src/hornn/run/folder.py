@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from hornn.checkpoint import CARD, read_checkpoint
-from hornn.command_line.ending import IN_RUN
+from hornn.command_line.ending import BEGUN, IN_RUN
 from hornn.data.base import Data
 from hornn.recipe import load
 from hornn.result import content_of, read_result, score_of, write_result
@@ -31,7 +31,7 @@ from hornn.run.identity import (
     without,
 )
 from hornn.run.keeper import PAYLOAD
-from hornn.run.lock import lock_folder
+from hornn.run.lock import lock_folder, require_held
 from hornn.run.loggers import RunLogger, end_logging, explain_lost_wandb
 from hornn.run.provenance import versions
 from hornn.writing import write_atomically
@@ -48,9 +48,15 @@ class OpenRun:
     """
 
     def __init__(
-        self, identity: Identity, data: Data, resume: Path | None, loggers: list[Logger], main: bool
+        self,
+        identity: Identity,
+        data: Data,
+        resume: Path | None,
+        loggers: list[Logger],
+        lock: IO[str] | None,
     ) -> None:
-        self.identity, self.data, self.resume, self.loggers, self.main = identity, data, resume, loggers, main
+        self.identity, self.data, self.resume, self.loggers, self.lock = identity, data, resume, loggers, lock
+        self.main = lock is not None
         self.dir = identity.folder
         self.finished = False
 
@@ -67,6 +73,7 @@ class OpenRun:
 
         To be called when nothing can be refused any more. Files of other names stay.
         """
+        BEGUN.set()
         if not self.main:
             return
         for name in (LAST, *FILES, SNAPSHOTS):  # first what a run that was cut here would go on from
@@ -95,9 +102,26 @@ class OpenRun:
             "num_parameters": num_parameters,
         }
 
+    def require_held(self) -> None:
+        """Raise OSError where the folder was moved or removed: what is written to its path may be another run's."""
+        if self.lock is not None:
+            require_held(self.lock, self.dir)
+
+    def best_weights(self) -> dict[str, Any]:
+        """The weights of the best epoch. ValueError where another run has put its own in their place."""
+        best = read_checkpoint(self.dir / BEST)
+        card = best[CARD]
+        if (card.get("name"), card.get("seed")) != (self.identity.name, self.identity.seed):
+            raise ValueError(
+                f"{self.dir / BEST} is of another run, which wrote here meanwhile: overwrite=true trains this run again"
+            )
+        weights: dict[str, Any] = best["state_dict"]
+        return weights
+
     def finish(self, figures: Mapping[str, Any], how: str) -> None:
         """Write the result of a run that came to its end, and say what came out."""
         self.finished = True
+        self.require_held()
         if self.main:
             result = {"status": "completed", **self.identity.to_dict(), **figures}
             write_result(self.dir, result)
@@ -108,6 +132,7 @@ class OpenRun:
 
     def fail(self, error: str, figures: Mapping[str, Any]) -> None:
         """Write the result of a run that diverged, and raise ValueError with what happened."""
+        self.require_held()
         if self.main:
             write_result(
                 self.dir, {"status": "diverged", **self.identity.to_dict(), "error": error, **figures}
@@ -131,9 +156,8 @@ def open_run(
     Raises Busy where another process has it, OSError where it cannot be written, ValueError where it holds a
     finished run, one of other choices, values or seed, or such files of no run.
     """
-    main = rank == 0
     rank_zero_only.rank = rank  # type: ignore[attr-defined]
-    lock = lock_folder(identity.folder) if main else None
+    lock = lock_folder(identity.folder) if rank == 0 else None
     try:
         resume = None if overwrite else find_unfinished(identity, data)
         run = OpenRun(
@@ -141,7 +165,7 @@ def open_run(
             data,
             resume,
             open_loggers(run_dir=identity.folder, identity=identity, resume=bool(resume)),
-            main,
+            lock,
         )
         try:
             yield run

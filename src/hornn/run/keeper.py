@@ -1,7 +1,7 @@
 """Keeps a training on disk: its checkpoints, the record of each epoch, and all that a resumed run needs."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ class RunKeeper(Checkpoint):
         self.stopped = False  # training is over, though trainer.max_epochs may not be reached
         self.reason = ""  # of its schedule, where that ended the training
         self.explained = False  # what an epoch's line shows
+        self.require_held: Callable[[], None] = lambda: None  # raises where the folder is no more this run's
         self.clock = Clock()  # of the running epoch
         self.random = torch.get_rng_state()
         self.stream: dict[str, Any] | None = None  # where a checkpoint left the stream of training
@@ -106,7 +107,11 @@ class RunKeeper(Checkpoint):
         )
         self.saved_at = trainer.global_step
         if due and not self.closes_epoch(trainer):
-            trainer.save_checkpoint(self.folder / LAST)
+            self.save(trainer, LAST)
+
+    def save(self, trainer: lightning.Trainer, name: str, weights_only: bool = False) -> None:
+        self.require_held()
+        trainer.save_checkpoint(self.folder / name, weights_only=weights_only)
 
     def closes_epoch(self, trainer: lightning.Trainer) -> bool:
         """Whether the update that was just made is the last one of its epoch, or of the run."""
@@ -119,10 +124,11 @@ class RunKeeper(Checkpoint):
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         assert isinstance(module, TruncatedBptt)
+        self.require_held()
         record, decision = self.close_epoch(trainer, module)
         if is_best := record is self.best:
             module.swap_averages()
-            trainer.save_checkpoint(self.folder / BEST, weights_only=True)
+            self.save(trainer, BEST, weights_only=True)
             module.swap_averages()
         # after the best epoch the weights in hand are the best ones, unless best.ckpt holds averages
         if decision.restore and (not is_best or isinstance(module.optimizer, AveragedSGD)):
@@ -133,7 +139,7 @@ class RunKeeper(Checkpoint):
         module.tally("valid").clear()
         if trainer.is_global_zero:  # before last.ckpt, behind which the last epoch is not run again
             write_epochs(self.folder, self.records)
-        trainer.save_checkpoint(self.folder / LAST)
+        self.save(trainer, LAST)
         if trainer.is_global_zero:
             lines = [] if self.explained else [explain_epochs(module.units)]
             self.explained = True

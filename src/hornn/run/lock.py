@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import os
 import time
 from pathlib import Path
 from typing import IO
@@ -35,6 +36,20 @@ def lock_folder(folder: Path, patience: float = 0.0) -> IO[str]:
     if lock is None:
         raise Busy(f"another process is working on {folder}: wait for it, or give another run_dir")
     return lock
+
+
+def require_held(lock: IO[str], folder: Path) -> None:
+    """Raise OSError where this lock is no more the folder's: then another run may be at work under its name."""
+    held = os.fstat(lock.fileno())
+    try:
+        there = (folder / LOCK).stat()
+    except OSError:
+        there = None
+    if there is None or (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino):
+        raise OSError(
+            f"{folder} was moved or removed while the run was at work, which ends here: the same command with "
+            "run_dir=FOLDER continues in the folder that was moved"
+        )
 
 
 def take_lock(path: Path) -> IO[str] | None:

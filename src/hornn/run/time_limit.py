@@ -43,7 +43,7 @@ class TimeLimit(Timer):
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *args: Any, **kwargs: Any) -> None:
         if self.is_over(trainer) and not self.keeper.closes_epoch(trainer):
-            trainer.save_checkpoint(self.keeper.folder / LAST)
+            self.keeper.save(trainer, LAST)
             self.leave(trainer)
 
     def is_over(self, trainer: lightning.Trainer) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import lightning
 import numpy as np
+import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning.pytorch.callbacks import Callback
@@ -17,7 +18,6 @@ from omegaconf import DictConfig
 
 from hornn.build import build_data, build_network, call, check_cell, check_head, check_memory, check_plain
 from hornn.card import make_card
-from hornn.checkpoint import read_checkpoint
 from hornn.checks import require_seed
 from hornn.contract import check_contract
 from hornn.data.base import Data, Judgement, Stream
@@ -33,7 +33,7 @@ from hornn.run.composed import as_dict
 from hornn.run.continue_from import carry_over
 from hornn.run.count import count
 from hornn.run.folder import open_run, require_elsewhere, require_launched
-from hornn.run.identity import BEST, LAST, Identity, identify, require_same_text, weights_given
+from hornn.run.identity import LAST, Identity, identify, require_same_text, weights_given
 from hornn.run.keeper import RunKeeper
 from hornn.run.loggers import find_loggers
 from hornn.run.process import set_up_process
@@ -122,8 +122,9 @@ def train(cfg: DictConfig) -> None:
         # processes that a cluster starts at once look there while the first one still carries over
         resume = run.resume if config["continue_from"] is None else run.dir / LAST
         try:
+            training.keeper.require_held = run.require_held
             fit(training, resume)
-            module.load_state_dict(read_checkpoint(run.dir / BEST)["state_dict"])
+            module.load_state_dict(run.best_weights())
             trainer.test(module, training.stream("test"), verbose=False)
             require_finite_loss("test", module.tally("test").mean_nll)
         except DivergenceError as error:
@@ -239,11 +240,11 @@ def fit(training: Training, resume: Path | None) -> None:
         trainer.fit(module, training.stream("train"), training.stream("valid"), ckpt_path=resume)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
         explain_lost_rank(error, trainer)
-        if resume is None or keeper.began:
+        if resume is None or keeper.began or isinstance(error, torch.OutOfMemoryError):
             raise
         raise ValueError(
-            f"checkpoint {resume} does not hold all that a run needs to go on ({first_line(error)}): remove it to "
-            "start anew"
+            f"the run cannot go on from {resume} ({first_line(error)}): mend the cause; only where the checkpoint "
+            "itself is to blame, overwrite=true starts anew"
         ) from error
 
 

@@ -10,11 +10,15 @@ from hornn.checks import require_positive
 
 
 class Pool:
-    """`names` of GPUs with `per_gpu` places on each. Raises ValueError for a number of places that cannot be."""
+    """`names` of GPUs with `per_gpu` places on each. Raises ValueError for a number of places that cannot be.
 
-    def __init__(self, names: Sequence[str], per_gpu: int = 1) -> None:
+    hides: whether a job sees no other GPUs, also where it takes none.
+    """
+
+    def __init__(self, names: Sequence[str], per_gpu: int = 1, hides: bool = False) -> None:
         require_positive(**{"hydra.launcher.per_gpu": per_gpu})
         self.per_gpu = per_gpu
+        self.hides = hides
         self.free = dict.fromkeys(names, per_gpu)
 
     def take(self, count: int) -> list[str] | None:
@@ -38,6 +42,11 @@ class Pool:
         return gpus_wanted(
             trainer.get("accelerator", "auto"), trainer.get("devices", "auto"), list(self.free)
         )
+
+
+def find_pool(setting: Any, per_gpu: int) -> Pool:
+    """The pool of `hydra.launcher.gpus`, see `gpu_names`: where a list says which GPUs, a job sees no other."""
+    return Pool(gpu_names(setting), per_gpu, hides=setting != "auto")
 
 
 def gpu_names(setting: Any) -> list[str]:

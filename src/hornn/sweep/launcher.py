@@ -18,7 +18,7 @@ from hornn.command_line.ending import same_command
 from hornn.command_line.hydra_patches import admit_plugins
 from hornn.places import script_of
 from hornn.sweep.expand import check_folder, jobs_on_record
-from hornn.sweep.gpus import Pool, gpu_names
+from hornn.sweep.gpus import find_pool
 from hornn.sweep.outcome import conclude, tell_other_code
 from hornn.sweep.progress import Watch
 from hornn.sweep.sweeper import TableSweeper
@@ -39,7 +39,7 @@ class ProcessLauncher(Launcher):
         require_positive(**{"hydra.launcher.jobs": jobs})
         require_choice("hydra.launcher.on_failure", on_failure, ON_FAILURE)
         self.jobs = jobs
-        self.pool = Pool(gpu_names(gpus), per_gpu)
+        self.pool = find_pool(gpus, per_gpu)
         self.on_failure = on_failure
         self.program = program
 

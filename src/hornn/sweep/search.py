@@ -32,7 +32,7 @@ from hornn.run.code import own_source
 from hornn.run.composed import as_dict
 from hornn.run.identity import identify, without
 from hornn.sweep.expand import ROW, check_folder, compose_jobs, keys_of, options_of
-from hornn.sweep.gpus import Pool, gpu_names
+from hornn.sweep.gpus import find_pool
 from hornn.sweep.job import Job
 from hornn.sweep.launcher import threads_each
 from hornn.sweep.outcome import CutOff, changed_code
@@ -138,7 +138,7 @@ class Runs:
         parsed = OverridesParser.create().parse_overrides(list(asked.overrides.task))
         keys = [key for override in parsed for key in keys_of(override)]
         script = Path(asked.launcher.get("program") or program)
-        self.pool = Pool(gpu_names(asked.launcher.get("gpus", "auto")), asked.launcher.get("per_gpu", 1))
+        self.pool = find_pool(asked.launcher.get("gpus", "auto"), asked.launcher.get("per_gpu", 1))
         self.command = [sys.executable, str(script.absolute())]
         self.words = [
             str(each.input_line) for each in parsed if str(each.key_or_group).partition(".")[0] not in OWN

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from hornn.command_line.ending import (
+    BEGUN,
     IN_ROW,
     IN_RUN,
     IN_SWEEP,
@@ -19,6 +20,7 @@ from hornn.command_line.ending import (
     RUNS_ON_GPU,
     TERMINATED,
     UNFINISHED,
+    describe_system_error,
 )
 from hornn.result import Damaged
 from hornn.run.identity import LAST
@@ -33,6 +35,7 @@ from hornn.sweep.run_state import (
     is_running,
     is_since,
     last_lines,
+    open_log,
     read_progress,
 )
 
@@ -105,9 +108,12 @@ class Workers:
     def look_up(self, supersede: bool = True) -> None:
         """Find what is done, has failed, or is at work elsewhere, and put it all on record, as `Record.merge` does."""
         for job in self.jobs:
-            self._look_up(job)
-            if job.status == "queued" and is_claimed(job.run_dir):
-                job.status = "elsewhere"
+            try:
+                self._look_up(job)
+                if job.status == "queued" and is_claimed(job.run_dir):
+                    job.status = "elsewhere"
+            except OSError as error:
+                job.status, job.error = "failed", describe_system_error(error)
         self.record.merge([entry for job in self.jobs for entry in job.entries()], supersede)
 
     def run(self) -> None:
@@ -191,14 +197,21 @@ class Workers:
         gpus = self.pool.take(job.gpus)
         if gpus is None:
             return
-        job.claim = claim(job.run_dir)
-        if job.claim is None or is_running(job.run_dir):
-            self._leave(job, "elsewhere")
-        elif self._is_over(job):
-            self._leave(job, job.status)
-        else:
-            self._start(job, watched, gpus)
+        log = None
+        try:
+            job.claim = claim(job.run_dir)
+            if job.claim is None or is_running(job.run_dir):
+                status, error = "elsewhere", None
+            elif self._is_over(job):
+                status, error = job.status, job.error
+            else:
+                log = open_log(job.run_dir)
+        except OSError as caught:  # the folder of this job alone
+            status, error = "failed", describe_system_error(caught)
+        if log is not None:
+            self._start(job, watched, gpus, log)
             return
+        self._leave(job, status, error)
         self.pool.give_back(gpus)
 
     def _is_over(self, job: Job) -> bool:
@@ -206,7 +219,7 @@ class Workers:
         self._look_up(job)
         return job.status in ("done", "failed")
 
-    def _start(self, job: Job, watched: int, gpus: list[str]) -> None:
+    def _start(self, job: Job, watched: int, gpus: list[str], log: IO[bytes]) -> None:
         environment = {
             **{name: value for name, value in os.environ.items() if name not in COLOURS},
             LAUNCHED: "1",
@@ -217,18 +230,15 @@ class Workers:
         }
         if self.threads is not None:
             environment.setdefault("OMP_NUM_THREADS", str(self.threads))
-        if gpus:
+        if gpus or self.pool.hides:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        if gpus:
             environment[RUNS_ON_GPU] = str(self.pool.per_gpu)
         # What another launcher has begun since the launch is continued.
         job.overwrite = job.overwrite and not is_since(job.run_dir / LAST, job.launched)
         told = job.overwrite == job.config["overwrite"]
         again = [] if told else [f"overwrite={str(job.overwrite).lower()}"]
-        path = job.run_dir / LOG
-        try:
-            log = path.open("ab")
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        BEGUN.set()
         process = subprocess.Popen(
             [*self.command, *job.overrides, *again],
             stdin=watched,
@@ -255,8 +265,9 @@ class Workers:
         last = lines[-1].removeprefix("error: ") if lines else ""
         try:
             result = job.result()
-        except ValueError as error:
-            self._leave(job, "failed", str(error), lines)
+        except (OSError, ValueError) as error:
+            said = describe_system_error(error) if isinstance(error, OSError) else str(error)
+            self._leave(job, "failed", said, lines)
             return
         if result is not None and result["status"] == "completed":
             job.take(result)

@@ -1,5 +1,6 @@
 """The result of the run that a checkpoint lies in, to which an evaluation adds."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,10 @@ def record(checkpoint: Path, result: Mapping[str, Any], part: Mapping[str, Any],
                 f"{path} is no longer the result of the run that was measured, so {', '.join(part)} was not added: "
                 "give the same command again"
             )
+        written = path.stat()
         write_result(checkpoint.parent, {**now, **part})
+        # as old as it was: a sweep tells by its time that a run was trained anew
+        os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
     finally:
         lock.close()
     console.print(f"added to {path}", markup=False)

@@ -1,6 +1,7 @@
 """What is added to a result joins what is there by then, and never an earlier state of it."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,14 @@ def change(run_dir: Path, **parts: Any) -> None:
 
 def test_two_additions_both_stay(evaluate: Command, run_dir: Path) -> None:
     before = result_of(run_dir)
-    done = evaluate(lambda: change(run_dir, samples={"texts": []}))
+
+    def meanwhile() -> None:
+        change(run_dir, samples={"texts": []})
+        os.utime(run_dir / "result.json", (1e9, 1e9))
+
+    done = evaluate(meanwhile)
     assert done.code == 0, done.err
+    assert (run_dir / "result.json").stat().st_mtime == 1e9, "a sweep tells by it what was trained anew"
     after = result_of(run_dir)
     assert after.pop("dynamic")["lr"] == 0.1
     assert after == {**before, "samples": {"texts": []}}

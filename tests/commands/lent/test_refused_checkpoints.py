@@ -101,8 +101,8 @@ def test_an_unfinished_run_whose_checkpoint_lacks_a_part(train: Command, run_dir
     rewrite(run_dir / "last.ckpt", change)
     (run_dir / "result.json").unlink()
     line = refusal(train())
-    assert f"checkpoint {run_dir / 'last.ckpt'} does not hold all that a run needs to go on (" in line
-    assert line.endswith("): remove it to start anew\n")
+    assert f"the run cannot go on from {run_dir / 'last.ckpt'} (" in line
+    assert line.endswith("only where the checkpoint itself is to blame, overwrite=true starts anew\n")
 
 
 @pytest.mark.each(4)

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 
 from commands.outcomes import contents, refusal
+from hornn.checkpoint import CARD, read_checkpoint, write_checkpoint
+from hornn.run.keeper import RunKeeper
+from hornn.run.lock import lock_folder
+from hornn.run.train import fit
 from hornn.writing import replacing
 from outcome import Command
 
@@ -126,3 +130,39 @@ def test_what_killed_writers_left_goes(train: Command, run_dir: Path, words: lis
     assert train(*words).code == 0
     assert not any(path.exists() for path in left)
     assert mine.exists()
+
+
+def test_a_run_whose_folder_is_moved_writes_nothing_in_its_place(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir, moved, validation_start = tmp_path / "run", tmp_path / "moved", RunKeeper.on_validation_start
+
+    def move(keeper: RunKeeper, *given: Any) -> Any:
+        run_dir.rename(moved)
+        lock_folder(run_dir).close()  # of another run there, and what that one logs
+        (run_dir / "csv" / "version_0").mkdir(parents=True)
+        return validation_start(keeper, *given)
+
+    monkeypatch.setattr(RunKeeper, "on_validation_start", move)
+    code, _, err = train()
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{run_dir} was moved or removed while the run was at work" in err
+    assert [path.name for path in run_dir.iterdir() if path.suffix not in ("", ".csv")] == []
+    monkeypatch.undo()
+    assert train(f"run_dir={moved}").code == 0
+
+
+def test_a_best_epoch_of_another_run_is_not_scored(
+    train: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit_and_replace(training: Any, resume: Path | None) -> None:
+        fit(training, resume)
+        checkpoint = read_checkpoint(tmp_path / "run" / "best.ckpt")
+        card = {**checkpoint.pop(CARD), "name": "0123456789"}
+        write_checkpoint(checkpoint, tmp_path / "run" / "best.ckpt", card)
+
+    monkeypatch.setattr("hornn.run.train.fit", fit_and_replace)
+    code, _, err = train()
+    assert (code, err.count("\n")) == (2, 1)
+    assert "best.ckpt is of another run, which wrote here meanwhile" in err
+    assert not (tmp_path / "run" / "result.json").exists()
