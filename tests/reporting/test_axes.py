@@ -196,7 +196,11 @@ def test_bars_stand_below_one_another() -> None:
 def test_a_legend_and_long_words_make_the_picture_higher() -> None:
     axes = Axes("x", "y")
     heights = []
-    for ticks, legend in (({0: "a"}, []), ({0: "a\nb"}, []), ({0: "a\nb"}, [("a line", "red", "--")])):
+    for ticks, legend in (
+        ({0: "a"}, []),
+        ({0: "a\nb"}, []),
+        ({0: "a\nb"}, [("a line", "red", "--", "M0 0h1")]),
+    ):
         axes.x.ticks, axes.legend = ticks, legend
         heights.append(float(re.findall(r' height="([\d.]+)"', axes.svg("name", HEIGHT, LEFT))[0]))
     assert heights[0] == HEIGHT < heights[1] < heights[2]

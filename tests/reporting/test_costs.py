@@ -63,9 +63,11 @@ def test_costs_are_in_the_units_of_their_axes(place: Any) -> None:
     place.commit("sum-2", 1, **epochs(2, 3600.0), num_parameters=8_640_000)
     place.commit("rnn", 1, **epochs(1, 1800.0), num_parameters=4_000_000)
     table, drawn = table_of(place), {}
-    draw_costs(table.sweep.metrics[0], table.lines, lambda _, places, unit: drawn.setdefault(unit, places))
-    assert drawn["millions"] == pytest.approx({"sum-2": 8.64, "rnn": 4.0})
-    assert drawn["hours"] == pytest.approx({"sum-2": 2.0, "rnn": 0.5})
+    draw_costs(
+        table.sweep.metrics[0], table.lines, lambda _, at, words: drawn.setdefault(words(at["rnn"]), at)
+    )
+    assert drawn["4,000,000 weights"] == pytest.approx({"sum-2": 8.64, "rnn": 4.0})
+    assert drawn["0.5 hours"] == pytest.approx({"sum-2": 2.0, "rnn": 0.5})
 
 
 def test_a_pace_on_another_device_is_none_of_the_best_run(place: Any) -> None:

@@ -95,7 +95,6 @@ def test_its_links_lead_to_files_and_nothing_is_loaded(page: Outline, filled: An
     folder = filled.results / "report"
     files = {address for address in page.addresses if not address.startswith(("#", "data:,"))}
     assert "toy.json" in files
-    assert "#run=toy/sum-2/1" in page.addresses
     assert all((folder / address).is_file() for address in files)
     views = {address[1:] for address in page.addresses if address.startswith("#") and "=" not in address}
     assert views <= set(page.ids)

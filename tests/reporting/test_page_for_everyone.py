@@ -176,3 +176,61 @@ def test_text_and_lines_stand_out_from_their_ground(tab: Tab, dark: bool) -> Non
     ratios = tab.open(dark=dark).run(CONTRAST)
     assert min(ratios["text"]) >= 4.5
     assert min(ratios["lines"]) >= 3
+
+
+def test_a_seed_leads_to_its_run(tab: Tab) -> None:
+    links = tab.run(
+        "[...document.querySelectorAll('#table-toy .runs a')].map(link => link.getAttribute('href'))"
+    )
+    assert "#run=toy/sum-2/1" in links
+    tab.run("document.querySelector('#table-toy .runs a').click()")
+    assert tab.run("document.querySelector('.view.shown').id") == "compare"
+
+
+def test_a_table_is_called_after_the_heading_above_it(tab: Tab) -> None:
+    tab.open("#toy")
+    named = (
+        "[...document.querySelectorAll('.view.shown table')].map(table => table.getAttribute('aria-label'))"
+    )
+    assert tab.run(named)[0] == "Toy: order and pooling"
+
+
+def test_the_third_click_brings_the_order_of_the_paper_back(tab: Tab) -> None:
+    labels = "#table-toy .top + .scroll tbody tr"
+    order = f"[...document.querySelectorAll('{labels}')].map(row => row.dataset.series)"
+    before, orders = tab.open("#toy").run(order), []
+    for _ in range(3):
+        tab.run("document.querySelector('#table-toy .top + .scroll th.label button').click()")
+        orders.append(tab.run(order))
+    assert orders[0] != before
+    assert orders[2] == before
+    assert tab.run("document.querySelectorAll('#table-toy [aria-sort]').length") == 0
+
+
+def test_a_slash_leads_to_the_search_from_a_tick_but_not_from_words(tab: Tab) -> None:
+    for place, focused in (("input[type=checkbox]", "search"), ("select", "")):
+        tab.open("#claims" if place == "select" else "#toy")
+        tab.run(f"document.querySelector('.view.shown {place}').focus()")
+        press(tab, "/")
+        assert tab.run("document.activeElement.id") == focused
+
+
+def test_the_address_of_the_claims_keeps_naming_their_filters(tab: Tab) -> None:
+    tab.open("#claims")
+    outcome = "document.querySelector('[data-key=outcome]')"
+    tab.run(f"{outcome}.value = 'confirmed'; {outcome}.dispatchEvent(new Event('change', {{bubbles: true}}))")
+    tab.run("location.hash = '#toy'")
+    tab.run("new Promise(done => setTimeout(done, 50))")
+    tab.run("location.hash = '#claims'")
+    tab.run("new Promise(done => setTimeout(done, 50))")
+    assert "outcome=confirmed" in tab.run("location.hash")
+
+
+def test_a_mark_that_the_keyboard_reaches_is_in_sight(tab: Tab) -> None:
+    tab.open("#toy").run("document.querySelector('#table-toy figure > svg').focus({preventScroll: true})")
+    tab.run("scrollTo(0, document.body.scrollHeight)")
+    press(tab, "ArrowRight")
+    top, bottom, height = tab.run(
+        "(box => [box.top, box.bottom, innerHeight])(document.querySelector('.here').getBoundingClientRect())"
+    )
+    assert 0 <= top <= bottom <= height

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hornn.reporting.svg import element, picture, shortened
 
 WIDTH = 345.6  # points
-SIZE, SMALL, LEGEND = 10.0, 8.0, 6.5  # of letters: along an axis, beside bars, in a legend
+SIZE, SMALL, LEGEND = 10.0, 8.0, 8.5  # of letters: along an axis, beside bars, in a legend
 HEAD, FOOT, RIGHT = 7.0, 34.0, 7.0  # from the edges of the picture to the axes
 ROOM = 0.05  # of an axis, between its ends and what is drawn
 # For the name at a line's end: its size, the width of a letter, its height.
@@ -77,7 +77,7 @@ class Axes:
         self.over: list[Draw] = []
         self.has_bars = False
         self.ends: list[tuple[float, float, str, str]] = []  # of lines: (x, y, name, colour)
-        self.legend: list[tuple[str, str, str]] = []  # (name, colour, dash)
+        self.legend: list[tuple[str, str, str, str]] = []  # (name, colour, dash, shape of its mark)
 
     def hold(self, x: Sequence[float], y: Sequence[float]) -> None:
         """See to it that the axes reach to these values."""
@@ -198,12 +198,14 @@ class Axes:
         parts += [draw(x, y) for draw in self.inside]
         parts += ["</svg>", *(draw(x, y) for draw in self.over)]
         parts += self.names(x, y)
-        for text, colour, dash in self.legend:
+        for text, colour, dash, shape in self.legend:
             bottom += 1.4 * LEGEND
-            parts.append(
-                element("line", x1=left, x2=left + 20, y1=bottom - 6, y2=bottom - 6, **stroke(colour, dash))
-            )
-            parts.append(element("text", text, x=left + 25, y=bottom - 4, font_size=LEGEND))
+            middle = f"translate({left + 12:.1f} {bottom - 7:.1f})"
+            parts += [
+                element("line", x1=left, x2=left + 24, y1=bottom - 7, y2=bottom - 7, **stroke(colour, dash)),
+                element("path", d=shape, transform=middle, fill=colour),
+                element("text", text, x=left + 29, y=bottom - 4, font_size=LEGEND),
+            ]
         return picture(name, WIDTH, bottom, parts)
 
     def names(self, x: At, y: At) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 from hornn.reporting.axes import SMALL, Axes
-from hornn.reporting.cost_panels import draw_costs
+from hornn.reporting.cost_panels import Words, draw_costs
 from hornn.reporting.grid_rows import Axis, Value
 from hornn.reporting.lines import Line
 from hornn.reporting.panels import (
@@ -71,7 +71,7 @@ def draw_axis(
         ticks(canvas, axis, {row.place[axis.key]: row.words[axis.key] for row in named})
         label_ends(canvas, ends)
 
-    def paint_costs(canvas: Axes, places: Mapping[str, float], _: str) -> None:
+    def paint_costs(canvas: Axes, places: Mapping[str, float], _: Words) -> None:
         paint_lines(canvas, metric, along, drawn, styles, lambda line: places.get(line.row.name))
         canvas.x.log = True
 

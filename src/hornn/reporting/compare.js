@@ -158,7 +158,7 @@ const numberLines = items => {
       if (!item.numbers[key]) return "";
       const text = element(values[n] === best ? "b" : "span", {}, item.numbers[key][1]);
       const share = n && values[0] && direction ? +(100 * (values[n] - values[0]) / values[0]).toFixed(1) : null;
-      return [text, share === null ? "" : element("span", { class: "soft" }, ` ${share >= 0 ? "+" : "-"}${Math.abs(share).toFixed(1)} %`)];
+      return [text, share === null ? "" : element("span", { class: "soft" }, ` ${share >= 0 ? "+" : "-"}${Math.abs(share).toFixed(1)}\u00a0%`)];
     })]);
   }
   return lines;
@@ -268,7 +268,7 @@ const renderRuns = (view, addresses) => {
   const published = items.flatMap(item => Object.values(item.row.published)).join();
   const signs = Object.entries(data.signs).filter(([sign]) => published.includes(sign)).map(([sign, text]) => `${sign}: ${text}. `);
   const left = [part("Numbers", sidesOf(items, linesOf("", numberLines(items), items.length)), signs.length ? element("p", { class: "soft" }, signs) : null,
-    several ? element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column.",
+    several ? element("p", { class: "soft" }, "Bold: the best of the line. Percentages: beside the first column. Empty: no table of this row has the number, or its seeds' times do not compare.",
       alike(items) ? null : " Scores of different data are not ranked.") : null)];
   const differences = several ? part("Where the configs differ", differing.length ? sidesOf(items, linesOf("", differing, items.length)) : element("p", {}, "In nothing but the seed.")) : null;
   const right = [lone ? part("Its config", configOf(lone)) : null, differences, lone?.one && origins ? part("Where it comes from", origins) : null];

@@ -12,7 +12,8 @@ from hornn.reporting.sweeps import Metric
 TELLING = 1.05  # times the least number of weights: below that they say nothing
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
-Paint = Callable[[Axes, Mapping[str, float], str], None]  # on axes, given row -> its x, and the unit of x
+Words = Callable[[float], str]  # of an x
+Paint = Callable[[Axes, Mapping[str, float], Words], None]  # on axes, given row -> its x
 
 
 def draw_costs(metric: Metric, lines: Sequence[Line], paint: Paint) -> list[Panel]:
@@ -22,20 +23,18 @@ def draw_costs(metric: Metric, lines: Sequence[Line], paint: Paint) -> list[Pane
     """
     panels: list[Panel] = []
 
-    def add(what: str, unit: str, places: Mapping[str, float], caption: str) -> None:
+    def add(what: str, words: Words, places: Mapping[str, float], caption: str) -> None:
         caption = f"{metric.label} against {caption}."
-        panels.append(
-            draw_panel(f"{what} ({unit})", metric.label, caption, lambda axes: paint(axes, places, unit))
-        )
+        panels.append(draw_panel(what, metric.label, caption, lambda axes: paint(axes, places, words)))
 
     weights = {line.row.name: line.parameters / 1e6 for line in lines if line.parameters}
     if weights and max(weights.values()) > TELLING * min(weights.values()):
-        add("weights", "millions", weights, "the number of weights")
+        add("weights (millions)", lambda x: f"{1e6 * x:,.0f} weights", weights, "the number of weights")
     times = training_times(lines)
     if len(times.seconds) > 1:
         unit, size = time_unit(max(times.seconds.values()))
         in_units = {name: seconds / size for name, seconds in times.seconds.items()}
-        add("training time", unit, in_units, times.caption)
+        add(f"training time ({unit})", lambda x: f"{x:.3g} {unit}", in_units, times.caption)
     return panels
 
 

@@ -5,7 +5,7 @@ from textwrap import fill
 
 from hornn.reporting.axes import Axes
 from hornn.reporting.axis_figures import draw_axes, draw_axis
-from hornn.reporting.cost_panels import draw_costs
+from hornn.reporting.cost_panels import Words, draw_costs
 from hornn.reporting.grid_rows import main_axis
 from hornn.reporting.lines import Line
 from hornn.reporting.numbers import format_number, format_published
@@ -167,13 +167,13 @@ def draw_by_costs(metric: Metric, lines: Sequence[Line], styles: Styles) -> list
 
     placed = set[str]()
 
-    def paint(axes: Axes, places: Mapping[str, float], unit: str) -> None:
+    def paint(axes: Axes, places: Mapping[str, float], words: Words) -> None:
         for _, line in points:
             if (x := places.get(line.row.name)) is None:
                 continue
             placed.add(line.row.name)
             score = line.scores[metric.key]
-            tip = f"{measured_tip(metric.key, score)}, {x:.3g} {unit}"
+            tip = f"{measured_tip(metric.key, score)}, {words(x)}"
             draw_point(axes, x, score.mean or 0.0, styles[line.row.name], tip, score.deviation)
 
     panels = draw_costs(metric, [line for _, line in points], paint)

@@ -16,7 +16,10 @@ from hornn.shown import shown
 SPECIAL = re.compile(r"[|*!`\\\[]")
 CODE = re.compile(r"((?<!`)`[^`|]+`(?!`))")  # a bar would end a table's cell
 
-MEAN_NOTE = "Measured: mean ± standard deviation over n seeds."
+MEAN_NOTE = (
+    "Measured: mean ± standard deviation over n seeds. "
+    "Best by validation: the number of the seed that validates best."
+)
 GAIN_NOTE = "Gains: ± one standard error."
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hornn.reporting.axes import Axes
-from hornn.reporting.panels import INK, Panel, Plot, Style, draw_panel, whose
+from hornn.reporting.panels import INK, SHAPES, Panel, Plot, Style, draw_panel, whose
 from hornn.reporting.row_styles import row_styles, with_full_labels
 from hornn.reporting.svg import shortened
 from hornn.reporting.tables import Table
 from hornn.result import MEMORY
 
 ALL, POOLED = "all", "pooled"
+LEAST_LOSS = 0.1  # %, that is drawn
 FLOOR = 1e-6  # of a gradient, relative to lag 1: what is below is not drawn
 SOLID = "-"
 SIGNS = {SOLID: "───", "--": "─ ─", ":": "· · ·", "-.": "─ ·"}  # in a legend
@@ -63,7 +64,9 @@ def draw_memory(table: Table, named: bool = False) -> list[Plot]:
         [drawing.pooled("after"), drawing.pooled("start"), drawing.saturation()],
         [drawing.ranges()],
     ]
-    legend = tuple((row.label, row.style._replace(symbol=SIGNS[row.dash])) for row in rows)
+    legend = tuple(
+        (row.label, row.style._replace(symbol=f"{row.style.symbol} {SIGNS[row.dash]}")) for row in rows
+    )
     plots = [Plot(tuple(filter(None, panels)), legend) for panels in groups]
     return [plot for plot in plots if plot.panels]
 
@@ -78,7 +81,9 @@ class Drawing(NamedTuple):
         def paint_all(axes: Axes) -> None:
             paint(axes)
             if self.named:
-                axes.legend = [(row.label, row.style.colour, row.dash) for row in self.rows]
+                axes.legend = [
+                    (row.label, row.style.colour, row.dash, SHAPES[row.style.symbol]) for row in self.rows
+                ]
 
         return draw_panel(x, y, caption, paint_all)
 
@@ -97,7 +102,7 @@ class Drawing(NamedTuple):
                 low, middle, high = (relative(norms[key], norms["q50"][0]) for key in ("q25", "q50", "q75"))
                 if row.dash == SOLID:
                     axes.band([*enumerate(low, start=1)], [*enumerate(high, start=1)], row.style.colour)
-                draw_curve(axes, row, middle)
+                draw_curve(axes, row, middle, FLOOR)
             axes.y.log, axes.y.begin = True, FLOOR
 
         epochs = {at["epoch"] for _, at in self.at(stage)}
@@ -125,7 +130,7 @@ class Drawing(NamedTuple):
             for row, gradient in found:
                 parts = [part for part in gradient if part != ALL]
                 for part, dash in zip(parts, DASHES, strict=False):
-                    draw_curve(axes, row, gradient[part]["q50"], dash, part)
+                    draw_curve(axes, row, gradient[part]["q50"], FLOOR / 1000, dash, part)
             axes.y.log, axes.y.begin = True, FLOOR / 1000
 
         told = "; ".join(f"{row.label}: {', '.join(list(gradient)[1:])}" for row, gradient in found)
@@ -139,9 +144,9 @@ class Drawing(NamedTuple):
             for row in self.rows:
                 known, whole = row.memory["known"], row.memory["known"]["whole"]
                 losses = [100 * (ppl / whole - 1) if ppl and whole else None for ppl in known["perplexity"]]
-                draw_curve(axes, row, [loss if loss and loss > 0 else None for loss in losses])
+                draw_curve(axes, row, [loss if loss and loss > 0 else None for loss in losses], LEAST_LOSS)
             axes.x.log = axes.y.log = True
-            axes.y.begin = 0.1
+            axes.y.begin = LEAST_LOSS
             axes.level(1, INK, width=0.8)
 
         caption = (
@@ -200,11 +205,18 @@ class Drawing(NamedTuple):
         return draw_panel("value before the activation", "", caption, paint, height=height, left=166)
 
 
-def draw_curve(axes: Axes, row: Measured, y: Sequence[float | None], dash: str = "", part: str = "") -> None:
-    """A line through the numbers that are there, the first at 1; pointing at it names the row."""
+def draw_curve(
+    axes: Axes, row: Measured, y: Sequence[float | None], floor: float = 0.0, dash: str = "", part: str = ""
+) -> None:
+    """A line through the numbers that are there, the first at 1; pointing at it names the row.
+
+    The row's mark stands at its last point above the floor: colours alone are not told apart by all eyes.
+    """
     points = [(at, value) for at, value in enumerate(y, start=1) if value is not None]
     if points:
         axes.line(points, row.style.colour, dash or row.dash, whose=whose(row.style, part))
+    if seen := [point for point in points if point[1] > floor]:
+        axes.mark(seen[-1], SHAPES[row.style.symbol], row.style.colour, whose=whose(row.style))
 
 
 def relative(norms: Sequence[float | None], first: float) -> list[float]:

@@ -35,8 +35,14 @@ const show = (keep = false) => {
     const items = rows.map(([key, row]) => ({ ...itemOf(addressOf(place.dataset.table, key.slice(place.dataset.table.length + 1))), style: row.style, series: row.series }));
     curvesOf(place, items, view.querySelector("h1").textContent);
   }
+  if (location.hash === "#claims") keepFilters();
   document.title = `hornn: ${view.querySelector("h1").textContent}`;
-  for (const svg of find("figure > svg", view)) if (svg.querySelector("[data-tip]")) svg.setAttribute("tabindex", 0);
+  for (const svg of find("figure > svg", view)) if (svg.querySelector("[data-tip]")) {
+    svg.setAttribute("tabindex", 0);
+    svg.setAttribute("aria-description", "Arrow keys go from mark to mark");
+  }
+  const heads = find("h1, h2, h3", view);
+  for (const table of find("table", view)) table.setAttribute("aria-label", heads.findLast(head => head.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING).textContent);
   light(view, []);
   hideTip();
   if (keep) return target;
@@ -60,7 +66,9 @@ const listClaims = () => {
 };
 // What only those need who hear the page or press its buttons
 const addRoles = () => {
-  for (const sign of find("i")) sign.setAttribute("aria-hidden", true);
+  for (const sign of find("i, .bars svg")) sign.setAttribute("aria-hidden", true);
+  // 1,300 addresses that need not be written
+  for (const link of find(".runs a:not([href])")) link.href = `#run=${link.closest("tr").querySelector(".pick").dataset.pick}/${link.textContent}`;
   for (const button of find("[data-lights]:not([aria-pressed])")) button.setAttribute("aria-pressed", false);
   for (const spot of find("a [data-tip]")) spot.closest("a").setAttribute("aria-label", spot.dataset.tip); // its label may be cut off
 };
@@ -96,8 +104,12 @@ const keepFilters = () => {
 const plain = cell => [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("").trim();
 const sort = button => {
   const head = button.parentElement, column = head.cellIndex, body = head.closest("table").tBodies[0];
-  const up = head.getAttribute("aria-sort") !== "ascending";
+  const before = head.getAttribute("aria-sort"), up = before !== "ascending", rows = [...body.rows];
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  if (before === "descending" && rows[0]?.dataset.series) { // the third time the table is as it was
+    body.append(...rows.sort((a, b) => a.dataset.series - b.dataset.series));
+    return;
+  }
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
   // A label that goes on from the row above says all of itself once the order is another
   for (const cell of find("[data-whole]", body)) [...cell.childNodes].find(node => node.nodeType === Node.TEXT_NODE && node.data.trim()).data = cell.dataset.whole;
@@ -105,7 +117,7 @@ const sort = button => {
   const number = text => head.matches(".label, .device") ? NaN : parseFloat(text.replaceAll(",", ""));
   // Numbers before words, so that one order holds for all of a column; nothing is last in both directions
   const compare = (a, b) => isNaN(number(a)) - isNaN(number(b)) || number(a) - number(b) || a.localeCompare(b, undefined, { numeric: true });
-  body.append(...[...body.rows].sort((a, b) => {
+  body.append(...rows.sort((a, b) => {
     const x = value(a), y = value(b);
     return x === "" || y === "" ? (x === "") - (y === "") : up ? compare(x, y) : compare(y, x);
   }));
@@ -166,6 +178,7 @@ const look = event => {
 const step = (svg, forward) => {
   const spots = find("[data-tip]", svg), next = (spots.findIndex(spot => spot.classList.contains("here")) + forward + spots.length) % spots.length;
   for (const spot of spots) spot.classList.toggle("here", spot === spots[next]);
+  spots[next].scrollIntoView({ block: "nearest", inline: "nearest" });
   point(spots[next], ...middle(spots[next]));
 };
 
@@ -215,7 +228,7 @@ addEventListener("focusout", event => {
 });
 addEventListener("keydown", event => {
   const svg = event.target.closest?.("figure > svg");
-  if (event.key === "/" && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); byId("menu").open = true; byId("search").focus(); }
+  if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.target.matches("input:not([type=checkbox]), select")) { event.preventDefault(); byId("menu").open = true; byId("search").focus(); }
   if (event.key === "Escape") {
     for (const button of find("[data-lights][aria-pressed=true]")) button.setAttribute("aria-pressed", false);
     rest(document.querySelector(".view.shown"));

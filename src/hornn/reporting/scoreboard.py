@@ -149,7 +149,7 @@ def draw_bars(verdict: Verdict) -> str:
     if verdict.gain is not None and verdict.error is not None:
         low, high = (place(verdict.gain + sign * verdict.error) for sign in (-1, 1))
         paths.append(f'<path class="error" d="M{low:g} 19H{high:g}"/>')
-    return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" aria-hidden="true">{"".join(paths)}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}">{"".join(paths)}</svg>'
 
 
 def place(gain: float) -> float:

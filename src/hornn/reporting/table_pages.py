@@ -58,7 +58,7 @@ def write_table_page(table: Table, folder: Path) -> None:
             escape_markdown(capitalized(figure.panels[0].caption)),
         ]
     for address, panel in zip(write_pictures(ranks, folder, RANKS), ranks, strict=True):
-        parts += [f"![Ranks, published and measured]({address})", escape_markdown(panel.caption)]
+        parts += [f"![{escape_markdown(panel.caption)}]({address})", escape_markdown(panel.caption)]
     text = table_markdown(table, folder, before="\n\n".join(parts)) + memory_markdown(table, folder)
     write_atomically(folder / PAGE, text + command_markdown(table))
 
