@@ -29,9 +29,9 @@ def read_epochs(run_dir: Path) -> list[Epoch]:
     There are none before the first epoch's end, and none in a file that cannot be read.
     """
     path = run_dir / METRICS
-    if path.exists() and not path.is_file():  # a pipe has no end
-        return []
     try:
+        if not path.is_file():  # a pipe has no end
+            return []
         text = path.read_text(encoding="utf-8")
         rows = list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
     except (OSError, UnicodeDecodeError, csv.Error):
