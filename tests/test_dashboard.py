@@ -165,7 +165,7 @@ def test_perplexity_is_plotted_against_order_alpha_time_and_size(spec: dict[str,
     plots = [
         (runs, panel["config"]) for runs, panel in panels_of(spec) if panel["viewType"] == "Scatter Plot"
     ]
-    axes = ["config:cell.value.order", "config:cell.value.alpha", "summary:_runtime"]
+    axes = ["config:cell.value.order", "config:cell.value.alpha", "summary:elapsed_seconds"]
     assert [plot["xAxis"] for _, plot in plots] == [*axes, "config:num_parameters.value"]
     assert {plot["yAxis"] for _, plot in plots} == {"summary:test/ppl"}
     assert all(runs == [("jobType", "!=", "report")] for runs, _ in plots)
@@ -207,10 +207,10 @@ def test_learning_curves_are_those_of_the_runs_of_a_table(spec: dict[str, Any]) 
     everything = [("jobType", "!=", "report")]
     of_the_table = [("run_name", "IN", ["aaaa", "bbbb", "cccc"])]
     assert curves == [
-        (everything, "_step", "model.value"),
-        (everything, "_runtime", "model.value"),
-        (of_the_table, "_step", "jobType"),
-        (of_the_table, "_runtime", "jobType"),
+        (everything, "trainer/global_step", "model.value"),
+        (everything, "elapsed_seconds", "model.value"),
+        (of_the_table, "trainer/global_step", "jobType"),
+        (of_the_table, "elapsed_seconds", "jobType"),
     ]
 
 

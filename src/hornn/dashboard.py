@@ -22,12 +22,14 @@ from hornn.reporting.run_numbers import SPLITS, UNITS
 from hornn.reporting.scores import has_other_unit
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
+from hornn.run.epochs import ELAPSED
 from hornn.shown import first_line, shown
 from hornn.writing import write_atomically
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report
 
+UPDATES = "trainer/global_step"  # as Lightning logs it; a step of W&B's is a line of its log
 TITLE = "Recurrent language models compared"
 TABLE, REPORT = "comparison", "report"  # the key of a table in its run, and that run's job type
 NUMBERS = {
@@ -190,7 +192,7 @@ def scatters(unit: str) -> list[Any]:
     against: dict[str, Any] = {
         "order": wr.Config("cell.order"),
         "alpha": wr.Config("cell.alpha"),
-        "time (s)": wr.SummaryMetric("_runtime"),
+        "seconds of training": wr.SummaryMetric(ELAPSED),
         "weights": wr.Config("num_parameters"),
     }
     return [
@@ -221,7 +223,7 @@ def curves(unit: str, by: Any) -> list[Any]:
             max_runs_to_show=100,
             layout=wr.Layout(x=12 * column, y=8, w=12, h=10),
         )
-        for column, (label, x) in enumerate({"updates": "Step", "time": "RelativeTime(Process)"}.items())
+        for column, (label, x) in enumerate({"updates": UPDATES, "seconds of training": ELAPSED}.items())
     ]
 
 

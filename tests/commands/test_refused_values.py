@@ -109,6 +109,7 @@ VALUES = {
     "trainer.check_val_every_n_epoch=2": "trainer.check_val_every_n_epoch=2 would leave data unread",
     "trainer.min_steps=50": "trainer.min_steps=50 would overrule trainer.max_steps",
     "trainer.min_epochs=3": "trainer.min_epochs=3 would overrule trainer.max_steps, trainer.max_epochs",
+    "+trainer.sync_batchnorm=true": "trainer.sync_batchnorm=True would do nothing here: leave it out",
     "trainer.num_sanity_val_steps=2": "would count validation data twice",
     # numbers that would not be in fp32, clips that would not be made
     "trainer.precision=bf16-true": "trainer.precision=bf16-true would take the weights out of fp32",

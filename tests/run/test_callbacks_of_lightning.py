@@ -29,6 +29,14 @@ from outcome import Command
             ["+callbacks.finds._target_=lightning.pytorch.callbacks.LearningRateFinder"],
             "callbacks.finds is Lightning's LearningRateFinder",
         ),
+        (
+            ["+callbacks.bar._target_=lightning.pytorch.callbacks.RichProgressBar"],
+            "callbacks.bar is Lightning's ProgressBar, which does not work here: leave it out",
+        ),
+        (
+            ["+callbacks.tuned._target_=lightning.pytorch.callbacks.BackboneFinetuning"],
+            "callbacks.tuned is Lightning's BaseFinetuning, which does not work here: leave it out",
+        ),
     ],
 )
 def test_what_would_fail_in_the_training_is_refused(train: Command, words: list[str], said: str) -> None:

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -206,14 +207,28 @@ def test_what_slurm_is_asked_for(process: Process, folder: Path) -> None:
         path.chmod(0o755)
     words = ["-m", "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "seed=1,2"]
     done = process("train", *words, PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
-    assert done.code != 0
-    assert "no such cluster" in done.err
+    assert done.code == 2
+    assert re.fullmatch(
+        r"error: Slurm refuses the jobs \(.*no such cluster.*\): see to hydra.launcher.partition.*\n",
+        done.err,
+    )
     asked = Path("script").read_text().splitlines()
     for line in ("time=1440", "signal=USR2@120", "gpus-per-node=1", "cpus-per-task=4", "partition=gpu"):
         assert f"#SBATCH --{line}" in asked
     assert "#SBATCH --requeue" in asked
     assert any(line.startswith("#SBATCH --array=0-1%") for line in asked)
     assert any(f"{folder}/outputs/slurm/" in line for line in asked)
+
+
+def test_without_slurm_its_missing_commands_are_named(process: Process, folder: Path) -> None:
+    need("slurm")
+    (folder / "bin").mkdir()
+    done = process("train", "-m", "hydra/launcher=slurm", "seed=1,2", PATH=str(folder / "bin"))
+    assert done.code == 2
+    assert done.err.endswith(
+        "hydra/launcher=slurm needs sbatch and srun on the PATH: start it on a machine of the cluster\n"
+    )
+    assert done.err.count("\n") == 1
 
 
 def test_an_installed_slurm_is_not_told_of(process: Process, small: list[str], folder: Path) -> None:

@@ -9,6 +9,7 @@ import lightning
 import torch
 from hydra.utils import instantiate
 from lightning.pytorch.callbacks import (
+    BaseFinetuning,
     BatchSizeFinder,
     Callback,
     DeviceStatsMonitor,
@@ -16,6 +17,7 @@ from lightning.pytorch.callbacks import (
     GradientAccumulationScheduler,
     LearningRateFinder,
     ModelPruning,
+    ProgressBar,
     StochasticWeightAveraging,
     Timer,
     WeightAveraging,
@@ -48,6 +50,8 @@ UNFIT: dict[type[Callback], str] = {
     BatchSizeFinder: "give -m data.batch_size=A,B",
     GradientAccumulationScheduler: "give a larger data.batch_size",
     ModelPruning: "leave it out",
+    ProgressBar: "leave it out, as the program has its own; trainer.enable_progress_bar=false takes that away",
+    BaseFinetuning: "leave it out; init_from_lr slows what another run has trained",
     Timer: "give trainer.max_time",
 }
 

@@ -9,6 +9,7 @@ from hornn.result import LARGEST
 from hornn.writing import write_atomically
 
 METRICS = "metrics.csv"
+ELAPSED = "elapsed_seconds"  # what loggers are told: the seconds of all epochs so far, of earlier starts, too
 
 Epoch = dict[str, float]  # the measurements of one epoch
 

@@ -16,7 +16,7 @@ from hornn.optim.descent import ClippedOptimizer
 from hornn.optim.divergence import require_finite_loss
 from hornn.optim.schedules import Decision
 from hornn.run.announce import console, describe_epoch, explain_epochs
-from hornn.run.epochs import Epoch, write_epochs
+from hornn.run.epochs import ELAPSED, Epoch, write_epochs
 from hornn.run.identity import BEST, LAST
 from hornn.run.loggers import note_best
 from hornn.run.provenance import Starts, peak_memory_mb
@@ -169,6 +169,7 @@ class RunKeeper(Checkpoint):
             self.best = record
         device = trainer.strategy.root_device
         measured = {key: record[key] for key in ("epoch", "lr", "seconds", "tokens_per_second")}
+        measured[ELAPSED] = sum(each["seconds"] for each in self.records)  # a resumed run goes on counting
         gradient = {"train/max_grad_norm": max(norms)} if norms else {}
         module.report(
             {

@@ -134,10 +134,13 @@ def wandb_logger(
         )
     except wandb.Error as error:
         remedy = "log in once with `wandb login`, see to the variables WANDB_*"
-        if isinstance(error, wandb.errors.CommError):
+        if "project name" in str(error):
+            remedy = "give another logger.wandb.project"
+        elif isinstance(error, wandb.errors.CommError):
             remedy = f"see to the network, or {remedy}"
+        other = "logger=csv" if offline else "logger=wandb_offline"
         raise ValueError(
-            f"Weights & Biases cannot start a run ({first_line(error)}): {remedy}, or use logger=wandb_offline"
+            f"Weights & Biases cannot start a run ({first_line(error)}): {remedy}, or use {other}"
         ) from error
     except ValueError as error:  # pydantic's, of a variable
         wrong = [
@@ -172,7 +175,7 @@ def csv_logger(run_dir: Path, identity: Identity, resume: bool) -> CSVLogger:
 
 def tensorboard_logger(run_dir: Path, identity: Identity, resume: bool) -> TensorBoardLogger:
     """Files of events in `tensorboard/` below `run_dir`, each start's beside those before."""
-    return TensorBoardLogger(save_dir=str(run_dir), name="tensorboard", version="")
+    return TensorBoardLogger(save_dir=str(run_dir), name="tensorboard", version="", default_hp_metric=False)
 
 
 def mlflow_logger(

@@ -9,6 +9,7 @@ import torch
 UNREAD = "would leave data unread or updates uncounted: leave it out; trainer.max_steps makes a run short"
 BOUNDS = "would overrule trainer.max_steps, trainer.max_epochs and the schedule: leave it out"
 CLIP = "would clip nothing here: leave it out; optimizer.clip bounds the gradient"
+NOTHING = "would do nothing here: leave it out"
 # Key -> the values under which a run is what its result says of it, and why no other one is taken. null is one always.
 TAKEN: dict[str, tuple[tuple[Any, ...], str]] = {
     "limit_train_batches": ((), UNREAD),
@@ -21,6 +22,8 @@ TAKEN: dict[str, tuple[tuple[Any, ...], str]] = {
     "val_check_interval": ((), UNREAD),
     "reload_dataloaders_every_n_epochs": ((0,), UNREAD),
     "num_sanity_val_steps": ((0,), "would count validation data twice: leave it out"),
+    "sync_batchnorm": ((False,), NOTHING),
+    "model_registry": ((), NOTHING),
     "min_steps": ((), BOUNDS),
     "min_epochs": ((), BOUNDS),
     "gradient_clip_val": ((), CLIP),

@@ -1,6 +1,7 @@
 """The jobs that a multirun asks for: the rows of its table times the seeds, times what the command line varies."""
 
 import itertools
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from hornn.reporting.inheritance import load_sweep
 from hornn.reporting.schema import MEASURED, SWEEP_KEYS, check_known
 from hornn.reporting.sweeps import Sweep, define
 from hornn.run.identity import BEST, INIT_FROM
+from hornn.shown import first_line
 from hornn.sweep.expand import ROW, compose, compose_job, jobs_on_record, keys_of
 from hornn.sweep.job import Job
 from hornn.sweep.onlooker import Onlooker
@@ -174,6 +176,10 @@ class TableSweeper(Sweeper):
         """Slurm's queue for the jobs that are launched next, where Slurm runs them."""
         if getattr(self.jobs, "_EXECUTOR", None) != "slurm":
             return None
+        if missing := [tool for tool in ("sbatch", "srun") if shutil.which(tool) is None]:
+            raise ValueError(
+                f"hydra/launcher=slurm needs {' and '.join(missing)} on the PATH: start it on a machine of the cluster"
+            )
         queue = Queue(str(self.settings.hydra.launcher.submitit_folder))
         queue.watch()
         return queue
@@ -189,7 +195,12 @@ class TableSweeper(Sweeper):
         except Exception as error:
             if queue:
                 queue.wait()
-            return error
+            if type(error).__name__ == "FailedJobError":  # submitit's: sbatch has refused
+                return ValueError(
+                    f"Slurm refuses the jobs ({first_line(error)}): see to hydra.launcher.partition, account, qos and "
+                    "timeout_min, or run fewer jobs at once by hydra.sweeper.only"
+                )
+            return None if type(error).__name__ == "UncompletedJobError" else error  # cut off too often
         return None
 
     def weights(self, runs: Sequence[Sequence[str]]) -> str:
