@@ -172,3 +172,24 @@ def test_an_unknown_key_names_what_the_command_takes(
 @pytest.mark.parametrize("entry", ["bench", "parameters", "report", "sweep_status"])
 def test_an_unknown_option_is_one_line(command: Command, entry: str) -> None:
     assert "--help lists the options" in refusal(command(entry, "--fancy"))
+
+
+def test_hydras_own_help(command: Command) -> None:
+    code, out, err = command("train", "--hydra-help")
+    assert (code, err) == (0, "")
+    assert "--cfg" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["train", "-cn", "evaluate"], "--config-name=evaluate is the file of another command: leave it out"),
+        (["train", "-cn", "tune", "model=rnn"], "--config-name=tune is the file of another command"),
+        (["evaluate", "-cn", "score", "checkpoint=x"], "--config-name=score is the file of another command"),
+        (["train", "hydra.run.dir=elsewhere"], "hydra.run.dir=elsewhere moves no run: give run_dir=FOLDER"),
+        (["train", "-m", "model=glob(zzz*)"], "model=glob(zzz*) names no value: nothing fits it"),
+        (["tune", "hydra.mode=multirun", "model=rnn"], "a search runs its trials itself"),
+    ],
+)
+def test_words_of_hydra_that_would_be_unheeded(command: Command, words: list[str], said: str) -> None:
+    assert said in refusal(command(*words))

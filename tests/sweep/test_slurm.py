@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -208,10 +207,8 @@ def test_what_slurm_is_asked_for(process: Process, folder: Path) -> None:
     words = ["-m", "hydra/launcher=slurm", "hydra.launcher.partition=gpu", "seed=1,2"]
     done = process("train", *words, PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
     assert done.code == 2
-    assert re.fullmatch(
-        r"error: Slurm refuses the jobs \(.*no such cluster.*\): see to hydra.launcher.partition.*\n",
-        done.err,
-    )
+    assert "error: Slurm refuses the jobs (no such cluster): see to hydra.launcher.partition" in done.err
+    assert "Traceback" not in done.err
     asked = Path("script").read_text().splitlines()
     for line in ("time=1440", "signal=USR2@120", "gpus-per-node=1", "cpus-per-task=4", "partition=gpu"):
         assert f"#SBATCH --{line}" in asked

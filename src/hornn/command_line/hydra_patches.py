@@ -139,6 +139,8 @@ def get_help(hydra: Any, help_cfg: DictConfig, cfg: DictConfig, *args: Any, **kw
     its defaults list and what it says to Hydra, with the comments that explain them.
     """
     text: str = _get_help(hydra, help_cfg, cfg, *args, **kwargs)
+    if not HydraConfig.initialized():  # of --hydra-help
+        return text
     file = CONF / f"{HydraConfig.get().job.config_name}.yaml"
     if file.is_file():  # --config-name may name a file of the user's
         keys = file.read_text(encoding="utf-8").partition("\nhydra:\n")[0].partition("\n\n")[2]

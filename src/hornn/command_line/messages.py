@@ -133,6 +133,8 @@ def _check_options() -> None:
     if unknown:
         rule = "settings are written key=value, options such as -m stand before or after all of them"
         raise ValueError(f"cannot place {unknown[0]!r} on the command line: {rule}; see --help")
+    if given.package and not given.cfg:
+        raise ValueError("--package shows a part of a config: add --cfg job")
     if not os.environ.get(LAUNCHED):  # a sweep's launcher adds to the words that a table gives a job
         check_once(given.overrides)
 

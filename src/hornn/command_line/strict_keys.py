@@ -15,6 +15,7 @@ from omegaconf.errors import InterpolationResolutionError
 
 from hornn.command_line.hydra_patches import known_choices
 from hornn.command_line.targets import parameters_of, resolve_target
+from hornn.places import CONF
 
 # What is read in a node with a target, beside the target's arguments.
 INSTRUCTIONS = {
@@ -53,6 +54,15 @@ def compose_reference(job: Any = None) -> DictConfig:
         if choice is not None and group not in ("experiment", "sweeps") and not group.startswith("hydra/"):
             overrides.append(f"{group}={choice}" if group in own else f"+{group}={choice}")
     return compose(name, overrides)
+
+
+def check_config_name(own: str) -> None:
+    """Raise ValueError where --config-name gives this command the file of another one; a user's own file may be."""
+    name = HydraConfig.get().job.config_name
+    if name != own and (CONF / f"{name}.yaml").is_file():
+        raise ValueError(
+            f"--config-name={name} is the file of another command: leave it out, or run that command"
+        )
 
 
 def check_keys(

@@ -9,13 +9,16 @@ from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import ConfigCompositionException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig
 
 from hornn.command_line.hydra_patches import Loader
 from hornn.command_line.strict_keys import check_classes, describe_key, did_you_mean, nearest_of, unknown_keys
 from hornn.places import require_one
 
 LAUNCHERS = ("joblib", "submitit_local", "submitit_slurm")  # that plugins bring
+
+
+AS_A_PATH = re.compile(r"(^|/)\.{0,2}(/|$)|\.ya?ml$")  # of a choice: Hydra reads the same file by other names
 
 
 class StrictLoader(Loader):
@@ -33,6 +36,8 @@ class StrictLoader(Loader):
         try:
             cfg = super().load_configuration(config_name, overrides, run_mode, *args, **kwargs)
             self._check_names(cfg.hydra.runtime.choices)
+            if not isinstance(verbose := cfg.hydra.verbose, bool | str | ListConfig):
+                raise ValueError(f"hydra.verbose must be true, false or names of loggers, got {verbose!r}")
             return cfg
         except MissingConfigException as error:
             if error.missing_cfg_file is None:
@@ -76,12 +81,21 @@ class StrictLoader(Loader):
                 )
 
     def _check_names(self, choices: Mapping[str, Any]) -> None:
-        """Raise ValueError where the file of a choice has the name of another one, in a folder of the search path."""
+        """Raise ValueError where the file of a choice has the name of another one, in a folder of the search path; for
+        a file that is named as a path, which would name the run otherwise; for a group in another place, which nothing
+        reads.
+        """
         paths = [element.path.removeprefix("file://") for element in self.get_search_path().get_path()]
         folders = [Path(path) for path in paths if "://" not in path]
-        for group, choice in choices.items() if len(folders) > 1 else ():
+        for group, choice in choices.items():
+            if "@" in group:
+                own = group.partition("@")[0]
+                raise ValueError(f"{group}={choice}: a group has one place here, give {own}={choice}")
             for word in [choice] if isinstance(choice, str) else choice or ():
-                require_one(f"{group}/{word}", folders)
+                if AS_A_PATH.search(word):
+                    raise ValueError(self._describe_choice(group, word))
+                if len(folders) > 1:
+                    require_one(f"{group}/{word}", folders)
 
     def _load_argument(
         self,

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from hornn.command_line.ending import interrupted_at_once
 from hornn.command_line.messages import launch
-from hornn.command_line.strict_keys import GIVEN, check_keys, compose_reference
+from hornn.command_line.strict_keys import GIVEN, check_config_name, check_keys, compose_reference
 from hornn.places import CONF, script_of
 from hornn.sweep.expand import check_not_a_table
 from hornn.sweep.launcher import register
@@ -24,6 +24,7 @@ def main(cfg: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:  # in a launcher of Hydra's, not in ours
         run_apart(cfg, script_of(Path(__file__)))  # the process of the run checks the keys
         return
+    check_config_name("config")
     first = say_what_begins(cfg)
     reference = compose_reference()
     reference.sweep = {}  # the reader of sweep files knows its keys

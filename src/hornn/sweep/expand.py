@@ -160,6 +160,9 @@ def check_not_a_table(sweep: Any, settings: Any) -> None:
     if of_tables or (params and given.isdisjoint(params)):
         asked = " ".join(of_tables) or f"sweeps={settings.runtime.choices.get('sweeps')}"
         raise ValueError(f"{asked} is of several runs: add -m to run them")
+    moved = [word for word in settings.overrides.hydra if re.match(r"\+*hydra\.run\.dir=", word)]
+    if moved and not settings.job.chdir:
+        raise ValueError(f"{moved[0]} moves no run: give run_dir=FOLDER")
     runs = runs_listed(table)
     if runs and all(run and given.isdisjoint(word.partition("=")[0] for word in run) for run in runs):
         many = "a grid" if table.get("grid") else f"a table of {len(runs)} runs"

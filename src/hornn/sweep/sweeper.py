@@ -326,6 +326,8 @@ def product_of(overrides: Sequence[Override]) -> list[list[str]]:
             values[key] = [str(override.input_line)]
         elif override.is_discrete_sweep():
             values[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+            if not values[key]:
+                raise ValueError(f"{override.input_line} names no value: nothing fits it")
         else:
             raise ValueError(f"{override.input_line} is no list of values: write {key}=VALUE,VALUE")
     return [list(words) for words in itertools.product(*values.values())]
