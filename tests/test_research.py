@@ -106,3 +106,8 @@ def test_the_package_names_what_it_has() -> None:
         AttributeError, match=r"has no attribute 'lod'; it has: Model, MusicModel, .*, load, load_music, "
     ):
         hornn.lod  # noqa: B018
+
+
+def test_a_network_that_no_machine_holds_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="beyond any memory"):
+        hornn.make_network("lstm", 5, hidden_size=10**9)

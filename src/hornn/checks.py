@@ -77,8 +77,12 @@ def require_factor(alpha: Any) -> None:
 
 def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
     """Raise ValueError unless `holds`, and for a number that is not finite."""
-    if not holds or (value is not None and not math.isfinite(value)):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    try:
+        finite = not holds or value is None or math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        finite = False
+    if not holds or not finite:
+        raise ValueError(f"{name} must be {allowed}, got {value!r:.80}")
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hornn.build import build_network
+from hornn.build import build_network, check_memory
 from hornn.card import conf_folders, looked_up_in
 from hornn.checks import is_whole, require_positive
 from hornn.network import SequenceModel
@@ -31,7 +31,9 @@ def make_network(
     each word occurs, for a head that needs to know; by default equally often. input_width: of vectors that the network
     reads in the place of ids; `vocab_size` then counts what it predicts. config_dir: a folder of your own
     choices that is read before conf. Raises ValueError for a name or a key that does not exist, or a value out of its
-    range, and FileNotFoundError for a folder that is not there.
+    range or too large for this machine, and FileNotFoundError for a folder that is not there.
+
+    It computes as its cells are written, in fp32, until `network.prepare(device)` chooses the native kernels.
     """
     require_positive(vocab_size=vocab_size)
     arguments, network = plain(arguments), plain(network)
@@ -53,6 +55,7 @@ def make_network(
         }
     if config["model"].get(COUNTED):
         raise ValueError(f"model {model!r} is no network: it is counted or fitted, by the command train")
+    check_memory(config, times, 1, plain(input_width))
     return build_network(config, times, plain(input_width))
 
 

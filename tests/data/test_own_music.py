@@ -47,7 +47,7 @@ def test_each_file_is_a_piece(tmp_path: Path) -> None:
     )
     assert described["steps"] == {"train": 13, "valid": 5, "test": 1}
     assert described["text_checksum"].startswith("sha256:")
-    assert len(data.summary()) == 1
+    assert data.summary()[1:] == ["1 files left out: their names do not end in .mid or .midi"]
 
 
 def test_a_longer_frame_makes_fewer_of_them(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_file_that_comes_after_the_checksum_is_noticed(
 def test_a_piece_in_two_splits_is_told(tmp_path: Path) -> None:
     folder = fill(tmp_path / "songs")
     write_midi(folder / "test" / "again.mid", piece(9, 0), 0.25)
-    (line,) = data_of(folder).summary()[1:]
+    _, line = data_of(folder).summary()[1:]
     twins = "test/again.mid and train/a.mid"
     assert line == f"warning: 1 of the pieces in test stand in another split, too, such as {twins}"
 
@@ -202,7 +202,40 @@ def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:
     file = mido.MidiFile(folder / "valid" / "a.mid")
     file.tracks[0].insert(0, mido.Message("note_on", note=120, velocity=9))
     file.save(folder / "valid" / "a.mid")
-    assert data_of(folder).summary()[1:] == ["1 notes left out: drums, and notes beyond the keys of a piano"]
+    assert data_of(folder).summary()[1:] == [
+        "1 notes left out: drums, and notes beyond the keys of a piano",
+        "1 files left out: their names do not end in .mid or .midi",
+    ]
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "songs")
+    (folder / "train" / "lost.mid").symlink_to(tmp_path / "unplugged" / "lost.mid")
+    with pytest.raises(
+        FileNotFoundError, match=r"train/lost\.mid is a link that leads nowhere: mend it, or remove it"
+    ):
+        data_of(folder)
+
+
+def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another user's: what `os.scandir` says, which `os.walk` would keep to itself."""
+    folder, scandir = fill(tmp_path / "songs"), os.scandir
+
+    def refuse(path: Any = ".") -> Any:
+        if Path(path).name == "more":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(PermissionError, match="songs/train/more"):
+        data_of(folder)
+
+
+def test_a_folder_is_no_midi_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is a folder: give a MIDI file"):
+        read_midi(tmp_path, 0.25)
+    with pytest.raises(ValueError, match="is a folder: give the name of a file"):
+        write_midi(tmp_path, piece(3, 1), 0.25)
 
 
 def test_a_folder_without_music_is_refused(tmp_path: Path) -> None:

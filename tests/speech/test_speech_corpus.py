@@ -224,3 +224,19 @@ def test_an4_itself(corpus_root: Any) -> None:
     assert [len(corpus.splits[split]) for split in ("train", "valid", "test")] == [835, 113, 130]
     assert len({each.speaker for each in corpus.splits["valid"]}) == 9
     assert sum(len(each.words) for each in corpus.splits["test"]) == 773
+
+
+def test_a_recording_that_is_compressed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(2 * SHORTEST, dtype=np.int16), 16_000, subtype="GSM610")
+    with pytest.raises(ValueError, match=r"a\.wav is compressed as GSM610: convert it to WAV of 16 bits"):
+        read_wave(path)
+
+
+def test_a_recording_of_the_other_byte_order_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(4 * SHORTEST, dtype=np.int16), 16_000, endian="BIG")
+    assert len(read_wave(path)) == 4 * SHORTEST
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ValueError, match=r"a\.wav was cut off, its header promises"):
+        read_wave(path)

@@ -315,6 +315,7 @@ def test_generate_takes_the_same_options(command: Any, folder: Path) -> None:
     [
         ({"length": "a"}, "length must be a whole number >= 1, got 'a'"),
         ({"length": 1.5}, "length must be a whole number >= 1, got 1.5"),
+        ({"temperature": 10**400}, "temperature must be >= 0 and finite, got 1000"),
         ({"temperature": "x"}, "temperature must be >= 0 and finite, got 'x'"),
         ({"top_p": "x"}, r"top_p must be in \(0, 1\] or null, got 'x'"),
         ({"seed": None}, "seed must be a whole number from 0 to 4294967295, got None"),

@@ -97,9 +97,14 @@ def files_below(folder: Path) -> Iterator[Path]:
     """All files of a folder and of the folders in it; links are followed, but not to a folder that leads to them.
 
     Raises ValueError where links to folders are followed too often: folders that link to each other have no end.
+    Raises OSError for a folder that cannot be read, and for a link that leads nowhere.
     """
+
+    def fail(error: OSError) -> None:
+        raise error
+
     followed = 0
-    for place, folders, names in os.walk(folder, followlinks=True):
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=fail):
         here = Path(place)
         followed += here.is_symlink()
         if followed > MOST_LINKS:
@@ -108,7 +113,11 @@ def files_below(folder: Path) -> Iterator[Path]:
             )
         around = {path.resolve() for path in (here, *here.parents)}
         folders[:] = [name for name in folders if (here / name).resolve() not in around]
-        yield from (path for name in names if (path := here / name).is_file())
+        for path in (here / name for name in names):
+            if path.is_symlink() and not path.exists():
+                raise FileNotFoundError(f"{path} is a link that leads nowhere: mend it, or remove it")
+            if path.is_file():
+                yield path
 
 
 def checksum_of_all(place: Path, files: Sequence[tuple[str, Path]], folder: Path, version: str = "") -> str:

@@ -67,6 +67,8 @@ def read_midi(path: str | Path, frame_length: float) -> tuple[np.ndarray, int]:
             content = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no MIDI file {path}: check the path") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder: give a MIDI file") from None
     if len(content) > LARGEST:
         raise ValueError(
             f"{path} is larger than the {LARGEST:,} bytes that a MIDI file may have: leave it out"
@@ -157,6 +159,8 @@ def write_midi(path: str | Path, frames: np.ndarray, frame_length: float) -> Non
     """
     require_package("mido", "a MIDI file")
     require_path("write_midi", path)
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file")
     require_frames(frames)
     require_frame_length("frame_length", frame_length)
     longest = MOST / BEAT / len(frames)

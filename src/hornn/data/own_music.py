@@ -75,6 +75,9 @@ class MidiMusic(MusicData):
         lines = super().summary()
         if left_out := self.kept.left_out:
             lines.append(f"{left_out:,} notes left out: drums, and notes beyond the keys of a piano")
+        found = [path for split in SPLITS for path in files_below(self.path / split)]
+        if others := len(found) - sum(map(len, self.files.values())):
+            lines.append(f"{others:,} files left out: their names do not end in {' or '.join(ENDS)}")
         known: dict[bytes, Path] = {}
         for split in SPLITS:
             pairs = list(zip(self.pieces[split], self.files[split], strict=True))

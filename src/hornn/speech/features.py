@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,8 +35,9 @@ def read_wave(path: Path) -> np.ndarray:
         if not file.seekable():
             raise ValueError(f"{path} is a pipe, and a recording is read twice: write it into a file first")
         head = file.read(12)  # the reader takes what is left of a file as the whole
-        promised = int.from_bytes(head[4:8], "little") + 8
-        if head[:4] == b"RIFF" and path.stat().st_size < promised < STREAMED:
+        order: Literal["little", "big"] = "big" if head[:4] == b"RIFX" else "little"
+        promised = int.from_bytes(head[4:8], order) + 8
+        if head[:4] in (b"RIFF", b"RIFX") and path.stat().st_size < promised < STREAMED:
             raise ValueError(f"{path} was cut off, its header promises {promised:,} bytes: copy it again")
         file.seek(0)
         try:
@@ -44,6 +45,10 @@ def read_wave(path: Path) -> np.ndarray:
                 if recording.format not in FORMATS:
                     raise ValueError(
                         f"{path} is a recording in {recording.format}: convert it to WAV or FLAC"
+                    )
+                if not recording.seekable():
+                    raise ValueError(
+                        f"{path} is compressed as {recording.subtype}: convert it to WAV of 16 bits"
                     )
                 require_usable(path, recording.samplerate, recording.channels, recording.frames)
                 floating = recording.subtype in FLOATING

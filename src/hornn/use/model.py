@@ -75,6 +75,9 @@ class Model:
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
 
+    def __repr__(self) -> str:
+        return f"<hornn.Model {self.scorer.name}: {len(self.scorer.vocabulary):,} words>"
+
     @property
     def network(self) -> torch.nn.Module:
         """The network itself, a `hornn.network.SequenceModel`. ValueError for a model of another kind."""

@@ -1,5 +1,6 @@
 """Music that a network writes, kept as MIDI files and as pictures."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.checks import require_package, require_positive, require_range, require_seed, require_temperature
-from hornn.data.midi import KEYS, write_midi
+from hornn.data.midi import KEYS, read_midi, write_midi
 from hornn.data.music import MusicData, shift
 from hornn.shown import shown
 from hornn.use.figures import require_target
@@ -96,7 +97,13 @@ def prompt_of(model: MusicModel, cfg: DictConfig, written: Iterable[Path]) -> np
             raise ValueError(
                 f"midi={cfg.midi} names {len(others) + 1} pieces, and one is continued: give one file"
             )
-        return model.frames_of(first)
+        frames, left_out = read_midi(first, model.frame_length)
+        if left_out:
+            print(
+                f"{first}: {left_out:,} notes left out: drums, and notes beyond the keys of a piano",
+                file=sys.stderr,
+            )
+        return frames
     return np.zeros((0, KEYS), dtype=np.uint8) if cfg.piece is None else piece_of(model.scorer, cfg, written)
 
 
