@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hornn.data.midi import read_midi, write_midi
     from hornn.research import make_network, results
+    from hornn.use.growing import GrowingText
     from hornn.use.model import Model, Score, load
     from hornn.use.music_model import MusicModel, PieceScore, load_music
     from hornn.use.speech_model import SpeechModel, Transcript, load_speech
 
 __all__ = [
+    "GrowingText",
     "Model",
     "MusicModel",
     "PieceScore",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "GrowingText": "hornn.use.growing",
     "Model": "hornn.use.model",
     "Score": "hornn.use.model",
     "make_network": "hornn.research",

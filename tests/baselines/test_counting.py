@@ -124,10 +124,9 @@ def test_counted_models_are_told_apart_by_their_files() -> None:
 def test_generate_follows_the_distribution(folder: Folder) -> None:
     scorer = open_checkpoint(Path(folder.checkpoint("kn_cache")), "cpu")
     assert isinstance(scorer, CountScorer)
-    read = scorer.reader()
     ids = scorer.vocabulary.encode(["a", "b", "<eos>", "c"])
     for size in range(1, len(ids) + 1):
-        log_p = read(ids[size - 1 : size])
+        log_p = scorer.begin(ids[: size - 1]).after(ids[size - 1 : size]).log_probs
         np.testing.assert_allclose(log_p.exp(), scorer.model.distribution(np.array(ids[:size])), rtol=1e-12)
 
 

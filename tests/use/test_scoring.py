@@ -1,6 +1,7 @@
 """Scoring and sampling of a network, against its own probabilities read one token at a time."""
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from hornn.cells.hornn import FofeHornn
 from hornn.network import SequenceModel
-from hornn.use.scoring import keep_likeliest, read_on, sample, score_lines, score_stream
+from hornn.use.scoring import Reading, begin, keep_likeliest, sample, score_lines, score_stream
 
 V, EOS = 9, 2
 
@@ -97,11 +98,21 @@ def test_a_long_line_does_not_lengthen_the_short_ones(
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
 
 
+class Same(Reading):
+    """Of a model that always expects the same."""
+
+    def __init__(self, log_probs: torch.Tensor) -> None:
+        self.log_probs = log_probs
+
+    def after(self, ids: Sequence[int]) -> Reading:
+        return self
+
+
 def draw_tokens(
     network: SequenceModel, seed: int, temperature: float, banned: tuple[int, ...] = ()
 ) -> list[int]:
     generator = torch.Generator().manual_seed(seed)
-    return list(sample(read_on(network, EOS), [4], 40, temperature, generator, banned))
+    return list(sample(begin(network, EOS, [4]), 40, temperature, generator, banned))
 
 
 def test_the_same_seed_draws_the_same_tokens(network: SequenceModel) -> None:
@@ -134,13 +145,13 @@ def test_a_banned_token_is_not_drawn_where_it_alone_can_come(temperature: float)
     """As in an ARPA file whose last word nothing but `<unk>` follows."""
     certain = torch.tensor([0.0, 1.0, 0.0]).log().double()
     with pytest.raises(ValueError, match="every token that may be written has the probability 0"):
-        list(sample(lambda ids: certain, [], 1, temperature, torch.Generator(), banned=(1,)))
+        list(sample(Same(certain), 1, temperature, torch.Generator(), banned=(1,)))
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
 def test_draws_follow_the_distribution(network: SequenceModel, temperature: float) -> None:
     generator = torch.Generator().manual_seed(0)
-    draws = [next(iter(sample(read_on(network, EOS), [], 1, temperature, generator))) for _ in range(4000)]
+    draws = [next(iter(sample(begin(network, EOS), 1, temperature, generator))) for _ in range(4000)]
     p = np.exp(-np.array([read(network, [token])[0] for token in range(V)]) / temperature)
     p /= p.sum()
     shares = np.bincount(draws, minlength=V) / len(draws)
@@ -150,13 +161,13 @@ def test_draws_follow_the_distribution(network: SequenceModel, temperature: floa
 @pytest.mark.parametrize("length", [0, -3])
 def test_refuses_a_length(network: SequenceModel, length: int) -> None:
     with pytest.raises(ValueError, match=f"length must be a whole number >= 1, got {length}"):
-        list(sample(read_on(network, EOS), [], length, 1.0, torch.Generator()))
+        list(sample(begin(network, EOS), length, 1.0, torch.Generator()))
 
 
 @pytest.mark.parametrize("temperature", [-0.1, math.nan, math.inf])
 def test_refuses_a_temperature(network: SequenceModel, temperature: float) -> None:
     with pytest.raises(ValueError, match="temperature must be >= 0 and finite"):
-        list(sample(read_on(network, EOS), [], 1, temperature, torch.Generator()))
+        list(sample(begin(network, EOS), 1, temperature, torch.Generator()))
 
 
 @pytest.mark.parametrize(
@@ -180,4 +191,4 @@ def test_the_fewest_tokens_that_reach_top_p_are_kept() -> None:
 def test_top_p_may_be_1() -> None:
     log_p = torch.tensor([0.5, 0.5], dtype=torch.float64).log()
     generator = torch.Generator().manual_seed(0)
-    assert set(sample(lambda ids: log_p, [], 50, 1.0, generator, top_p=1)) == {0, 1}
+    assert set(sample(Same(log_p), 50, 1.0, generator, top_p=1)) == {0, 1}

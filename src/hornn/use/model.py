@@ -16,8 +16,9 @@ from hornn.data.text import encode, encode_text
 from hornn.metrics import perplexity
 from hornn.use.checkpoints import load_ready
 from hornn.use.figures import require_probabilities
+from hornn.use.growing import GrowingText, tokens_of
 from hornn.use.scorers import Mixture, NetworkScorer, Scorer
-from hornn.use.scoring import require_numbers, sample
+from hornn.use.scoring import sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
 BATCH_SIZE = 64  # texts that are scored side by side; likewise
@@ -184,31 +185,24 @@ class Model:
         if not (self.scorer.tokenizer.eos or vocabulary.counts[vocabulary.eos_id]):
             banned.append(vocabulary.eos_id)  # which training never showed
         generator = torch.Generator().manual_seed(seed)
-        ids = vocabulary.encode(tokens)
-        return [
-            self.scorer.tokenizer.join(
-                [
-                    *tokens,
-                    *vocabulary.decode(
-                        sample(
-                            self.scorer.reader(), ids, length, temperature, generator, banned, top_k, top_p
-                        )
-                    ),
-                ]
-            )
-            for _ in range(num_samples)
-        ]
+        reading = self.scorer.begin(vocabulary.encode(tokens))
+        drawn = (
+            sample(reading, length, temperature, generator, banned, top_k, top_p) for _ in range(num_samples)
+        )
+        return [self.scorer.tokenizer.join([*tokens, *vocabulary.decode(each)]) for each in drawn]
+
+    def read(self, text: str = "") -> GrowingText:
+        """A text that is to grow, read so far: all its lines but the last have ended."""
+        return GrowingText(
+            self.scorer, self.scorer.begin(self.scorer.vocabulary.encode(self.prompt_tokens(text)))
+        )
 
     def next_words(self, prompt: str = "", k: int = 10) -> list[tuple[str, float]]:
         """The `k` likeliest tokens after `prompt`, or all, each with its probability, the likeliest first.
 
         Raises ValueError for a model without finite probabilities.
         """
-        require_positive(k=k)
-        vocabulary = self.scorer.vocabulary
-        p = require_numbers(self.scorer.reader()(vocabulary.encode(self.prompt_tokens(prompt)))).exp()
-        best = p.topk(min(k, len(p)))
-        return list(zip(vocabulary.decode(best.indices.tolist()), best.values.tolist(), strict=True))
+        return self.read(prompt).next_words(k)
 
     def unknown(self, prompt: str) -> list[str]:
         """The tokens of a prompt that the vocabulary lacks."""
@@ -216,10 +210,7 @@ class Model:
 
     def prompt_tokens(self, prompt: str) -> list[str]:
         """The tokens of a text that goes on: all its lines but the last have ended."""
-        require_string("prompt", prompt)
-        *lines, last = prompt.split("\n")
-        tokenizer = self.scorer.tokenizer
-        return [*(token for line in lines for token in tokenizer.tokens(line)), *tokenizer.cut(last)]
+        return tokens_of(self.scorer.tokenizer, "prompt", prompt)
 
     def encode(self, text: str | Path) -> Encoded:
         """The ids of a text, whether each is read as `<unk>`, and the number of tokens of each line, as arrays.

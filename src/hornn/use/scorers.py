@@ -15,7 +15,7 @@ from hornn.data.tokenizer import Tokenizer
 from hornn.data.vocabulary import Vocabulary
 from hornn.heads.base import resolve_precision
 from hornn.network import SequenceModel
-from hornn.use.scoring import AT_ONCE, CHUNK, Reader, read_on, score_dynamically, score_lines, score_stream
+from hornn.use.scoring import AT_ONCE, CHUNK, Reading, begin, score_dynamically, score_lines, score_stream
 
 
 class Scorer(ABC):
@@ -45,8 +45,8 @@ class Scorer(ABC):
         """
 
     @abstractmethod
-    def reader(self) -> Reader:
-        """A reader of one text from its beginning on."""
+    def begin(self, ids: Sequence[int] = ()) -> Reading:
+        """The reading of a text that begins with these tokens."""
 
     @property
     @abstractmethod
@@ -102,12 +102,22 @@ class NetworkScorer(Scorer):
         with self.network.evaluating():
             return score_lines(self.network, ids, lengths, start_id, batch_size, self.seq_len)
 
-    def reader(self) -> Reader:
-        return read_on(self.network, self.vocabulary.eos_id)
+    def begin(self, ids: Sequence[int] = ()) -> Reading:
+        return begin(self.network, self.vocabulary.eos_id, ids)
 
     @property
     def num_parameters(self) -> int:
         return self.network.num_parameters
+
+
+class CountReading(Reading):
+    def __init__(self, model: CountModel, ids: tuple[int, ...]) -> None:
+        self.model, self.ids = model, ids
+        with np.errstate(divide="ignore"):
+            self.log_probs = torch.from_numpy(np.log(model.distribution(np.array(ids, dtype=np.int64))))
+
+    def after(self, ids: Sequence[int]) -> Reading:
+        return CountReading(self.model, (*self.ids, *ids))
 
 
 class CountScorer(Scorer):
@@ -134,19 +144,32 @@ class CountScorer(Scorer):
         lines = np.split(ids, np.cumsum(lengths)[:-1])
         return np.concatenate([self.model.score(line) for line in lines])
 
-    def reader(self) -> Reader:
-        history: list[int] = []
-
-        def read(ids: Sequence[int]) -> torch.Tensor:
-            history.extend(ids)
-            with np.errstate(divide="ignore"):
-                return torch.from_numpy(np.log(self.model.distribution(np.array(history, dtype=np.int64))))
-
-        return read
+    def begin(self, ids: Sequence[int] = ()) -> Reading:
+        return CountReading(self.model, tuple(ids))
 
     @property
     def num_parameters(self) -> int:
         return self.model.num_parameters
+
+
+class MixtureReading(Reading):
+    """parts: of each model, by its own ids. ids: what was read, for the caches."""
+
+    def __init__(self, mixture: "Mixture", parts: Sequence[Reading], ids: tuple[int, ...]) -> None:
+        self.mixture, self.parts, self.ids = mixture, parts, ids
+        models, caches = np.split(mixture.weights, [len(mixture.scorers)])
+        p = torch.zeros(len(mixture.vocabulary), dtype=torch.float64)
+        for part, own, weight in zip(parts, mixture.ids, models, strict=True):
+            p = p + weight * part.log_probs.exp()[torch.from_numpy(own)]
+        for length, weight in zip(mixture.lengths, caches, strict=True):
+            window = np.array(ids[-length:], dtype=np.int64)
+            p = p + weight * torch.from_numpy(cache_distribution(window, length, len(mixture.vocabulary)))
+        self.log_probs = p.log()
+
+    def after(self, ids: Sequence[int]) -> Reading:
+        pairs = zip(self.parts, self.mixture.ids, strict=True)
+        parts = [part.after([int(own[i]) for i in ids]) for part, own in pairs]
+        return MixtureReading(self.mixture, parts, (*self.ids, *ids))
 
 
 class Mixture(Scorer):
@@ -185,26 +208,12 @@ class Mixture(Scorer):
         caches = [np.concatenate([self._cached(line, length) for line in lines]) for length in self.lengths]
         return -interpolate(np.stack([*models, *caches], axis=1), self.weights)
 
-    def reader(self) -> Reader:
-        models, caches = np.split(self.weights, [len(self.scorers)])
+    def begin(self, ids: Sequence[int] = ()) -> Reading:
         parts = [
-            (scorer.reader(), own, torch.from_numpy(own), weight)
-            for scorer, own, weight in zip(self.scorers, self.ids, models, strict=True)
+            scorer.begin([int(own[i]) for i in ids])
+            for scorer, own in zip(self.scorers, self.ids, strict=True)
         ]
-        history: list[int] = []
-
-        def read(ids: Sequence[int]) -> torch.Tensor:
-            history.extend(ids)
-            p = sum(
-                weight * part([int(own[i]) for i in ids]).exp()[places] for part, own, places, weight in parts
-            )
-            assert isinstance(p, torch.Tensor)
-            for length, weight in zip(self.lengths, caches, strict=True):
-                window = np.array(history[-length:], dtype=np.int64)
-                p = p + weight * torch.from_numpy(cache_distribution(window, length, len(self.vocabulary)))
-            return p.log()
-
-        return read
+        return MixtureReading(self, parts, tuple(ids))
 
     @property
     def num_parameters(self) -> int:

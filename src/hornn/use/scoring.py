@@ -1,6 +1,8 @@
 """How a network reads text to score it, and how text is drawn from what a model expects."""
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -113,30 +115,39 @@ def alike(lengths: np.ndarray, batch_size: int, seq_len: int) -> Iterator[list[i
         yield group
 
 
-Reader = Callable[[Sequence[int]], Tensor]  # further ids of a text -> ln P of every next token, (V,) float64
+class Reading(ABC):
+    """A text that a model has read. What it holds does not change, so that it may go on in several ways.
+
+    log_probs: ln P of every next token, (V,) float64.
+    """
+
+    log_probs: Tensor
+
+    @abstractmethod
+    def after(self, ids: Sequence[int]) -> "Reading":
+        """The text with these tokens, at least one, behind it."""
 
 
-def read_on(network: SequenceModel, start_id: int) -> Reader:
-    """A reader that begins in the initial state and carries it from call to call."""
-    state = network.initial_state(1)
-    before = [start_id]
+class NetworkReading(Reading):
+    def __init__(self, network: SequenceModel, state: Any, ids: Sequence[int]) -> None:
+        """state: of the text before `ids`, at least one, which are read here."""
+        self.network = network
+        inputs = torch.tensor(list(ids), device=network.device).unsqueeze(-1)
+        with torch.inference_mode(), network.evaluating():
+            features, self.state = network(inputs, state)
+            self.log_probs = network.head.log_probs(features[-1, 0]).double().cpu()
 
-    @torch.inference_mode()
-    def read(ids: Sequence[int]) -> Tensor:
-        nonlocal state, before
-        inputs = torch.tensor([*before, *ids], device=network.device).unsqueeze(-1)
-        with network.evaluating():
-            features, state = network(inputs, state)
-            log_p: Tensor = network.head.log_probs(features[-1, 0]).double().cpu()
-        before = []
-        return log_p
+    def after(self, ids: Sequence[int]) -> Reading:
+        return NetworkReading(self.network, self.state, ids)
 
-    return read
+
+def begin(network: SequenceModel, start_id: int, ids: Sequence[int] = ()) -> Reading:
+    """The reading of a text from its beginning on."""
+    return NetworkReading(network, network.initial_state(1), [start_id, *ids])
 
 
 def sample(
-    read: Reader,
-    prompt: Sequence[int],
+    reading: Reading,
     length: int,
     temperature: float,
     generator: torch.Generator,
@@ -144,7 +155,7 @@ def sample(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> Iterator[int]:
-    """Yield `length` token ids that continue `prompt`, which may be empty, by what a fresh reader says of it.
+    """Yield `length` token ids that continue what was read.
 
     Each is drawn from P(w)^(1/temperature), renormalised, without the `banned` ids; temperature 0 takes the
     most likely one. `top_k` keeps that many of the likeliest tokens; `top_p` in (0, 1] then the fewest likeliest whose
@@ -156,9 +167,10 @@ def sample(
     if top_k is not None:
         require_positive(top_k=top_k)
     require_range("top_p", top_p, "in (0, 1] or null", top_p is None or (is_number(top_p) and 0 < top_p <= 1))
-    ids = prompt
+    token = None
     for _ in range(length):
-        log_p = require_numbers(read(ids)).clone()
+        reading = reading if token is None else reading.after([token])
+        log_p = require_numbers(reading.log_probs).clone()
         log_p[list(banned)] = -torch.inf
         if log_p.max() == -torch.inf:
             raise ValueError(
@@ -170,11 +182,10 @@ def sample(
             p = keep_likeliest(((log_p - log_p.max()) / temperature).softmax(-1), top_k, top_p)
             token = int(torch.multinomial(p, 1, generator=generator))
         yield token
-        ids = [token]
 
 
 def require_numbers(log_p: Tensor) -> Tensor:
-    """What a reader gave. Raises ValueError where it is not a number, or of an infinite probability."""
+    """What a reading gave. Raises ValueError where it is not a number, or of an infinite probability."""
     if not bool((log_p < torch.inf).all()):
         raise ValueError("the model gives no finite probabilities: its weights are damaged or have diverged")
     return log_p
