@@ -103,7 +103,8 @@ def test_results_are_rows(tmp_path: Path) -> None:
 
 def test_the_package_names_what_it_has() -> None:
     with pytest.raises(
-        AttributeError, match=r"has no attribute 'lod'; it has: Model, MusicModel, .*, load, load_music, "
+        AttributeError,
+        match=r"has no attribute 'lod'; it has: GrowingText, Model, MusicModel, .*, load, load_music, ",
     ):
         hornn.lod  # noqa: B018
 
