@@ -10,7 +10,9 @@ from torch.nn import functional as F
 
 from hornn.cells.base import Cell, push
 from hornn.cells.elman import Rnn, RnnState
+from hornn.cells.mlp import UNITS
 from hornn.contract import check_contract
+from hornn.research import make_network
 
 INPUT, H, K = 4, 8, 2
 
@@ -215,3 +217,11 @@ class WithNorm(Rnn):
 @pytest.mark.parametrize("cell", [Plain, WithHistory, WithAListOfNames, WithNorm])
 def test_a_cell_that_keeps_the_rules_passes(cell: type[Cell]) -> None:
     check_contract(cell(INPUT, H))
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_every_kind_of_units_is_an_activation(units: str) -> None:
+    """As the deep networks of the papers have them, maxout and L_p among them."""
+    for key in ("state_activation", "output_activation"):
+        cell: Any = make_network("dots_rnn", 11, hidden_size=H, **{key: units}).cells[0]
+        check_contract(cell)

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from hornn.cells.base import ACTIVATIONS, Cell, State
+from hornn.cells.base import Cell, State
+from hornn.cells.mlp import UNITS
 from hornn.shown import first_line
 
 T, B = 2, 3  # steps and columns
@@ -85,7 +86,7 @@ def check_contract(cell: Cell) -> None:
 def check_attributes(cell: Cell) -> None:
     """Raise ValueError unless the constructor has set what a run reads, and all that it trains and keeps."""
     activation = getattr(cell, "activation", None)
-    if activation not in (*ACTIVATIONS, UNBOUNDED):
+    if activation not in (*UNITS, UNBOUNDED):
         refuse(
             cell,
             "__init__",

@@ -46,7 +46,10 @@ BAD = {
         "'model' takes keys (hidden_size, order), not the value 'rnn'; if that is a choice, give model=rnn on"
         " the command line or 'override /model: rnn' in a file's defaults"
     ),
-    "model=misspelt": (f"unknown key 'model.hiden_size' {ANYWHERE}; model=misspelt takes: bias"),
+    "model=misspelt": (
+        f"unknown key 'model.hiden_size' {ANYWHERE}; did you mean 'model.hidden_size'? "
+        "model=misspelt takes: bias, hidden_size"
+    ),
     "model=untargeted": (
         "cannot use model._target_ 'toy_parts.Elmann': module 'toy_parts' has no attribute 'Elmann'"
     ),
