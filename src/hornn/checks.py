@@ -52,6 +52,12 @@ def require_path(taker: str, path: object) -> None:
         raise ValueError(f"{taker} takes a path, got {path!r:.80}")
 
 
+def require_string(name: str, text: object, *others: type) -> None:
+    """Raise ValueError for what is no string, nor of one of the other types."""
+    if not isinstance(text, (str, *others)):
+        raise ValueError(f"{name} must be a string{' or a Path' * bool(others)}, got {text!r}")
+
+
 def in_home(path: str | Path) -> Path:
     """The path, with its home for ~ or ~NAME. Raises ValueError where there is no such home."""
     try:
@@ -78,10 +84,10 @@ def require_factor(alpha: Any) -> None:
 def require_range(name: str, value: float | None, allowed: str, holds: bool) -> None:
     """Raise ValueError unless `holds`, and for a number that is not finite."""
     try:
-        finite = not holds or value is None or math.isfinite(value)
+        holds = holds and (value is None or math.isfinite(value))
     except OverflowError:  # a whole number beyond all floats
-        finite = False
-    if not holds or not finite:
+        holds = False
+    if not holds:
         raise ValueError(f"{name} must be {allowed}, got {value!r:.80}")
 
 

@@ -93,9 +93,9 @@ def check_attributes(cell: Cell) -> None:
             'must set self.activation = "tanh", "sigmoid" or "relu", or "linear" for no bound, '
             f"got {activation!r}",
         )
-    for name in ("recurrent", "counters"):
+    for name, example in (("recurrent", "W_h"), ("counters", "steps")):
         if not isinstance(names := getattr(cell, name), tuple):
-            refuse(cell, name, f'must be a tuple such as ("W_h",), got {names!r}')
+            refuse(cell, name, f'must be a tuple such as ("{example}",), got {names!r}')
     known = {id(tensor) for _, tensor in registered(cell)}
     for path, module in cell.named_modules():
         if isinstance(module, _DropoutNd):
@@ -125,7 +125,7 @@ def registered(cell: Cell) -> Iterator[tuple[str, Tensor]]:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """The tensors of an attribute, less those that torch computes from others."""
+    """The tensors of an attribute. A tensor that torch computes from other tensors does not count."""
     if isinstance(value, Tensor):
         if value.is_leaf:
             yield value
@@ -142,9 +142,8 @@ def check_names(cell: Cell, state: State) -> None:
     for name in cell.counters:
         if name not in state._fields:
             refuse(cell, "counters", f"names {name!r}; {has}")
-    known = [
-        name for name in cell.histories if name in state._fields
-    ]  # a class may name its subclasses', too
+    # a class may name what the states of its subclasses hold
+    known = [name for name in cell.histories if name in state._fields]
     if cell.histories and not known:
         refuse(cell, "histories", f"names {', '.join(map(repr, cell.histories))}; {has}")
     for name in known:

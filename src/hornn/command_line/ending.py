@@ -28,9 +28,8 @@ from hornn.writing import FULL, LIMITS
 LAUNCHED = "HORNN_LAUNCHED"
 # Also there: the name of the sweep, the names of the job's row and of its run, and how many jobs share its GPU.
 IN_SWEEP, IN_ROW, IN_RUN, RUNS_ON_GPU = "HORNN_SWEEP", "HORNN_ROW", "HORNN_RUN", "HORNN_RUNS_ON_GPU"
-BEGUN = (
-    threading.Event()
-)  # set once a run has taken the place of what was there, which overwrite=true asks for
+# Set once a run has taken the place of what was there, as overwrite=true asks for.
+BEGUN = threading.Event()
 FAILED = 2
 UNFINISHED = 124  # what timeout(1) says
 INTERRUPTED = 128 + signal.SIGINT

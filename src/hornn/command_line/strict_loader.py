@@ -16,8 +16,6 @@ from hornn.command_line.strict_keys import check_classes, describe_key, did_you_
 from hornn.places import require_one
 
 LAUNCHERS = ("joblib", "submitit_local", "submitit_slurm")  # that plugins bring
-
-
 AS_A_PATH = re.compile(r"(^|/)\.{0,2}(/|$)|\.ya?ml$")  # of a choice: Hydra reads the same file by other names
 
 

@@ -145,6 +145,10 @@ def notes_of(track: Iterable[Any]) -> tuple[list[Note], int]:
     return [*notes, *(Note(key, start, now) for (_, key), start in begun.items())], others
 
 
+def describe_left_out(notes: int) -> str:
+    return f"{notes:,} notes left out: drums, and notes beyond the keys of a piano"
+
+
 def nearest(position: float) -> int:
     """The nearest whole number; of two, the greater, also where rounding left the position just below the middle."""
     return math.floor(round(position, 9) + 0.5)

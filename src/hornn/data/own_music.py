@@ -13,7 +13,7 @@ from hornn.checks import in_home, require_file_name, require_package
 from hornn.data.base import SPLITS
 from hornn.data.content import CHANGED, files_below, folder_checksum
 from hornn.data.kept_pieces import PieceCache, Pieces
-from hornn.data.midi import read_midi, require_frame_length
+from hornn.data.midi import describe_left_out, read_midi, require_frame_length
 from hornn.data.music import MusicData
 
 ENDS = (".mid", ".midi")  # of the names of MIDI files
@@ -42,7 +42,9 @@ class MidiMusic(MusicData):
     def prepare_data(self) -> None:
         require_package("mido", "data=midi")
         self.checksum = folder_checksum(self.path, self.cache_dir)
-        self.files = {split: midi_files(self.path / split) for split in SPLITS}
+        found = {split: midi_files(self.path / split) for split in SPLITS}
+        self.files = {split: files for split, (files, _) in found.items()}
+        self.others = sum(others for _, others in found.values())
         cache = PieceCache(self.cache_dir, self.name, self.checksum, self.frame_length)
         self._kept = cache.read()
         if self._kept is None:
@@ -74,10 +76,9 @@ class MidiMusic(MusicData):
     def summary(self) -> list[str]:
         lines = super().summary()
         if left_out := self.kept.left_out:
-            lines.append(f"{left_out:,} notes left out: drums, and notes beyond the keys of a piano")
-        found = [path for split in SPLITS for path in files_below(self.path / split)]
-        if others := len(found) - sum(map(len, self.files.values())):
-            lines.append(f"{others:,} files left out: their names do not end in {' or '.join(ENDS)}")
+            lines.append(describe_left_out(left_out))
+        if self.others:
+            lines.append(f"{self.others:,} files left out: their names do not end in {' or '.join(ENDS)}")
         known: dict[bytes, Path] = {}
         for split in SPLITS:
             pairs = list(zip(self.pieces[split], self.files[split], strict=True))
@@ -91,8 +92,8 @@ class MidiMusic(MusicData):
         return lines
 
 
-def midi_files(folder: Path) -> list[Path]:
-    """The MIDI files of a folder and of the folders in it, in the order of their names.
+def midi_files(folder: Path) -> tuple[list[Path], int]:
+    """The MIDI files of a folder and of the folders in it, in the order of their names, and how many others lie there.
 
     Raises FileNotFoundError where there is no folder, ValueError where it has no such file.
     """
@@ -100,10 +101,11 @@ def midi_files(folder: Path) -> list[Path]:
         raise FileNotFoundError(
             f"there is no folder {folder}: data.root and data.name must lead to a folder with train, valid and test"
         )
-    found = sorted(path for path in files_below(folder) if path.suffix.lower() in ENDS)
+    files = list(files_below(folder))
+    found = sorted(path for path in files if path.suffix.lower() in ENDS)
     if not found:
         raise ValueError(f"{folder} has no files that end in {' or '.join(ENDS)}: put some there")
-    return found
+    return found, len(files) - len(found)
 
 
 def read_pieces(paths: Sequence[Path], frame_length: float) -> tuple[list[np.ndarray], int]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hornn.checks import require_positive
+from hornn.checks import require_positive, require_string
 from hornn.data.tokenizer import Tokenizer
 from hornn.use.scorers import Scorer
 from hornn.use.scoring import Reading, require_numbers
@@ -43,7 +43,6 @@ class GrowingText:
 
 def tokens_of(tokenizer: Tokenizer, name: str, text: str) -> list[str]:
     """The tokens of a text that goes on: all its lines but the last have ended. ValueError for what is no string."""
-    if not isinstance(text, str):
-        raise ValueError(f"{name} must be a string, got {text!r}")
+    require_string(name, text)
     *lines, last = text.split("\n")
     return [*(token for line in lines for token in tokenizer.tokens(line)), *tokenizer.cut(last)]

@@ -4,14 +4,14 @@ import errno
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from hornn.baselines.cache import require_lengths
 from hornn.card import looked_up_in
-from hornn.checks import require_positive, require_seed, require_truth
+from hornn.checks import require_positive, require_seed, require_string, require_truth
 from hornn.data.text import encode, encode_text
 from hornn.metrics import perplexity
 from hornn.use.checkpoints import load_ready
@@ -230,12 +230,6 @@ class Model:
                 raise
         lines = ((line, True) for line in split_lines(text))
         return encode(lines, self.scorer.tokenizer, self.scorer.vocabulary, "the text")
-
-
-def require_string(name: str, text: Any, *others: type) -> None:
-    """Raise ValueError for what is no string, nor of one of the other types."""
-    if not isinstance(text, (str, *others)):
-        raise ValueError(f"{name} must be a string{' or a Path' * bool(others)}, got {text!r}")
 
 
 def split_lines(text: str) -> list[str]:

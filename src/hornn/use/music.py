@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from hornn.checks import require_package, require_positive, require_range, require_seed, require_temperature
-from hornn.data.midi import KEYS, read_midi, write_midi
+from hornn.data.midi import KEYS, describe_left_out, read_midi, write_midi
 from hornn.data.music import MusicData, shift
 from hornn.shown import shown
 from hornn.use.figures import require_target
@@ -99,10 +99,7 @@ def prompt_of(model: MusicModel, cfg: DictConfig, written: Iterable[Path]) -> np
             )
         frames, left_out = read_midi(first, model.frame_length)
         if left_out:
-            print(
-                f"{first}: {left_out:,} notes left out: drums, and notes beyond the keys of a piano",
-                file=sys.stderr,
-            )
+            print(f"{first}: {describe_left_out(left_out)}", file=sys.stderr)
         return frames
     return np.zeros((0, KEYS), dtype=np.uint8) if cfg.piece is None else piece_of(model.scorer, cfg, written)
 

@@ -88,6 +88,6 @@ def files_given(midi: Any) -> list[Path]:
     named = [Path(str(each)) for each in (midi if isinstance(midi, ListConfig) else [midi]) if each]
     if not named:
         raise ValueError("midi= names no MIDI file: give the path of one")
-    files = [file for path in named for file in (midi_files(path) if path.is_dir() else [path])]
+    files = [file for path in named for file in (midi_files(path)[0] if path.is_dir() else [path])]
     require_each_once("midi", files)
     return files

@@ -167,8 +167,7 @@ class MixtureReading(Reading):
         self.log_probs = p.log()
 
     def after(self, ids: Sequence[int]) -> Reading:
-        pairs = zip(self.parts, self.mixture.ids, strict=True)
-        parts = [part.after([int(own[i]) for i in ids]) for part, own in pairs]
+        parts = [part.after(own) for part, own in zip(self.parts, self.mixture.by_model(ids), strict=True)]
         return MixtureReading(self.mixture, parts, (*self.ids, *ids))
 
 
@@ -209,11 +208,12 @@ class Mixture(Scorer):
         return -interpolate(np.stack([*models, *caches], axis=1), self.weights)
 
     def begin(self, ids: Sequence[int] = ()) -> Reading:
-        parts = [
-            scorer.begin([int(own[i]) for i in ids])
-            for scorer, own in zip(self.scorers, self.ids, strict=True)
-        ]
+        parts = [scorer.begin(own) for scorer, own in zip(self.scorers, self.by_model(ids), strict=True)]
         return MixtureReading(self, parts, tuple(ids))
+
+    def by_model(self, ids: Sequence[int]) -> list[list[int]]:
+        """These tokens by the ids of each model."""
+        return [[int(own[i]) for i in ids] for own in self.ids]
 
     @property
     def num_parameters(self) -> int:
