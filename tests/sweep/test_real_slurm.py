@@ -1,4 +1,4 @@
-"""A multirun on a real Slurm, watched in a terminal: the node goes away, a job is cancelled, another queued again."""
+"""A multirun on a real Slurm, watched in a terminal: jobs have to wait, one is cancelled, another queued again."""
 
 import csv
 import os
@@ -89,8 +89,11 @@ def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
         "checkpoint_every=5",
     ]
     words = [sys.executable, str(ROOT / "src" / "train.py"), "-m", *settled([*launcher, *small, *run])]
+    cluster.do("scontrol", "update", "partitionname=main", "state=down")
     terminal = Terminal(words, {**cluster.environment, "OMP_NUM_THREADS": "1"})
     try:
+        wait_for(terminal.shows("rnn seed=3: queued: Slurm does not start the job: PartitionDown"), 120)
+        cluster.do("scontrol", "update", "partitionname=main", "state=up")
         wait_for(lambda: has_epochs(1) and has_epochs(2), 240)
         assert terminal.shows(r"rnn +3 +queued")()
         wait_for(terminal.shows(rf"rnn +[12] +running +\d+/{EPOCHS}"), 60)

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -14,7 +14,7 @@ from hornn.sweep.outcome import tell_other_code
 from hornn.sweep.progress import Line, Watch
 from hornn.sweep.record import Record
 from hornn.sweep.run_state import LOG, last_lines
-from hornn.sweep.slurm_queue import End
+from hornn.sweep.slurm_queue import End, Queue
 from hornn.sweep.status import line_of
 from hornn.sweep.workers import TAIL
 
@@ -27,8 +27,7 @@ class Onlooker:
     """Shows jobs while others run them, as a context: queued, running with its epoch, done, failed with its last lines.
 
     The jobs are on record, so that `src/sweep_status.py` knows of those that wait. `open_jobs` are those to be run, in
-    their order. retry: try again also what diverged. end_of: how the job at such a place ended without a result, None:
-    it has not.
+    their order. retry: try again also what diverged. queue: Slurm's, where Slurm runs the jobs.
     """
 
     def __init__(
@@ -37,10 +36,11 @@ class Onlooker:
         jobs: Sequence[Job],
         console: Console,
         retry: bool,
-        end_of: Callable[[int], End | None] | None = None,
+        queue: Queue | None = None,
     ) -> None:
         self.record, self.jobs, self.retry = record, jobs, retry
-        self.end_of = end_of or (lambda place: None)
+        self.queue = queue
+        self.reasons: dict[int, str] = {}  # why the open job at such a place waits, as was told last
         self.watch = Watch(record.name, jobs, 1, console)
         self.open_jobs: list[Job] = []
         self.over = threading.Event()
@@ -83,12 +83,13 @@ class Onlooker:
     def look(self, quiet: bool = False) -> None:
         """Read how far each job is; quiet: of what has changed nothing is said."""
         entries = {(entry.run_dir, entry.name): entry for entry in self.record.read()}
-        ends = {id(job): self.end_of(place) for place, job in enumerate(self.open_jobs)}
+        ends = {id(job): self.queue.end_of(place) for place, job in enumerate(self.open_jobs) if self.queue}
         for job in self.jobs:
             entry = entries.get((str(job.run_dir), job.name))
             if entry and self._take(job, line_of(entry, job.since), ends.get(id(job))) and not quiet:
                 failed = job.status == "failed" and (job.run_dir / LOG).exists()
                 self.watch.changed(job, last_lines(job.run_dir / LOG, TAIL) if failed else [])
+        self._tell_reasons()
         self.watch.at_once = max(1, sum(job.status == "running" for job in self.jobs))
         self.watch.refresh()
 
@@ -113,6 +114,14 @@ class Onlooker:
         elif before == "running" != job.status:
             job.seconds = time.monotonic() - job.started
         return job.status != before
+
+    def _tell_reasons(self) -> None:
+        """Say of each job that Slurm does not start why, once a reason."""
+        for place, job in enumerate(self.open_jobs):
+            reason = self.queue.reason_of(place) if self.queue else None
+            if reason and reason != self.reasons.get(place):
+                self.reasons[place] = reason
+                self.watch.tell(job, f"Slurm does not start the job: {reason}")
 
     def _look_on(self) -> None:
         while not self.over.wait(LOOK):

@@ -137,7 +137,7 @@ class Watch:
         """Say that a job has another status, and show the `lines` of its log where it failed."""
         score = "" if job.test_score is None else f", test {job.units.show(job.test_score)}"
         if job.error:
-            self._say(f"{job.label} seed={job.seed}: {job.status}: {job.error}", STYLES[job.status])
+            self.tell(job, job.error)
             for line in lines:
                 self._say(f"    {line}", "dim")
         elif not self.live:
@@ -148,6 +148,10 @@ class Watch:
             )
             self._say(f"{job.label} seed={job.seed}: {job.status}{took}{score}{self.left()}")
         self.shown = 0.0
+
+    def tell(self, job: Job, text: str) -> None:
+        """Say something of a job, in a terminal above the table."""
+        self._say(f"{job.label} seed={job.seed}: {job.status}: {text}", STYLES.get(job.status, ""))
 
     def render(self, height: int | None) -> Group:
         lines = [table_line(job) for job in self.jobs]

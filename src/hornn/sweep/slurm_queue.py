@@ -12,7 +12,7 @@ from hornn.sweep.workers import CUT_OFF
 LOOK = 5.0  # seconds between questions
 GRACE = 15.0  # seconds that a shared folder may need to show what a job that has ended left there
 # The user's jobs, the tasks of an array one by one. Slurm keeps a job that has ended for some minutes.
-FIELDS = "--Format=JobArrayID:64,State:32,exit_code:32"
+FIELDS = "--Format=JobArrayID:64,State:32,exit_code:32,Reason:128"
 COMMAND = ("squeue", "--me", "--array", "--states=all", "--noheader", FIELDS)
 AT_WORK = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"}
 AT_WORK |= {
@@ -24,6 +24,8 @@ AT_WORK |= {
     "RESV_DEL_HOLD",
     "SPECIAL_EXIT",
 }
+# Reasons why a job is pending that pass by themselves: other jobs come first.
+USUAL = {"None", "Priority", "Resources", "JobArrayTaskLimit", "BeginTime", "Cleaning"}
 COMPLETED, FAILED = "COMPLETED", "FAILED"
 BY_ITSELF = {FAILED, "OUT_OF_MEMORY"}  # what is tried again ends likewise
 UNKNOWN, GONE = "UNKNOWN", "GONE"  # ours
@@ -55,6 +57,7 @@ class Queue:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.states: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}  # of the jobs that are pending
         self.changed: dict[str, float] = {}  # when a job got its state, on the monotonic clock
         self.asked = float("-inf")
         self.lock = threading.Lock()
@@ -83,10 +86,7 @@ class Queue:
 
     def end_of(self, number: int) -> End | None:
         """How this one of the jobs, in the order of submission, ended without a result; None: it may still have one."""
-        self._ask()
-        with self.lock:
-            first = next(iter(self.states), None)
-        job_id = f"{first}_{number}" if f"{first}_{number}" in self.states else first
+        job_id = self._id(number)
         if job_id is None or not self.is_done(job_id):
             return None
         state = self.states[job_id]
@@ -95,10 +95,24 @@ class Queue:
             return End(f"Slurm's job {job_id} is gone and left no result", False) if late else None
         return End(f"Slurm's job {job_id}: {state}{self._last_words(job_id)}", state in BY_ITSELF)
 
+    def reason_of(self, number: int) -> str | None:
+        """Why Slurm does not start this one of the jobs, such as PartitionTimeLimit; None: other jobs come first."""
+        job_id = self._id(number)
+        if job_id is None or self.get_state(job_id) != "PENDING":
+            return None
+        reason = self.reasons.get(job_id, "None")
+        return None if reason in USUAL else reason
+
     def wait(self) -> None:
         """Wait until all jobs have ended."""
         while not all(map(self.is_done, list(self.states))):
             time.sleep(1)
+
+    def _id(self, number: int) -> str | None:
+        """Slurm's name for this one of the jobs; None before they are submitted."""
+        with self.lock:
+            first = next(iter(self.states), None)
+        return f"{first}_{number}" if f"{first}_{number}" in self.states else first
 
     def _last_words(self, job_id: str) -> str:
         log = Path(self.folder.replace("%j", job_id), f"{job_id}_0_log.err")
@@ -119,8 +133,9 @@ class Queue:
                 ).stdout
             except (OSError, subprocess.SubprocessError):
                 return
-            rows = [row for line in answer.splitlines() if len(row := line.split()) == 3]
-            found = {job_id: state_of(state, code) for job_id, state, code in rows}
+            rows = [row for line in answer.splitlines() if len(row := line.split(maxsplit=3)) == 4]
+            found = {job_id: state_of(state, code) for job_id, state, code, _ in rows}
+            self.reasons = {job_id: reason.strip() for job_id, _, _, reason in rows}
             for job_id, before in self.states.items():
                 ended = before not in {UNKNOWN, *AT_WORK}
                 state = found.get(job_id, before if ended else GONE)

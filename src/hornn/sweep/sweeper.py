@@ -158,8 +158,7 @@ class TableSweeper(Sweeper):
         fault, launched = None, 0
         for wave in waves_of(jobs):
             queue = self._watch_queue()
-            end_of = queue.end_of if queue else None
-            with Onlooker(record, wave, Console(), self.retry_failed, end_of) as onlooker:
+            with Onlooker(record, wave, Console(), self.retry_failed, queue) as onlooker:
                 words = [batch[job.place] for job in onlooker.open_jobs]
                 fault = self._launch(words, launched, queue) or fault
                 launched += len(words)
