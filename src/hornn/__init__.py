@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from hornn.data.midi import read_midi, write_midi
     from hornn.research import make_network, results
     from hornn.use.growing import GrowingText
-    from hornn.use.model import Model, Score, load
+    from hornn.use.model import Model, load
     from hornn.use.music_model import MusicModel, PieceScore, load_music
+    from hornn.use.scoring import Score
     from hornn.use.speech_model import SpeechModel, Transcript, load_speech
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 _PLACES = {
     "GrowingText": "hornn.use.growing",
     "Model": "hornn.use.model",
-    "Score": "hornn.use.model",
+    "Score": "hornn.use.scoring",
     "make_network": "hornn.research",
     "load": "hornn.use.model",
     "MusicModel": "hornn.use.music_model",

@@ -35,6 +35,17 @@ def test_a_longer_text_is_read_on(model: hornn.Model) -> None:
     assert begun.after("") is begun
 
 
+def test_what_follows_is_scored_given_the_text(model: hornn.Model) -> None:
+    (whole,) = model.score(["a b c nowhere\nd\n"], per_token=True)
+    assert whole.token_texts
+    assert whole.token_log_probs
+    later = model.read("a b").score("c nowhere\nd\n")
+    assert (later.token_texts, later.unknown) == (whole.token_texts[2:], 1)
+    np.testing.assert_allclose(later.token_log_probs, whole.token_log_probs[2:], rtol=1e-5)
+    assert later.log_prob == pytest.approx(sum(later.token_log_probs or ()))
+    assert model.read("a").score("") == hornn.Score(0.0, 0, 0, (), ())
+
+
 def test_the_words_and_the_probabilities_belong_together(model: hornn.Model) -> None:
     text = model.read("a")
     words = dict(text.next_words(len(model.words)))
@@ -56,6 +67,8 @@ def test_no_cell_changes_what_was_read(name: str) -> None:
 def test_what_is_no_text_is_refused(model: hornn.Model) -> None:
     with pytest.raises(ValueError, match="text must be a string, got 3"):
         model.read("a").after(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="text must be a string, got None"):
+        model.read("a").score(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="prompt must be a string, got None"):
         model.read(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="k must be a whole number >= 1, got 0"):

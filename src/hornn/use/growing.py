@@ -1,11 +1,13 @@
 """A text that grows: what a model expects next, token by token, for whoever searches or asks as somebody types."""
 
+import math
+
 import numpy as np
 
 from hornn.checks import require_positive, require_string
 from hornn.data.tokenizer import Tokenizer
 from hornn.use.scorers import Scorer
-from hornn.use.scoring import Reading, require_numbers
+from hornn.use.scoring import Reading, Score, require_numbers
 
 
 class GrowingText:
@@ -31,6 +33,16 @@ class GrowingText:
         """The text with further words, or characters, behind it: all its lines but the last have ended."""
         ids = self.scorer.vocabulary.encode(tokens_of(self.scorer.tokenizer, "text", text))
         return GrowingText(self.scorer, self.reading.after(ids)) if ids else self
+
+    def score(self, text: str) -> Score:
+        """The score of further words, given the text so far. Errors: as above."""
+        vocabulary, tokens = self.scorer.vocabulary, tokens_of(self.scorer.tokenizer, "text", text)
+        ids, reading, log_probs = vocabulary.encode(tokens), self.reading, list[float]()
+        for place, token in enumerate(ids):
+            reading = reading.after([ids[place - 1]]) if place else reading
+            log_probs.append(float(require_numbers(reading.log_probs)[token]))
+        unknown = int(vocabulary.are_unknown(np.array(ids, dtype=vocabulary.dtype)).sum())
+        return Score(math.fsum(log_probs), len(ids), unknown, tuple(log_probs), tuple(tokens))
 
     def next_words(self, k: int = 10) -> list[tuple[str, float]]:
         """The `k` likeliest tokens, or all, each with its probability, the likeliest first. Errors: as above."""

@@ -18,7 +18,7 @@ from hornn.use.checkpoints import load_ready
 from hornn.use.figures import require_probabilities
 from hornn.use.growing import GrowingText, tokens_of
 from hornn.use.scorers import Mixture, NetworkScorer, Scorer
-from hornn.use.scoring import sample
+from hornn.use.scoring import Score, sample
 
 SEQ_LEN = 100  # tokens that a network reads at a time; no score depends on it
 BATCH_SIZE = 64  # texts that are scored side by side; likewise
@@ -26,26 +26,6 @@ ROUNDING = 0.01  # nats a token, by which numbers of few digits make a text like
 
 Encoded = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `encode` gives
 TEMPERATURE = 0.8  # of texts, unless another one is asked for
-
-
-class Score(NamedTuple):
-    """What a model says of one text.
-
-    log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
-    where the model has one. unknown: tokens read as `<unk>`, also those written so. token_log_probs: the same for each
-    token, in their order, or None. token_texts: the tokens themselves, likewise.
-    """
-
-    log_prob: float
-    tokens: int
-    unknown: int
-    token_log_probs: tuple[float, ...] | None = None
-    token_texts: tuple[str, ...] | None = None
-
-    @property
-    def perplexity(self) -> float:
-        """exp of the mean of -ln P; not a number for a text without tokens."""
-        return perplexity(-self.log_prob / self.tokens) if self.tokens else math.nan
 
 
 class TokenScores(NamedTuple):

@@ -1,8 +1,9 @@
-"""How a network reads text to score it, and how text is drawn from what a model expects."""
+"""How a network reads text to score it, what a score is, and how text is drawn from what a model expects."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from hornn.checks import is_number, require_positive, require_range, require_temperature
 from hornn.data.base import IGNORE
 from hornn.data.streams import ChunkStream
+from hornn.metrics import perplexity
 from hornn.network import SequenceModel, detach_all
 
 # Where nobody says how much is read at a time:
@@ -113,6 +115,26 @@ def alike(lengths: np.ndarray, batch_size: int, seq_len: int) -> Iterator[list[i
         group.append(int(line))
     if group:
         yield group
+
+
+class Score(NamedTuple):
+    """What a model says of one text.
+
+    log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
+    where the model has one. unknown: tokens read as `<unk>`, also those written so. token_log_probs: the same for each
+    token, in their order, or None. token_texts: the tokens themselves, likewise.
+    """
+
+    log_prob: float
+    tokens: int
+    unknown: int
+    token_log_probs: tuple[float, ...] | None = None
+    token_texts: tuple[str, ...] | None = None
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean of -ln P; not a number for a text without tokens."""
+        return perplexity(-self.log_prob / self.tokens) if self.tokens else math.nan
 
 
 class Reading(ABC):
