@@ -91,6 +91,20 @@ def test_a_bigram_without_discounts_of_its_own_is_told(folder: Path) -> None:
     assert said.startswith("warning: the bigram grammar: the training text gives no Kneser-Ney discounts for")
 
 
+def test_words_that_the_shipped_grammar_lacks_are_told(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "tiny")
+    grammar = folder / "etc" / "tiny.lm"
+    grammar.write_text(grammar.read_text().replace("-0.6021 SO\n", "").replace("ngram 1=5", "ngram 1=4"))
+    data = data_of(folder)
+    (_, said) = data.remarks()
+    number = sum(words.count("SO") for words in data.said("test"))
+    assert number > 1
+    assert said == (
+        f"warning: the shipped grammar lacks {number} of the {data.words('test')} words of test, such as 'SO': "
+        f"each is an error; add them to {grammar}"
+    )
+
+
 @pytest.mark.parametrize("damage", ["cut", "other", "absent"])
 def test_a_damaged_file_is_not_used(tmp_path: Path, damage: str) -> None:
     data = data_of(write_corpus(tmp_path / "tiny"))

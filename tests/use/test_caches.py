@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -42,6 +42,14 @@ def test_what_it_says_of_a_token_is_what_it_says_of_the_next_word(folder: Path, 
     alone = dict(hornn.load(folder / name).next_words("a b a c", k=100))
     assert cached["a"] == pytest.approx(0.6 * alone["a"] + 0.4 / 2, rel=1e-5)
     assert cached["b"] == pytest.approx(0.6 * alone["b"], rel=1e-5)  # of the last two tokens it is none
+
+
+def test_a_length_may_be_a_number_of_numpy(folder: Path) -> None:
+    one, other = (
+        hornn.load(folder / NAMES[1], cache=length, fit_on="a b").perplexity("a b a\n")
+        for length in cast("list[int]", [np.int64(5), 5])
+    )
+    assert one == other
 
 
 def test_what_cannot_be_is_said(folder: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from hornn.baselines.counts import CountModel, State
 from hornn.baselines.mixture import em_weights, interpolate
 from hornn.baselines.ngram import KneserNey
-from hornn.checks import require_positive
+from hornn.checks import is_whole, require_positive
 
 NGRAM = "ngram."  # before the names of the n-gram model's state
 
@@ -18,7 +18,7 @@ def require_lengths(name: str, lengths: int | Sequence[int]) -> tuple[int, ...]:
     given: tuple[Any, ...] = (lengths,)
     if isinstance(lengths, Sequence) and not isinstance(lengths, str):
         given = tuple(lengths)
-    if not given or not all(type(length) is int and length >= 1 for length in given):
+    if not given or not all(is_whole(length) and length >= 1 for length in given):
         raise ValueError(
             f"{name} must be one whole number of tokens, 1 or more, or a list of such, got {lengths!r}"
         )

@@ -265,7 +265,21 @@ class SpeechData(SequenceData):
         return estimate_bigram(self.lexicon, self.said("train"))
 
     def remarks(self) -> list[str]:
-        return [f"warning: the {BIGRAM} grammar: {note}" for note in self.bigram[1]]
+        return [
+            *(f"warning: the {BIGRAM} grammar: {note}" for note in self.bigram[1]),
+            *self.unheard(),
+        ]
+
+    def unheard(self) -> list[str]:
+        """A warning where words are said in test that the shipped grammar lacks: each counts as an error."""
+        known = set(self.recogniser.grammars[SHIPPED].words)
+        lacking = [word for said in self.said("test") for word in said if word not in known]
+        if not lacking:
+            return []
+        return [
+            f"warning: the {SHIPPED} grammar lacks {len(lacking):,} of the {self.words('test'):,} words of test, "
+            f"such as {lacking[0]!r}: each is an error; add them to {self.corpus.grammar}"
+        ]
 
     def interface(self) -> dict[str, Any]:
         return {
