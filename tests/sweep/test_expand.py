@@ -1,5 +1,6 @@
 """A table's runs: those that start from others, and a table that is taken for one run."""
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,7 +43,9 @@ def test_a_start_that_is_not_done(tmp_path: Path, result: dict[str, Any] | None)
 
 def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     def check(rows: list[Any], *words: str) -> None:
-        overrides = {"task": ["sweeps=mine", "seed=2", *words], "hydra": []}
+        of_hydra = [word for word in words if word.startswith("hydra")]
+        task = [word for word in words if word not in of_hydra]
+        overrides = {"task": ["sweeps=mine", "seed=2", *task], "hydra": of_hydra}
         settings = {"overrides": overrides, "runtime": {"choices": {"sweeps": "mine"}}}
         check_not_a_table(OmegaConf.create({"rows": rows}), OmegaConf.create(settings))
 
@@ -59,6 +62,9 @@ def test_a_table_without_what_tells_its_runs_apart_is_no_run() -> None:
     for word in ("sweep.seeds=[3]", "+sweep.sedes=[3]"):
         with pytest.raises(ValueError, match=r"^\+?sweep.se.*=\[3\] is of several runs: add -m to run them$"):
             check(rows, "model.hidden_size=8", word)
+    for word in ("hydra.sweeper.only=[wide]", "hydra.launcher.jobs=2", "hydra/launcher=joblib"):
+        with pytest.raises(ValueError, match=f"^{re.escape(word)} is of several runs: add -m to run them$"):
+            check([], word)
 
 
 @pytest.mark.parametrize(

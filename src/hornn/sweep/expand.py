@@ -21,7 +21,8 @@ from hornn.sweep.run_state import moment_of_files
 
 ROW = "+sweep.row="  # the override by which the sweeper says which row of the table a job belongs to
 SEED = re.compile(r"seed=(0|[1-9]\d*)")
-OF_TABLES = re.compile(r"\+*(sweep\.(?!name=|row=)|hydra\.sweeper\.)")  # words that say nothing of one run
+# Words that say nothing of one run.
+OF_TABLES = re.compile(r"\+*(sweep\.(?!name=|row=)|hydra\.sweeper\.|hydra[./]launcher[.=])")
 NO_SETTING = ("--", "hydra.", "seed=", "overwrite=", "sweep.name=")  # words that make no other row of a job
 
 
