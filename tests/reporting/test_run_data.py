@@ -113,6 +113,14 @@ def test_curves_are_columns_and_each_epoch_has_its_own_time() -> None:
     short = curves([records[0] | {"seconds": 1000.0}, *records[1:]], characters=False, timed=True)
     assert short["seconds"] == [1000.0, 1002.0], "to four digits of all"
     assert curves(records, characters=True, timed=True)["valid_bpc"] == [6.644, 6.0]
+    norms = [{"epoch": 1, "lr": 0.12345, "train_ppl": 123.456, "grad_norm": 1.2345, "max_grad_norm": 65.6}]
+    assert curves(norms, characters=False, timed=False) == {
+        "epoch": [1],
+        "lr": [0.123],
+        "train_ppl": [123.5],
+        "grad_norm": [1.2],
+        "max_grad_norm": [66.0],
+    }
     music = [{"epoch": 1, "valid_nll": 7.5, "valid_accuracy": 0.3}]
     assert curves(music, characters=False, timed=True) == {
         "epoch": [1],

@@ -240,7 +240,7 @@ def reads_own_folder(result: Mapping[str, Any]) -> bool:
 
 
 def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) -> dict[str, list[Any]]:
-    """The epochs as columns: scores to four digits, the rest to three.
+    """The epochs as columns: scores to four digits, norms of gradients, which leap, to two, the rest to three.
 
     `seconds` are counted from the start of the training.
     """
@@ -260,7 +260,7 @@ def curves(records: Sequence[Mapping[str, Any]], characters: bool, timed: bool) 
         if characters and key.endswith("_ppl"):
             key = key.replace("_ppl", "_bpc")
             values = [bits(math.log(value)) if value and value > 0 else None for value in values]
-        digits = 4 if key.partition("_")[0] in SPLITS else 3
+        digits = 4 if key.partition("_")[0] in SPLITS else 2 if key.endswith("grad_norm") else 3
         columns[key] = [None if value is None else shorter(value, digits) for value in values]
     return columns
 
