@@ -12,9 +12,9 @@ CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parents[1] /
 
 
 def sweep_files() -> Path:
-    """The folder of sweep files: `sweeps` where the command runs, else the program's own."""
+    """The folder of sweep files: `sweeps` where the command runs, if it has any, else the program's own."""
     own = Path("sweeps")
-    return own if own.is_dir() else CONF / "sweeps"
+    return own if any(own.glob("*.yaml")) else CONF / "sweeps"
 
 
 def require_one(name: str, folders: Iterable[Path]) -> None:
