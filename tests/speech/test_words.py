@@ -142,6 +142,13 @@ def test_an_nbest_list_has_the_likeliest_texts_with_their_parts(heard: Heard) ->
             assert sum(each[1:]) == pytest.approx(brute_force(heard, scores, each.words, "bigram"), rel=1e-3)
 
 
+def test_the_first_beam_that_suffices_finds_what_the_last_does(heard: Heard, monkeypatch: Any) -> None:
+    find = partial(heard.recogniser.nbest, grammar="bigram", number=3)
+    found = [find(0.01 * each) for each in heard.scores("test")]
+    monkeypatch.setattr("hornn.speech.recogniser.LATTICE_BEAMS", (8.0,))
+    assert found == [find(0.01 * each) for each in heard.scores("test")]
+
+
 def test_a_recogniser_is_put_together_from_plain_values(heard: Heard) -> None:
     again = from_plain(heard.recogniser.plain())
     for each in heard.scores("test"):

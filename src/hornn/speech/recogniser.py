@@ -20,7 +20,9 @@ from hornn.speech.word_errors import errors_of
 
 STATE_SCALE = 0.1
 BEAM = 15.0
-LATTICE_BEAM = 8.0  # how far behind the best a hypothesis of an n-best list may be
+# How far behind the best a hypothesis of an n-best list may be. The first that suffices is taken: of a network that has
+# learned little, the lattice of the last one may hold so many texts that it takes minutes.
+LATTICE_BEAMS = (2.0, 4.0, 8.0)
 SCALES = (0.05, 0.08, 0.12, 0.2, 0.3, 0.5)  # of acoustics, tried on validation
 FRAME = 0.01  # seconds from one frame to the next
 
@@ -102,19 +104,30 @@ class Recogniser:
 
         None where the frames are too few for any sentence.
         """
+        texts = list[tuple[list[int], float]]()
+        for beam in LATTICE_BEAMS:
+            texts = self._texts(scores, grammar, number, beam)
+            if sum(cost <= texts[0][1] + beam for _, cost in texts) >= number:
+                break
+        found = []
+        for labels, cost in texts:
+            words = [self.lexicon.words[label - 1] for label in labels]
+            acoustic = -cost - graphs.log_prob(self.lexicon, words, self.sentences[grammar])
+            found.append(Hypothesis(words, acoustic, self.grammars[grammar].log_prob(words)))
+        return found
+
+    def _texts(
+        self, scores: np.ndarray, grammar: str, number: int, beam: float
+    ) -> list[tuple[list[int], float]]:
+        """At most `number` texts as labels, with the cost of the best path of each: all that are within the beam."""
         decoder_of = load("kaldi_decoder")
-        config = decoder_of.LatticeSimpleDecoderConfig(beam=BEAM, lattice_beam=LATTICE_BEAM)
+        config = decoder_of.LatticeSimpleDecoderConfig(beam=BEAM, lattice_beam=beam)
         decoder = decoder_of.LatticeSimpleDecoder(self.graphs[grammar], config)
         decoder.decode(decodable(scores))
         if math.isinf(decoder.final_relative_cost()):
             return []
         _, lattice = decoder.get_raw_lattice()
-        found = []
-        for labels, cost in graphs.likeliest(lattice, number, LATTICE_BEAM):
-            words = [self.lexicon.words[label - 1] for label in labels]
-            acoustic = -cost - graphs.log_prob(self.lexicon, words, self.sentences[grammar])
-            found.append(Hypothesis(words, acoustic, self.grammars[grammar].log_prob(words)))
-        return found
+        return list(graphs.likeliest(lattice, number, beam))
 
 
 def from_plain(values: Mapping[str, Any]) -> Recogniser:
