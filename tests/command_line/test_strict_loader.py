@@ -22,6 +22,7 @@ BAD = {
     "model=../model/rnn": "unknown model '../model/rnn'; ",
     "+model@other=rnn": "model@other=rnn: a group has one place here, give model=rnn",
     "hydra.verbose=3": "hydra.verbose must be true, false or names of loggers, got 3",
+    "hydra.searchpath=[file:///nowhere]": "hydra.searchpath names file:///nowhere, which is not there: give file:///FOLDER",
     "--package model": "--package shows a part of a config: add --cfg job",
     "model=null": f"unknown model 'null'; {MODELS}",
     "experiment=hornn/ptbb": f"unknown experiment 'hornn/ptbb'; did you mean 'hornn/ptb'? {EXPERIMENTS}",

@@ -3,6 +3,7 @@
 import argparse
 import operator
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -57,6 +58,18 @@ class Loader(ConfigLoaderImpl):
             cfg.hydra.overrides.hydra.append("hydra.mode=RUN")
             cfg.hydra.mode = run_mode
         return cfg
+
+    def _process_config_searchpath(self, config_name: Any, parsed_overrides: Any, repo: Any) -> None:
+        """Hydra goes on without a folder that is not there, with a warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            super()._process_config_searchpath(config_name, parsed_overrides, repo)
+        for source in repo.get_sources():
+            if source.provider.startswith("hydra.searchpath") and not source.available():
+                raise ValueError(
+                    f"hydra.searchpath names {source.scheme()}://{source.path}, which is not there: "
+                    "give file:///FOLDER or pkg://PACKAGE"
+                )
 
     def has_group(self, name: str) -> bool:
         return self.repository.group_exists(name)
