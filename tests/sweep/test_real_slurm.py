@@ -92,7 +92,9 @@ def test_a_node_goes_away_and_jobs_are_cancelled_and_queued_again(
     cluster.do("scontrol", "update", "partitionname=main", "state=down")
     terminal = Terminal(words, {**cluster.environment, "OMP_NUM_THREADS": "1"})
     try:
-        wait_for(terminal.shows("rnn seed=3: queued: Slurm does not start the job: PartitionDown"), 120)
+        wait_for(
+            terminal.shows("rnn seed=1: queued: Slurm does not start the job, and 2 more: PartitionDown"), 120
+        )
         cluster.do("scontrol", "update", "partitionname=main", "state=up")
         wait_for(lambda: has_epochs(1) and has_epochs(2), 240)
         assert terminal.shows(r"rnn +3 +queued")()

@@ -112,10 +112,11 @@ def test_a_reason_is_told_once(
     monkeypatch.chdir(tmp_path)
     said = io.StringIO()
     identity = Identity({}, {}, {}, "aaaaaaaaaa", 1, Path("outputs/one"), False)
-    record, job = Record("mini"), Job(["one"], [], identity, {"trainer": {}})
-    record.merge(job.entries())
-    answer.write_text("7_0 PENDING 0 PartitionTimeLimit\n")
-    with Onlooker(record, [job], Console(file=said), False, queue) as onlooker:
+    record, jobs = Record("mini"), [Job([name], [], identity, {"trainer": {}}) for name in ("one", "two")]
+    record.merge([entry for job in jobs for entry in job.entries()])
+    answer.write_text("7_0 PENDING 0 PartitionTimeLimit\n7_1 PENDING 0 PartitionTimeLimit\n")
+    with Onlooker(record, jobs, Console(file=said), False, queue) as onlooker:
         onlooker.look()
         onlooker.look()
-    assert said.getvalue().count("queued: Slurm does not start the job: PartitionTimeLimit") == 1
+    line = "one seed=1: queued: Slurm does not start the job, and 1 more: PartitionTimeLimit\n"
+    assert said.getvalue().count("PartitionTimeLimit") == said.getvalue().count(line) == 1

@@ -40,7 +40,7 @@ class Onlooker:
     ) -> None:
         self.record, self.jobs, self.retry = record, jobs, retry
         self.queue = queue
-        self.reasons: dict[int, str] = {}  # why the open job at such a place waits, as was told last
+        self.reasons = set[str]()  # why jobs are not started, as was told
         self.watch = Watch(record.name, jobs, 1, console)
         self.open_jobs: list[Job] = []
         self.over = threading.Event()
@@ -116,12 +116,16 @@ class Onlooker:
         return job.status != before
 
     def _tell_reasons(self) -> None:
-        """Say of each job that Slurm does not start why, once a reason."""
+        """Say why Slurm does not start jobs, each reason once."""
+        waiting: dict[str, list[Job]] = {}
         for place, job in enumerate(self.open_jobs):
-            reason = self.queue.reason_of(place) if self.queue else None
-            if reason and reason != self.reasons.get(place):
-                self.reasons[place] = reason
-                self.watch.tell(job, f"Slurm does not start the job: {reason}")
+            if self.queue and (reason := self.queue.reason_of(place)):
+                waiting.setdefault(reason, []).append(job)
+        for reason, (job, *others) in waiting.items():
+            if reason not in self.reasons:
+                them = f", and {len(others)} more" if others else ""
+                self.watch.tell(job, f"Slurm does not start the job{them}: {reason}")
+        self.reasons |= set(waiting)
 
     def _look_on(self) -> None:
         while not self.over.wait(LOOK):
