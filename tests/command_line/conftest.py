@@ -56,6 +56,10 @@ model: {_target_: toy_parts.Elman}
 # @package _global_
 sed: 3
 """,
+    "conf/experiment/bad_override.yaml": """
+# @package _global_
+defaults: [override /modell: rnn]
+""",
     "conf/experiment/bad_nested.yaml": """
 # @package _global_
 model: {ordr: 3}

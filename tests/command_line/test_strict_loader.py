@@ -7,8 +7,8 @@ import pytest
 
 MODELS = "model is one of: hornn_fofe, misspelt, rnn, untargeted"
 EXPERIMENTS = (
-    "experiment is one of: bad_choice, bad_class, bad_include, bad_key, bad_nested, bad_value, bad_yaml,"
-    " hornn/ptb"
+    "experiment is one of: bad_choice, bad_class, bad_include, bad_key, bad_nested, bad_override, bad_value,"
+    " bad_yaml, hornn/ptb"
 )
 
 # Command line -> what the one line says, in full or, where it is Hydra's wording, in part.
@@ -35,6 +35,10 @@ BAD = {
         f"unknown model 'rn' (from the defaults list of a config file); did you mean 'rnn'? {MODELS}"
     ),
     "experiment=bad_include": f"unknown experiment 'hornn/ptbb'; did you mean 'hornn/ptb'? {EXPERIMENTS}",
+    "experiment=bad_override": (
+        "experiment/bad_override.yaml overrides 'modell' in its defaults list, which nothing chooses before it; "
+        "did you mean 'model'? the groups are: "
+    ),
     "experiment=bad_yaml": "experiment/bad_yaml.yaml",
 }
 

@@ -88,6 +88,12 @@ class Loader(ConfigLoaderImpl):
         found = re.match(r"Could not (?:override|delete from config\.) '([^'@]+)'", str(error))
         return found and found[1]
 
+    @staticmethod
+    def unknown_group(error: ConfigCompositionException) -> tuple[str, str] | None:
+        """The file whose defaults list overrides a group that nothing chooses, and the group; None: another error."""
+        found = re.match(r"In '([^']+)': Could not override '([^'@]+)'", str(error))
+        return (found[1], found[2]) if found else None
+
 
 @contextmanager
 def patched(loader: type[Loader], annotate: Callable[[JobReturn, BaseException], None]) -> Iterator[None]:

@@ -44,6 +44,14 @@ class StrictLoader(Loader):
         except ConfigCompositionException as error:
             key = self.unknown_key(error)
             if key is None:
+                if found := self.unknown_group(error):
+                    file, group = found
+                    names = self.list_groups("")
+                    hint = did_you_mean(nearest_of(group, names))
+                    raise ValueError(
+                        f"{file}.yaml overrides {group!r} in its defaults list, which nothing chooses before it; {hint}"
+                        f"the groups are: {', '.join(names)}"
+                    ) from error
                 raise
             if self.has_group(key):
                 others = [line for line in overrides if line.lstrip("~").partition("=")[0] != key]
