@@ -107,7 +107,7 @@ class Recogniser:
         texts = list[tuple[list[int], float]]()
         for beam in LATTICE_BEAMS:
             texts = self._texts(scores, grammar, number, beam)
-            if sum(cost <= texts[0][1] + beam for _, cost in texts) >= number:
+            if not texts or sum(cost <= texts[0][1] + beam for _, cost in texts) >= number:
                 break
         found = []
         for labels, cost in texts:
