@@ -11,6 +11,7 @@ import pytest
 from hornn.reporting.json_table import seeds_of, table_json
 from hornn.reporting.packing import differences, packed
 from hornn.reporting.run_data import address, curves, page_data
+from hornn.reporting.runs import Run
 from reporting.place import SWEEP, Place, line_of, table_of
 
 
@@ -187,11 +188,23 @@ def test_a_table_as_json_has_every_seed_and_every_claim(filled: Place) -> None:
     assert row["scores"]["test_ppl"]["measured"] == [111.5, 112.5]
     assert row["seeds"] == [1, 2]
     assert content["folder"] == str(filled.results / "tables" / "toy")
-    assert row["results"] == ["sum-2-seed1.json", "sum-2-seed2.json"]
+    assert "results" not in row  # named by row and seed
     unbuilt = next(row for row in content["rows"] if row["row"] == "stack")
     assert {"seeds", "results", "num_parameters"}.isdisjoint(unbuilt)
     assert content["command"] == "python src/train.py -m sweeps=toy"
     assert content["lower_is_better"] is content["metrics"][0]["lower_is_better"] is True
+
+
+def test_only_results_that_lie_elsewhere_are_named(place: Place) -> None:
+    """Of a run that another table kept, beside the table's own."""
+    for seed in (1, 2):
+        place.commit("rnn", seed)
+    other = place.commit("second-order", 1, sweep="other")
+    table = table_of(place)
+    shared = line_of(table, "sum-2")._replace(runs=(Run(1, "done", other, place.result(1, 111.5)),))
+    rows = json.loads(table_json(table._replace(lines=(line_of(table, "rnn"), shared))))["rows"]
+    assert "results" not in rows[0]
+    assert rows[1]["results"] == ["../other/second-order-seed1.json"]
 
 
 def test_a_score_that_some_results_lack_names_its_seeds(place: Place) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import statistics
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hornn.reporting.lines import Line, tells
@@ -17,11 +19,12 @@ def table_json(table: Table) -> str:
     """All that the page says of a table: its rows with every seed's number, its claims, to 7 significant digits.
 
     A row, a score or a claim lacks the keys of what there is nothing to say of: a score has `seeds` where its numbers
-    are of some of the row's seeds alone. `results` are files below `folder`.
+    are of some of the row's seeds alone. The result of a seed is the file `ROW-seedN.json` in `folder`. Only a row
+    whose results lie elsewhere, as another table's or those not kept yet, has `results`: their paths from `folder`.
     """
     sweep = table.sweep
-    files = [run.path for line in table.lines for run in line.measured if run.path]
-    folder = os.path.commonpath([path.parent for path in files]) if files else ""
+    folders = [run.path.parent.as_posix() for line in table.lines for run in line.measured if run.path]
+    folder = statistics.mode(folders) if folders else ""  # where most results lie
     content = {
         "sweep": sweep.name,
         "title": sweep.title,
@@ -44,7 +47,7 @@ def table_json(table: Table) -> str:
                     "devices": line.devices,
                     "commits": commits(line.measured),
                     "seeds": [run.seed for run in line.measured],
-                    "results": [run.path.relative_to(folder).as_posix() for run in line.measured if run.path],
+                    "results": names_of(line, folder),
                     "scores": {
                         key: without_nothing(
                             {
@@ -72,6 +75,13 @@ def table_json(table: Table) -> str:
         json.dumps(finite(content), allow_nan=False), parse_float=lambda text: to_digits(float(text))
     )
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def names_of(line: Line, folder: str) -> list[str] | None:
+    """The files of a row's results, seen from the folder; None where each is named by its row and seed."""
+    names = [Path(os.path.relpath(run.path, folder)).as_posix() for run in line.measured if run.path]
+    by_rule = [f"{line.row.name}-seed{run.seed}.json" for run in line.measured]
+    return None if names == by_rule else names
 
 
 def seeds_of(line: Line, key: str) -> list[int] | None:
