@@ -341,7 +341,7 @@ def test_what_is_no_path_and_no_text_is_refused(folder: Path, value: Any) -> Non
 
 def test_each_way_to_draw_is_that_of_the_command(command: Any, folder: Path) -> None:
     path = folder / NAMES[0]
-    model = hornn.load(path)
+    model = hornn.load(path, device=torch.device("cpu"))
     plain = model.generate("a b", length=20, seed=4)[0]
     ways: list[dict[str, Any]] = [{"top_k": 1}, {"top_p": 0.3}]
     for way in ways:

@@ -41,7 +41,7 @@ PARTS_OF_TEXT: dict[tuple[str, ...], type] = {("data", "valid_is_test"): bool}
 
 
 @torch.inference_mode(False)  # a caller's would make weights whose changes nobody counts
-def open_checkpoint(path: Path, device: str) -> Opened:
+def open_checkpoint(path: Path, device: str | torch.device) -> Opened:
     """Rebuild the model of a checkpoint or of an ARPA file, which needs nothing beside that file.
 
     device: of a network, cpu or cuda; a line on stderr says why it has no native kernels, where that is so, and another
@@ -49,7 +49,7 @@ def open_checkpoint(path: Path, device: str) -> Opened:
     `read_checkpoint` and `read_arpa` raise, and ValueError where the weights are of another model than the checkpoint
     says, the device is not there, or the caller made torch's default type another one than fp32.
     """
-    require_device(device)
+    require_device(str(device))
     if (default := torch.get_default_dtype()) is not torch.float32:
         raise ValueError(
             f"torch's default type is {default}, a model computes in torch.float32: call "
@@ -108,7 +108,7 @@ def require_text(opened: Opened) -> NetworkScorer | CountScorer:
 
 
 def load_ready(
-    paths: Sequence[Path], device: str, seq_len: int, precision: str
+    paths: Sequence[Path], device: str | torch.device, seq_len: int, precision: str
 ) -> list[NetworkScorer | CountScorer]:
     """The models of these files; networks are ready to read a text exactly from left to right. Errors: as in `load`."""
     scorers = [require_text(open_checkpoint(path, device)) for path in paths]

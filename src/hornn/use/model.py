@@ -232,7 +232,7 @@ def names_a_file(text: str) -> bool:
 def load(
     path: str | Path | Sequence[str | Path],
     fit_on: str | Path | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     config_dir: str | Path | None = None,
     cache: int | Sequence[int] | None = None,
 ) -> Model:

@@ -122,7 +122,7 @@ def sample(
 def load_music(
     path: str | Path,
     frame_length: float | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     config_dir: str | Path | None = None,
 ) -> MusicModel:
     """The model of music of a checkpoint.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from hornn.card import looked_up_in
 from hornn.checks import is_number, is_whole, require_choice, require_path, require_positive, require_range
@@ -160,7 +161,7 @@ def frames_of(recordings: Sequence[str | Path]) -> list[np.ndarray]:
 def load_speech(
     path: str | Path,
     acoustic_scale: float | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     config_dir: str | Path | None = None,
 ) -> SpeechModel:
     """The network of speech of a checkpoint.
@@ -173,6 +174,6 @@ def load_speech(
         return open_speech(Path(path), device, acoustic_scale)
 
 
-def open_speech(path: Path, device: str, acoustic_scale: float | None = None) -> SpeechModel:
+def open_speech(path: Path, device: str | torch.device, acoustic_scale: float | None = None) -> SpeechModel:
     """The network of speech of a checkpoint. ValueError for one of anything else; else as `open_checkpoint`."""
     return SpeechModel(open_checkpoint(path, device), acoustic_scale)
