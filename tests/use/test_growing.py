@@ -41,9 +41,12 @@ def test_what_follows_is_scored_given_the_text(model: hornn.Model) -> None:
     assert whole.token_log_probs
     later = model.read("a b").score("c nowhere\nd\n")
     assert (later.token_texts, later.unknown) == (whole.token_texts[2:], 1)
+    assert whole.token_unknown
+    assert later.token_unknown == whole.token_unknown[2:]
+    assert sum(later.token_unknown) == 1
     np.testing.assert_allclose(later.token_log_probs, whole.token_log_probs[2:], rtol=1e-5)
     assert later.log_prob == pytest.approx(sum(later.token_log_probs or ()))
-    assert model.read("a").score("") == hornn.Score(0.0, 0, 0, (), ())
+    assert model.read("a").score("") == hornn.Score(0.0, 0, 0, (), (), ())
 
 
 def test_the_words_and_the_probabilities_belong_together(model: hornn.Model) -> None:

@@ -41,8 +41,8 @@ class GrowingText:
         for place, token in enumerate(ids):
             reading = reading.after([ids[place - 1]]) if place else reading
             log_probs.append(float(require_numbers(reading.log_probs)[token]))
-        unknown = int(vocabulary.are_unknown(np.array(ids, dtype=vocabulary.dtype)).sum())
-        return Score(math.fsum(log_probs), len(ids), unknown, tuple(log_probs), tuple(tokens))
+        unknown = tuple(vocabulary.are_unknown(np.array(ids, dtype=vocabulary.dtype)).tolist())
+        return Score(math.fsum(log_probs), len(ids), sum(unknown), tuple(log_probs), tuple(tokens), unknown)
 
     def next_words(self, k: int = 10) -> list[tuple[str, float]]:
         """The `k` likeliest tokens, or all, each with its probability, the likeliest first. Errors: as above."""

@@ -103,6 +103,7 @@ class Model:
                 int(scores.unknown.sum()),
                 tuple(scores.log_probs.tolist()) if per_token else None,
                 tuple(scores.texts) if per_token else None,
+                tuple(scores.unknown.tolist()) if per_token else None,
             )
             for scores in self.score_tokens(texts, batch_size)
         ]

@@ -122,7 +122,8 @@ class Score(NamedTuple):
 
     log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
     where the model has one. unknown: tokens read as `<unk>`, also those written so. token_log_probs: the same for each
-    token, in their order, or None. token_texts: the tokens themselves, likewise.
+    token, in their order, or None. token_texts: the tokens themselves, likewise. token_unknown: whether each is read as
+    `<unk>`, likewise.
     """
 
     log_prob: float
@@ -130,6 +131,7 @@ class Score(NamedTuple):
     unknown: int
     token_log_probs: tuple[float, ...] | None = None
     token_texts: tuple[str, ...] | None = None
+    token_unknown: tuple[bool, ...] | None = None
 
     @property
     def perplexity(self) -> float:
