@@ -196,8 +196,8 @@ class Model:
     def encode(self, text: str | Path) -> Encoded:
         """The ids of a text, whether each is read as `<unk>`, and the number of tokens of each line, as arrays.
 
-        text: or a text file, as a Path or a string that is the name of a file. The ids are unsigned, as small as the
-        vocabulary allows: `ids.astype("int64")` is what torch works with.
+        text: or a text file, as a Path or a string that is the name of a file. The ids are uint16, or int32 for more
+        than 65,536 words: `ids.astype("int64")` is what torch works with.
         """
         require_string("text", text, Path)
         if text == "":
