@@ -1,6 +1,7 @@
 """Imports go one way, each outside library stays where it belongs, and no file is too long to read."""
 
 import ast
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -147,6 +148,16 @@ def test_imports_go_one_way(module: str) -> None:
             assert part_of(name) in (part, "checks", "columns", "metrics", "result", "writing"), (
                 f"{module} imports {name}"
             )
+
+
+def test_the_report_names_its_modules_in_the_order_of_their_imports() -> None:
+    told = ast.get_docstring(ast.parse(MODULES["hornn.reporting"].read_text())) or ""
+    lines = [re.findall(r"\w+", line.strip().split("  ")[0]) for line in told.split("\n\n")[-1].splitlines()]
+    level = {f"hornn.reporting.{name}": number for number, names in enumerate(lines) for name in names}
+    assert sorted(level) == [name for name in INSIDE if name.startswith("hornn.reporting.")]
+    for module, number in level.items():
+        for name in own(module) & level.keys():
+            assert level[name] <= number, f"{module} imports {name}"
 
 
 @pytest.mark.parametrize("module", [name for name in INSIDE if part_of(name) in REPORTS])

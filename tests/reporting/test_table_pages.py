@@ -93,7 +93,8 @@ def test_pages_are_the_same_each_time_and_go_with_their_results(filled: Any) -> 
         path.unlink()
     write_pages(filled.results, filled.sweeps, filled.folder)
     assert [path.rpartition("/")[2] for path in contents()] == ["README.md"]
-    assert "No runs yet." in (filled.results / "tables" / "README.md").read_text()
+    page = (filled.results / "tables" / "README.md").read_text()
+    assert "No published number has a measured one beside it yet." in page
 
 
 def test_rows_of_a_table_in_a_page(filled: Any) -> None:

@@ -17,15 +17,8 @@ from hornn.reporting.gains import (
     note_on_shortfall,
 )
 from hornn.reporting.lines import CONFLICT, Line, by_one_recipe, departures_of, what_differs
-from hornn.reporting.numbers import (
-    AT_MOST_SIGN,
-    DYNAMIC_SIGN,
-    OTHER_CORPUS_SIGN,
-    UNVERIFIED_SIGN,
-    is_count,
-    percent,
-)
-from hornn.reporting.scores import has_published, is_unverified, published_value
+from hornn.reporting.numbers import AT_MOST_SIGN, is_count, percent
+from hornn.reporting.scores import SIGNS, has_published, published_value, signs_of_published
 from hornn.reporting.seeds import Errors, errors_of_gain, errors_of_mean, spread_for
 from hornn.reporting.sweeps import Metric, Sweep
 from hornn.result import score_of
@@ -41,7 +34,6 @@ REASONS = {
 BEHIND = "it is even behind"  # of a row that gains so much at most
 AT_LIMIT = "a seed reached the last step that was looked at: the true mean may turn this round"
 AGAINST_PUBLISHED = "against the published numbers"  # which do not bear the claim themselves
-SIGNS = (UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN)
 
 
 class Verdict(NamedTuple):
@@ -205,17 +197,8 @@ def standing(line: Line, metric: str) -> Line:
 
 def signs_of(lines: Iterable[Line], metric: str) -> str:
     """What a reader must know of their published numbers."""
-    known = {
-        sign
-        for line in lines
-        for sign, told in (
-            (UNVERIFIED_SIGN, is_unverified(line.scores[metric])),
-            (DYNAMIC_SIGN, line.row.dynamic),
-            (OTHER_CORPUS_SIGN, line.row.published[metric].corpus),
-        )
-        if told
-    }
-    return "".join(sorted(known, key=SIGNS.index))
+    known = "".join(signs_of_published(line.row.published[metric], line.row.dynamic) for line in lines)
+    return "".join(sign for sign in SIGNS if sign in known)
 
 
 def judge_bound(claim: Claim, sweep: Sweep, line: Line, lines: Sequence[Line]) -> Verdict:

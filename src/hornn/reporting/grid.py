@@ -5,17 +5,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line, on_one_device
-from hornn.reporting.numbers import (
-    DYNAMIC_SIGN,
-    OTHER_CORPUS_SIGN,
-    SIGN_MEANINGS,
-    UNVERIFIED_SIGN,
-    format_bound,
-    format_number,
-    format_published,
-    is_count,
-)
-from hornn.reporting.scores import Score
+from hornn.reporting.numbers import SIGN_MEANINGS, format_bound, format_number, format_published, is_count
+from hornn.reporting.scores import Score, signs_of_published
 from hornn.reporting.sweeps import Row
 from hornn.reporting.tables import Table
 
@@ -175,12 +166,7 @@ def published_text(key: str, score: Score | None, row: Row) -> str:
     published = score.published if score else None
     if published is None or published.value is None:
         return ""
-    signs = {
-        UNVERIFIED_SIGN: not published.verified,
-        DYNAMIC_SIGN: row.dynamic,
-        OTHER_CORPUS_SIGN: bool(published.corpus),
-    }
-    return format_published(published.value, key) + "".join(sign for sign, holds in signs.items() if holds)
+    return format_published(published.value, key) + signs_of_published(published, row.dynamic)
 
 
 def ratio_cell(value: float | str | None, unit: float | None) -> Cell:

@@ -185,13 +185,8 @@ def state_in_words(row: Row, seeds: Collection[int], runs: Sequence[Run]) -> str
     if len(set(states.values())) == 1:
         word = next(iter(states.values()))
         return "" if word == "done" else word
-    missing: dict[str, list[str]] = {}
-    for seed, state in sorted(states.items()):
-        if state != "done":
-            missing.setdefault(state, []).append(str(seed))
-    return ", ".join(
-        f"seed{'s' * (len(them) > 1)} {', '.join(them)} {state}" for state, them in missing.items()
-    )
+    missing = by_seed((state, seed) for seed, state in sorted(states.items()) if state != "done")
+    return ", ".join(f"{seeds_named(seeds)} {state}" for state, seeds in missing.items())
 
 
 def remarks(
@@ -233,7 +228,7 @@ def remarks(
         yield f"{DEPARTS_FROM_RECIPE}: {'; '.join(each)}"
     older = by_seed((name, run.seed) for run in done for name in row.start if is_older(run, starts[name]))
     for name, seeds in older.items():
-        which = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+        which = seeds_named(seeds)
         yield f"{name} was trained anew after {which} of this row began: overwrite=true starts from the new weights"
     if len(commits(done)) > 1:
         yield "its seeds come from several commits, which their files name"
@@ -293,6 +288,10 @@ def by_seed(marked: Iterable[tuple[str | None, int]]) -> dict[str, list[int]]:
         if mark:
             found.setdefault(mark, []).append(seed)
     return found
+
+
+def seeds_named(seeds: Sequence[int]) -> str:
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
 def told_by_seed(marked: Mapping[str, Sequence[int]]) -> str:

@@ -1,8 +1,8 @@
 """Whether the measured order of the rows that read the same data is the paper's."""
 
-import math
 from collections.abc import Sequence
 from itertools import combinations
+from statistics import correlation
 from typing import NamedTuple
 
 from hornn.reporting.lines import Line, by_data, by_one_recipe, on_one_device
@@ -39,11 +39,9 @@ class Order(NamedTuple):
         ]
         theirs, ours = self.published, self.measured
         same = sum((theirs[i] - theirs[j]) * (ours[i] - ours[j]) > 0 for i, j in pairs)
-        correlation = spearman(theirs, ours) if len(theirs) >= MIN_RANKS else None
+        rho = spearman(theirs, ours) if len(theirs) >= MIN_RANKS else None
         words = f"{same} of the {len(pairs)} pairs of rows that the paper separates stand in the same order"
-        return words + (
-            f"; Spearman's rank correlation is {correlation:.2f}." if correlation is not None else "."
-        )
+        return words + (f"; Spearman's rank correlation is {rho:.2f}." if rho is not None else ".")
 
 
 def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
@@ -80,9 +78,7 @@ def compare_orders(metric: Metric, lines: Sequence[Line]) -> list[Order]:
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
     """The correlation of the ranks, equal values sharing their mean rank; None where one side is all equal."""
     a, b = ranks(one), ranks(other)
-    middle = (len(a) + 1) / 2
-    spread = math.sqrt(sum((x - middle) ** 2 for x in a) * sum((y - middle) ** 2 for y in b))
-    return sum((x - middle) * (y - middle) for x, y in zip(a, b, strict=True)) / spread if spread else None
+    return correlation(a, b) if len({*a}) > 1 < len({*b}) else None
 
 
 def ranks(values: Sequence[float]) -> list[float]:

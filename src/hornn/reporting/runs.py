@@ -29,7 +29,7 @@ NEEDED = ("schema_version", "status", "seed", "name", "num_parameters")
 
 
 class Run(NamedTuple):
-    """One run of a row. `state`: done, diverged, damaged, lost, or what its record says: queued, running, failed.
+    """One run of a row. `state`: done, diverged, damaged; without a result queued, unfinished, running, failed, lost.
 
     `result` holds result.json where it can be read, `problem` says why not, or what failed. `records` holds the epochs
     so far of one without a result, `progress` says how far it is. `again` is the same run, trained here once more,

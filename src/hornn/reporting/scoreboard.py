@@ -18,7 +18,7 @@ from hornn.reporting.claims import (
 )
 from hornn.reporting.tables import Table
 
-# An outcome has a sign and a colour of its own, so that neither has to be seen to read it.
+# Each outcome has a sign of its own, so that nobody has to tell colours apart; the open ones share a colour.
 STYLES = {
     CONFIRMED: ("✔", "yes"),
     IN_DIRECTION: ("◐", "partly"),

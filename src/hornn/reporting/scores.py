@@ -7,11 +7,13 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from hornn.metrics import bits
+from hornn.reporting.numbers import DYNAMIC_SIGN, OTHER_CORPUS_SIGN, UNVERIFIED_SIGN
 from hornn.reporting.runs import Run
 from hornn.reporting.sweeps import Metric, Published, Sweep
 from hornn.result import MEMORY, of_characters, score_of, unit_of
 
 TEST_SCORES = ("test_ppl", "test_bpc", "test_nll")  # by which words, characters and music are compared
+SIGNS = (UNVERIFIED_SIGN, DYNAMIC_SIGN, OTHER_CORPUS_SIGN)
 DYNAMIC_EVALUATION = "dynamic."  # begins the scores of a run that is evaluated so, too
 # What counts steps back, of which `lags` were looked at.
 REACHES = tuple(
@@ -72,6 +74,12 @@ def has_published(score: Score | None) -> bool:
 def is_unverified(score: Score | None) -> bool:
     """Whether its published number is recalled or second-hand."""
     return score is not None and score.published is not None and not score.published.verified
+
+
+def signs_of_published(published: Published, dynamic: bool) -> str:
+    """What a reader must know of a published number, as `SIGN_MEANINGS` has it. dynamic: of its row."""
+    told = (not published.verified, dynamic, published.corpus)
+    return "".join(sign for sign, holds in zip(SIGNS, told, strict=True) if holds)
 
 
 def published_value(score: Any) -> float:

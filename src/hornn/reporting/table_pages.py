@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hornn.reporting.figures import draw_main_figure
-from hornn.reporting.glance import draw_glance
+from hornn.reporting.glance import NAME, draw_glance
 from hornn.reporting.markdown import (
     capitalized,
     claims_markdown,
@@ -120,7 +120,7 @@ def overview_markdown(tables: Sequence[Table], folder: Path) -> str:
         "commit, corpus checksum, machine and the figures of every epoch. `python src/report.py --write` writes this "
         "page and the folders' pages from them."
     )
-    parts += [picture_markdown(shown, folder, folder)] if shown else ["No runs yet."]
+    parts.append(picture_markdown(shown, folder, folder))
     if shown:
         rows = [
             [f"[{escape_markdown(title)}]({links[table.sweep.name]})", *cells]
@@ -151,8 +151,8 @@ def picture_markdown(tables: Sequence[Table], pictures: Path, folder: Path) -> s
     """The picture of all tables, in `pictures`, with its caption; links start at `folder`."""
     panel = draw_glance(tables)
     if panel is None:
-        return "No runs yet."
+        return "No published number has a measured one beside it yet."
     address = relative_address(pictures / OVERVIEW, folder)
     page = relative_address(pictures / PAGE, folder)
     more = "" if pictures == folder else f" [All tables and claims]({page})."
-    return f"![Published and measured numbers of all tables]({address})\n\n{panel.caption}{more}"
+    return f"![{NAME}]({address})\n\n{panel.caption}{more}"

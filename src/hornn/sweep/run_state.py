@@ -59,15 +59,6 @@ def result_of(run_dir: Path, name: str, seed: int, since: float = 0.0) -> dict[s
     return result
 
 
-def open_log(run_dir: Path) -> IO[bytes]:
-    """What a job says is added there. Raises OSError, which names the file."""
-    path = run_dir / LOG
-    try:
-        return path.open("ab")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
 def claim(run_dir: Path) -> IO[str] | None:
     """The right to work on a run until the returned file is closed, by whatever end; None: another has it."""
     try:

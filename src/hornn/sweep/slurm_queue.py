@@ -14,15 +14,9 @@ GRACE = 15.0  # seconds that a shared folder may need to show what a job that ha
 # The user's jobs, the tasks of an array one by one. Slurm keeps a job that has ended for some minutes.
 FIELDS = "--Format=JobArrayID:64,State:32,exit_code:32,Reason:128"
 COMMAND = ("squeue", "--me", "--array", "--states=all", "--noheader", FIELDS)
-AT_WORK = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"}
-AT_WORK |= {
-    "STAGE_OUT",
-    "RESIZING",
-    "REQUEUED",
-    "REQUEUE_FED",
-    "REQUEUE_HOLD",
-    "RESV_DEL_HOLD",
-    "SPECIAL_EXIT",
+AT_WORK = {
+    *("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT"),
+    *("RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"),
 }
 # Reasons why a job is pending that pass by themselves: other jobs come first.
 USUAL = {"None", "Priority", "Resources", "JobArrayTaskLimit", "BeginTime", "Cleaning"}

@@ -283,10 +283,7 @@ def check_job(cfg: DictConfig, job: DictConfig, references: dict[str, DictConfig
 
 def waves_of(jobs: Sequence[Job]) -> list[list[Job]]:
     """First the jobs that start from none of these jobs, then the jobs that start from the first or mix them."""
-    waiting = [bool(job.after) for job in jobs]
-    waves = (
-        [job for job, waits in zip(jobs, waiting, strict=True) if waits is late] for late in (False, True)
-    )
+    waves = ([job for job in jobs if bool(job.after) is late] for late in (False, True))
     return [wave for wave in waves if wave]
 
 

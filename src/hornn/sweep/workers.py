@@ -35,7 +35,6 @@ from hornn.sweep.run_state import (
     is_running,
     is_since,
     last_lines,
-    open_log,
     read_progress,
 )
 
@@ -205,7 +204,7 @@ class Workers:
             elif self._is_over(job):
                 status, error = job.status, job.error
             else:
-                log = open_log(job.run_dir)
+                log = (job.run_dir / LOG).open("ab")
         except OSError as caught:  # the folder of this job alone
             status, error = "failed", describe_system_error(caught)
         if log is not None:

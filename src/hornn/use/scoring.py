@@ -48,11 +48,8 @@ def score_dynamically(
     After each `seq_len` tokens, w <- w - lr dL/dw with L the chunk's mean negative log-likelihood; the state is
     carried, gradients stop at the chunk's start. The network keeps the weights that it ends with.
 
-    Source: dynamic evaluation, Mikolov et al. 2010; the papers' "RNN 123" and "LSTM 117" used it. Raises
-    ValueError for an lr <= 0.
+    Source: dynamic evaluation, Mikolov et al. 2010; the papers' "RNN 123" and "LSTM 117" used it.
     """
-    if not isinstance(lr, float | int) or not lr > 0:
-        raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
     device = network.device
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     network.spare_rows()  # then its gradient has the rows of the chunk's words alone
@@ -121,9 +118,9 @@ class Score(NamedTuple):
     """What a model says of one text.
 
     log_prob: the natural logarithm of its probability. tokens: their number, `<eos>` at the end of each line included
-    where the model has one. unknown: tokens read as `<unk>`, also those written so. token_log_probs: the same for each
-    token, in their order, or None. token_texts: the tokens themselves, likewise. token_unknown: whether each is read as
-    `<unk>`, likewise.
+    where the model has one. unknown: tokens read as `<unk>`, also those written so. Of each token, in their order, or
+    None: token_log_probs: the logarithm of its probability; token_texts: the token itself; token_unknown: whether it is
+    read as `<unk>`.
     """
 
     log_prob: float

@@ -12,9 +12,10 @@ from hornn.data.base import SPLITS
 from hornn.run.process import set_up_process
 from hornn.shown import shown
 from hornn.speech.data import GRAMMARS, SpeechData
+from hornn.use.checkpoints import open_checkpoint
 from hornn.use.figures import as_json, files_of, require_target
 from hornn.use.sequences import SequenceScorer, open_data
-from hornn.use.speech_model import frames_of, open_speech, require_number
+from hornn.use.speech_model import SpeechModel, frames_of, require_number
 from hornn.writing import write_atomically
 
 
@@ -37,7 +38,7 @@ def transcribe(cfg: DictConfig) -> None:
             "references= writes what is said in a split, and a WAV file does not say it: leave it out"
         )
     require_target(cfg.references, files_of(cfg, "checkpoint", "wav"))
-    model = open_speech(Path(str(cfg.checkpoint)), cfg.device, cfg.acoustic_scale)
+    model = SpeechModel(open_checkpoint(Path(str(cfg.checkpoint)), cfg.device), cfg.acoustic_scale)
     scale = model.scale(cfg.grammar)
     utterances = of_split(cfg, model.scorer) if cfg.wav is None else of_files(cfg.wav, cfg.nbest is not None)
     scores = model.scores(list(utterances.values()), cfg.batch_size, cfg.seq_len)

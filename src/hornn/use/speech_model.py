@@ -171,9 +171,4 @@ def load_speech(
     """
     require_path("load_speech", path)
     with looked_up_in(config_dir):
-        return open_speech(Path(path), device, acoustic_scale)
-
-
-def open_speech(path: Path, device: str | torch.device, acoustic_scale: float | None = None) -> SpeechModel:
-    """The network of speech of a checkpoint. ValueError for one of anything else; else as `open_checkpoint`."""
-    return SpeechModel(open_checkpoint(path, device), acoustic_scale)
+        return SpeechModel(open_checkpoint(Path(path), device), acoustic_scale)
