@@ -104,9 +104,10 @@ def test_a_claim_that_the_published_numbers_contradict_is_ours_unless_the_paper_
 
 
 def test_a_row_of_little_scatter_counts_as_it_is() -> None:
-    one, other = (prior_of([Variance(v, 4) for v in (least, 1.0, 1.0, 1.0)]) for least in (1e-3, 1e-4))
-    assert other.freedom < one.freedom
+    one, other = (prior_of(tuple(Variance(v, 4) for v in (least, 1.0, 1.0, 1.0))) for least in (1e-3, 1e-4))
+    assert other.freedom(Variance(1.0, 4)) < one.freedom(Variance(1.0, 4))
 
 
 def test_a_moderated_error_is_known_no_better_than_the_pooled_one() -> None:
-    assert Spread(0.05, 5, Variance(0.0025, 30.0)).of(Score(None, (1.0, 1.1), None)).freedom == 5
+    prior = prior_of((Variance(0.0025, 1),) * 30)
+    assert Spread(0.05, 5, prior).of(Score(None, (1.0, 1.1), None)).freedom == 5

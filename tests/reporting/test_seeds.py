@@ -22,7 +22,7 @@ from hornn.reporting.seeds import (
     spread_for,
     spread_over_seeds,
 )
-from hornn.reporting.variances import Variance
+from hornn.reporting.variances import Prior, Variance
 from reporting.place import CLAIMS, claims_of, line_of, table_of
 from reporting.shipped import ROOT
 
@@ -103,7 +103,8 @@ def test_a_row_whose_seeds_scatter_has_an_error_of_its_own(place: Any) -> None:
     assert spread.prior
     (note,) = (text for text in table_notes(table) if text.startswith("Spread over seeds"))
     assert spread.decisive_alone == Errors(spread.of(Score(None, (1.0,), None))).decisive
-    assert f"which counts as {spread.prior.freedom:.1f} degrees of freedom" in note
+    assert f"which counts as {spread.prior.freedom():.1f} degrees of freedom" in note
+    assert "Seeds that scatter for reasons of their own, perplexity, test: RNN." in table_notes(table)
     scattered, other = (errors_of_mean(lines[name], "test_ppl", spread) for name in ("rnn", "max-2"))
     assert scattered.total == pytest.approx(math.sqrt(20 / 9 / 10), rel=0.2)
     assert other.total < scattered.total / 5
@@ -164,7 +165,7 @@ def test_a_counted_model_has_no_error_over_seeds(place: Any) -> None:
         place.commit("sum-2", seed, 100.0 + sign * math.sqrt(0.5))
     line = line_of(table_of(place), "rnn")
     assert errors_of_mean(line, "test_ppl", None).total == 0
-    spread = Spread(0.01, 9, Variance(1e-4, 9.0))
+    spread = Spread(0.01, 9, Prior((Variance(1e-4, 9.0),), (1.0,)))
     assert errors_of_mean(line, "test_ppl", spread).total == 0
     other = line_of(table_of(place), "sum-2")
     error = errors_of_gain(line, other, "test_ppl", spread)

@@ -6,7 +6,7 @@ from hornn.reporting.grid import device_letters, shared_marks
 from hornn.reporting.lines import CONFLICT, SECONDS, by_data, times_each_run
 from hornn.reporting.numbers import percent
 from hornn.reporting.runs import finish_time
-from hornn.reporting.seeds import Spread, spread_over_seeds
+from hornn.reporting.seeds import Spread, spread_over_seeds, variance_of
 from hornn.reporting.sweeps import Metric
 from hornn.reporting.tables import Table
 from hornn.reporting.utterances import RATE
@@ -60,6 +60,15 @@ def spreads(table: Table, metric: Metric) -> list[str]:
                 f"{percent(spread.share)} of the mean, pooled over {rows}; {spread.freedom} degrees of freedom."
                 f" {moderation(spread, metric.key)}"
             )
+            outliers = [
+                line.row.label
+                for line in lines
+                if spread.prior.is_outlier(variance_of(line.scores[metric.key]))
+            ]
+            if outliers:
+                texts.append(
+                    f"Seeds that scatter for reasons of their own, {metric.label}: {'; '.join(outliers)}."
+                )
     return texts
 
 
@@ -68,7 +77,7 @@ def moderation(spread: Spread, metric: str) -> str:
     decisive = spread.decisive_alone
     text = (
         "A row's own variance is drawn towards the rows' common variance, which counts as "
-        f"{spread.prior.freedom:.1f} degrees of freedom."
+        f"{spread.prior.freedom():.1f} degrees of freedom in a row with one seed."
     )
     if metric.startswith(RATE):
         return text

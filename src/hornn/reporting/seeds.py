@@ -8,7 +8,7 @@ from hornn.reporting.lines import TIMES, Line, by_data, departures_of
 from hornn.reporting.numbers import is_count
 from hornn.reporting.scores import REACHES, Score
 from hornn.reporting.utterances import error_over_speakers
-from hornn.reporting.variances import Variance, pooled, prior_of, student, total
+from hornn.reporting.variances import NONE, Prior, Variance, pooled, prior_of, student, total
 
 MIN_DEGREES_OF_FREEDOM = 4  # of a pooled deviation: seeds beyond the first of their row, over all rows
 ROUNDING = 1 / 12  # the variance of a whole number of steps: seeds that agree are rounded alike
@@ -24,17 +24,17 @@ class Spread(NamedTuple):
 
     share: float
     freedom: float
-    prior: Variance
+    prior: Prior
 
     def of(self, score: Score) -> Variance:
         """The variance of one run of a row, relative to its mean."""
-        own = pooled((self.prior, variance_of(score)))
+        own = self.prior.moderate(variance_of(score))
         return Variance(own.value, min(own.freedom, self.freedom))
 
     @property
     def decisive_alone(self) -> float:
         """How many standard errors decide where one of two rows has one seed."""
-        return student(DECISIVE, min(self.prior.freedom, self.freedom))
+        return student(DECISIVE, min(self.prior.freedom(), self.freedom))
 
 
 def spread_for(compared: Iterable[Line], metric: str, lines: Sequence[Line]) -> Spread | None:
@@ -62,14 +62,14 @@ def spread_over_seeds(metric: str, lines: Iterable[Line]) -> Spread | None:
     whole = pooled(parts)
     if whole.freedom < MIN_DEGREES_OF_FREEDOM or not whole.value:
         return None
-    return Spread(whole.root, whole.freedom, prior_of(parts))
+    return Spread(whole.root, whole.freedom, prior_of(tuple(parts)))
 
 
 def variance_of(score: Score) -> Variance:
     """The relative variance of a row's seeds; it has no degree of freedom with one seed, or where the mean is 0."""
     freedom = len(score.values) - 1
     if freedom < 1 or not score.mean:
-        return Variance(0.0, 0)
+        return NONE
     return Variance(sum((value / score.mean - 1) ** 2 for value in score.values) / freedom, freedom)
 
 

@@ -7,6 +7,8 @@ from statistics import NormalDist, median
 from typing import NamedTuple
 
 FREEDOMS = tuple(2.0**power for power in range(9))  # of a prior: 1 tells little, 256 make all rows alike
+OUTLIER = FREEDOMS[0]  # of an outlying row's prior
+OUTLYING = 0.05  # how probably a row is outlying, as far as is known beforehand
 
 
 class Variance(NamedTuple):
@@ -37,45 +39,88 @@ def pooled(parts: Sequence[Variance]) -> Variance:
     return Variance(sum(part.freedom * part.value for part in parts) / freedom if freedom else 0.0, freedom)
 
 
-def prior_of(parts: Sequence[Variance]) -> Variance:
-    """The prior that explains how far the variances of the rows differ: by chance, or beyond chance.
+NONE = Variance(0.0, 0)  # of a row with one seed: nothing is known
 
-    It counts as so many degrees of freedom of each row: pooled with it, a row's own is drawn towards the others'.
-    Each of FREEDOMS, with the value that is likeliest with it, counts by its likelihood: the value is their mean, the
-    degrees of freedom their harmonic mean. So one seed more never switches from one rule to another.
+
+class Prior(NamedTuple):
+    """What rows say of each other's variance: with each of FREEDOMS the likeliest value, and how much that counts.
+
+    The variance of a row is drawn towards the mean value, which counts as so many degrees of freedom of the row as
+    their harmonic mean says. So one seed more never switches from one rule to another. An outlying row has the fewest,
+    OUTLIER: its seeds scatter for reasons of its own, which neither widen the others' errors nor narrow its own. As in
+    Phipson et al. 2016, Robust hyperparameter estimation, it is told by its likelihood; here it is a mixture.
     """
-    parts = with_least(parts)
-    priors = [Variance(likeliest(parts, freedom), freedom) for freedom in FREEDOMS]
-    logs = [log_likelihood(parts, prior) for prior in priors]
+
+    likeliest: tuple[Variance, ...]
+    weights: tuple[float, ...]  # their sum is 1
+
+    @property
+    def value(self) -> float:
+        return sum(weight * prior.value for weight, prior in zip(self.weights, self.likeliest, strict=True))
+
+    def is_outlier(self, own: Variance) -> bool:
+        """Whether a row's seeds scatter more probably for reasons of their own than as the other rows' do."""
+        pairs = zip(self.weights, self.likeliest, strict=True)
+        return sum(weight * is_like_others(own, prior) for weight, prior in pairs) < 0.5
+
+    def freedom(self, own: Variance = NONE) -> float:
+        """The degrees of freedom that it has beside a row's own variance, or beside none."""
+        pairs = zip(self.weights, self.likeliest, strict=True)
+        fits = [(weight, is_like_others(own, prior), prior.freedom) for weight, prior in pairs]
+        return 1 / sum(weight * (like / freedom + (1 - like) / OUTLIER) for weight, like, freedom in fits)
+
+    def moderate(self, own: Variance) -> Variance:
+        """The variance of a row, of which `own` is known."""
+        return pooled((Variance(self.value, self.freedom(own)), own))
+
+
+@lru_cache
+def prior_of(found: tuple[Variance, ...]) -> Prior:
+    """The prior that explains how far the variances of the rows differ: by chance, or beyond chance."""
+    parts = with_least(found)
+    priors = tuple(Variance(likeliest(parts, freedom), freedom) for freedom in FREEDOMS)
+    logs = [sum(log_mixture(part, prior) for part in parts) for prior in priors]
     weights = [math.exp(log - max(logs)) for log in logs]
-    pairs = list(zip(weights, priors, strict=True))
-    value = sum(weight * prior.value for weight, prior in pairs) / sum(weights)
-    return Variance(value, sum(weights) / sum(weight / prior.freedom for weight, prior in pairs))
+    return Prior(priors, tuple(weight / sum(weights) for weight in weights))
 
 
-def log_likelihood(parts: Iterable[Variance], prior: Variance) -> float:
-    """Of these variances, up to a constant: value / prior.value follows F with both degrees of freedom.
+def log_mixture(part: Variance, prior: Variance) -> float:
+    """The logarithm of how likely a variance is where one row in many is an outlier."""
+    like = math.log1p(-OUTLYING) + log_likelihood(part, prior)
+    unlike = math.log(OUTLYING) + log_likelihood(part, Variance(prior.value, OUTLIER))
+    return max(like, unlike) + math.log1p(math.exp(-abs(like - unlike)))
+
+
+def is_like_others(part: Variance, prior: Variance) -> float:
+    """How probably a row is no outlier, given its variance."""
+    like = math.log1p(-OUTLYING) + log_likelihood(part, prior)
+    return math.exp(like - log_mixture(part, prior))
+
+
+def log_likelihood(part: Variance, prior: Variance) -> float:
+    """Of a variance, up to a constant: value / prior.value follows F with both degrees of freedom.
 
     Source: Smyth 2004, Linear models and empirical Bayes methods, section 4.
     """
-    found, known = 0.0, prior.freedom * prior.value
-    for value, freedom in parts:
-        both = prior.freedom + freedom
-        found += math.lgamma(both / 2) - math.lgamma(prior.freedom / 2)
-        found += (prior.freedom * math.log(known) - both * math.log(known + freedom * value)) / 2
-    return found
+    known, both = prior.freedom * prior.value, prior.freedom + part.freedom
+    found = math.lgamma(both / 2) - math.lgamma(prior.freedom / 2)
+    return found + (prior.freedom * math.log(known) - both * math.log(known + part.freedom * part.value)) / 2
 
 
 def likeliest(parts: Sequence[Variance], freedom: float) -> float:
     """The value of a prior with these degrees of freedom that makes the variances likeliest: there the slope is 0."""
 
     def slope(value: float) -> float:
-        moderated = (pooled((Variance(value, freedom), part)).value for part in parts)
-        return sum(
-            part.freedom * (part.value / each - 1) for part, each in zip(parts, moderated, strict=True)
-        )
+        prior, wide = Variance(value, freedom), Variance(value, OUTLIER)
+        shares = ((part, is_like_others(part, prior)) for part in parts)
+        return sum(like * pull(part, prior) + (1 - like) * pull(part, wide) for part, like in shares)
 
     return zero_of(slope, min(parts).value, max(parts).value)
+
+
+def pull(part: Variance, prior: Variance) -> float:
+    """The slope of log_likelihood over the logarithm of the prior's value, times 2."""
+    return part.freedom * (part.value / pooled((prior, part)).value - 1)
 
 
 def with_least(parts: Sequence[Variance]) -> list[Variance]:
