@@ -1,5 +1,7 @@
 """Scoring by a network that learns from what it has scored."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,8 @@ def test_dynamic_evaluation_scores_before_it_learns() -> None:
     assert learned[-40:].mean() < still[-40:].mean() - 0.2
     tiny = score_dynamically(build(), ids, 0, 8, lr=1e-12)
     assert_close(tiny, still, rtol=1e-8, atol=0)
+    with pytest.raises(ValueError, match="dynamic_lr must be > 0"):
+        score_dynamically(build(), ids, 0, 8, lr=math.nan)
 
 
 def test_without_a_length_a_network_learns_every_hundred_tokens() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hornn.reporting.lines import Line, tells
 from hornn.reporting.numbers import to_digits
+from hornn.reporting.running import kept_name
 from hornn.reporting.runs import commits
 from hornn.reporting.scores import metric_value
 from hornn.reporting.tables import Table
@@ -80,7 +81,7 @@ def table_json(table: Table) -> str:
 def names_of(line: Line, folder: str) -> list[str] | None:
     """The files of a row's results, seen from the folder; None where each is named by its row and seed."""
     names = [Path(os.path.relpath(run.path, folder)).as_posix() for run in line.measured if run.path]
-    by_rule = [f"{line.row.name}-seed{run.seed}.json" for run in line.measured]
+    by_rule = [kept_name(line.row.name, run.seed) for run in line.measured]
     return None if names == by_rule else names
 
 

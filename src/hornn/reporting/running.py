@@ -1,4 +1,7 @@
-"""How far a run is that has no result yet: its epochs so far, and the time that it may still take, from its folder."""
+"""How far a run is that has no result yet: its epochs so far, and the time that it may still take, from its folder.
+
+And the name of the file where its result is kept.
+"""
 
 import time
 from collections.abc import Mapping
@@ -70,3 +73,8 @@ def read_limit(path: Path) -> int | None:
     trainer = config.get("trainer") if isinstance(config, Mapping) else None
     limit = trainer.get("max_epochs") if isinstance(trainer, Mapping) else None
     return limit if isinstance(limit, int) and abs(limit) <= MOST_EPOCHS else None
+
+
+def kept_name(row: str, seed: int) -> str:
+    """The file of a result in the folder of its table."""
+    return f"{row}-seed{seed}.json"

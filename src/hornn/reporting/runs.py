@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hornn.reporting.departures import DEPARTS_FROM_RECIPE, departures
-from hornn.reporting.running import has_begun, read_run_so_far
+from hornn.reporting.running import has_begun, kept_name, read_run_so_far
 from hornn.reporting.sweeps import Row, Sweep
 from hornn.result import (
     LARGEST,
@@ -266,11 +266,8 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
             if old and old.name == run.name and old.has_source_of(run):
                 if not mends(run, old):
                     if is_better_known(run, old) and (lost := parts_lost(run, old)):
-                        warn(
-                            warnings,
-                            sweep.name,
-                            f"{run.path} lacks {lost[0]}, add that too: {old.path} stays",
-                        )
+                        text = f"{run.path} lacks {lost[0]}, add that too: {old.path} stays"
+                        warn(warnings, sweep.name, text)
                     continue
             elif old:
                 if not takes_the_place(row, run, old):
@@ -289,9 +286,9 @@ def keep_results(sweeps: Sequence[Sweep], results: Path, warnings: dict[str, lis
 def keep(sweep: Sweep, row: Row, run: Run, results: Path, kept: dict[tuple[str, int], Run]) -> Path:
     """Copy the result of a run to the file of its row and seed, which is in `kept` from then on."""
     old = kept.get((row.identity, run.seed))
-    path = (old and old.path) or results / "tables" / sweep.name / f"{row.name}-seed{run.seed}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     assert run.path is not None
+    path = (old and old.path) or results / "tables" / sweep.name / kept_name(row.name, run.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, run.path.read_text(encoding="utf-8"))
     kept[row.identity, run.seed] = run._replace(path=path)
     return path

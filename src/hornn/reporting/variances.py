@@ -84,17 +84,22 @@ def prior_of(found: tuple[Variance, ...]) -> Prior:
     return Prior(priors, tuple(weight / sum(weights) for weight in weights))
 
 
+def log_likelihoods(part: Variance, prior: Variance) -> tuple[float, float]:
+    """Of a variance in a row like the others, and in an outlier, each with how probable such a row is."""
+    like = math.log1p(-OUTLYING) + log_likelihood(part, prior)
+    return like, math.log(OUTLYING) + log_likelihood(part, Variance(prior.value, OUTLIER))
+
+
 def log_mixture(part: Variance, prior: Variance) -> float:
     """The logarithm of how likely a variance is where one row in many is an outlier."""
-    like = math.log1p(-OUTLYING) + log_likelihood(part, prior)
-    unlike = math.log(OUTLYING) + log_likelihood(part, Variance(prior.value, OUTLIER))
+    like, unlike = log_likelihoods(part, prior)
     return max(like, unlike) + math.log1p(math.exp(-abs(like - unlike)))
 
 
 def is_like_others(part: Variance, prior: Variance) -> float:
     """How probably a row is no outlier, given its variance."""
-    like = math.log1p(-OUTLYING) + log_likelihood(part, prior)
-    return math.exp(like - log_mixture(part, prior))
+    like, unlike = log_likelihoods(part, prior)
+    return (1 + math.tanh((like - unlike) / 2)) / 2
 
 
 def log_likelihood(part: Variance, prior: Variance) -> float:

@@ -48,8 +48,11 @@ def score_dynamically(
     After each `seq_len` tokens, w <- w - lr dL/dw with L the chunk's mean negative log-likelihood; the state is
     carried, gradients stop at the chunk's start. The network keeps the weights that it ends with.
 
-    Source: dynamic evaluation, Mikolov et al. 2010; the papers' "RNN 123" and "LSTM 117" used it.
+    Source: dynamic evaluation, Mikolov et al. 2010; the papers' "RNN 123" and "LSTM 117" used it. Raises
+    ValueError for an lr <= 0.
     """
+    if not isinstance(lr, float | int) or not lr > 0:
+        raise ValueError(f"dynamic_lr must be > 0, got {lr!r}")
     device = network.device
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     network.spare_rows()  # then its gradient has the rows of the chunk's words alone
